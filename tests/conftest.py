@@ -1,0 +1,25 @@
+"""Fixtures shared by all tests."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import warp as wp
+
+wp.config.log_level = wp.LOG_WARNING
+
+ASSETS = Path(__file__).resolve().parents[2] / "shared" / "assets"
+
+
+@pytest.fixture(scope="session")
+def assets_dir() -> Path:
+    """Third-party robot descriptions, which stand beside the project and are not part of it."""
+    if not ASSETS.is_dir():
+        pytest.skip("the third-party robot assets are not beside the project")
+    return ASSETS
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """The same random numbers in every run."""
+    return np.random.default_rng(20250217)

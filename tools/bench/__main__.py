@@ -1,0 +1,68 @@
+"""Command line: `python -m tools.bench [case …]`. Exit code 1 if a result was wrong."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from tools.bench import mujoco_side, warpsim_side
+from tools.bench.cases import CASES, Case
+from tools.bench.report import Measurement, Result, to_json, to_markdown
+from tools.bench.timing import measure
+
+
+def run_case(case: Case, *, warmups: int, repeats: int) -> Result:
+    """Times MuJoCo and warpsim on one case, alternately, and compares their final states."""
+    if not case.path.is_file():
+        return Result(case, skipped=f"no {case.model} beside the project")
+    model = mujoco_side.load(case)
+    inputs = mujoco_side.make_inputs(case, model)
+    workloads = [mujoco_side.forward(case, model, inputs), *warpsim_side.workloads(case, inputs)]
+    timings = measure(workloads, warmups=warmups, repeats=repeats)
+
+    expected = workloads[0].final_state()
+    scale = np.max(np.abs(expected))
+    measurements = [
+        Measurement(w.label, timings[w.label], float(np.max(np.abs(w.final_state() - expected)) / scale))
+        for w in workloads
+    ]
+    return Result(case, mujoco_side.count_contacts(model, inputs), measurements)
+
+
+def main() -> int:
+    """Parses the command line, runs the cases and writes the reports."""
+    parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
+    parser.add_argument("cases", nargs="*", metavar="case", help="default: all; see --list")
+    parser.add_argument("--list", action="store_true", help="print the cases and stop")
+    parser.add_argument("--warmups", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--markdown", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    if unknown := [name for name in options.cases if name not in CASES]:
+        parser.error(f"no case {', '.join(unknown)}; cases: {', '.join(CASES)}")
+    if options.list:
+        for case in CASES.values():
+            print(f"{case.name}: {case.model}, {case.worlds} worlds, {case.steps} steps, {case.integrator}")
+        return 0
+
+    names = options.cases or list(CASES)
+    results = [run_case(CASES[name], warmups=options.warmups, repeats=options.repeats) for name in names]
+    text = to_markdown(results)
+    print(text)
+    for path, content in ((options.markdown, text), (options.json, json.dumps(to_json(results), indent=2) + "\n")):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+    wrong = [f"{r.case.name}: {label}" for r in results for label in r.failures]
+    if wrong:
+        print("wrong results, times not valid: " + "; ".join(wrong), file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""What is measured: the cases, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+ASSETS = Path(__file__).resolve().parents[3] / "shared" / "assets"
+"""Third-party robots, which stand beside the project and are not part of it."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One simulation to time."""
+
+    name: str
+    model: str
+    """MJCF file, relative to `ASSETS`."""
+    worlds: int
+    steps: int
+    integrator: str = "euler"
+    """One of warpsim's integrator names: euler, implicitfast, rk4."""
+    contact: bool = False
+    """False leaves out all constraints: contacts, joint limits, dry friction, equalities."""
+    settle_steps: int = 0
+    """Steps that MuJoCo runs before the measured start, e.g. to bring a robot down to the ground."""
+    tolerance: float = 1e-6
+    """Largest deviation of the final q and qd from MuJoCo's, over their largest magnitude."""
+
+    @property
+    def path(self) -> Path:
+        """Where the model file is expected."""
+        return ASSETS / self.model
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What every side starts from."""
+
+    q: np.ndarray
+    """(worlds, nq) in MuJoCo's layout."""
+    qd: np.ndarray
+    """(worlds, nv)."""
+    controls: np.ndarray
+    """(worlds, steps, nu) actuator inputs."""
+
+
+_HUMANOID = "mujoco_humanoid/mjcf/humanoid.xml"
+
+
+def _humanoid_on_ground(name: str, *, worlds: int, steps: int) -> Case:
+    """A fallen humanoid. Contact lets tiny differences grow, so the tolerance is wider and horizons are short."""
+    return Case(name, _HUMANOID, worlds, steps, contact=True, settle_steps=400, tolerance=1e-4)
+
+
+CASES: dict[str, Case] = {
+    case.name: case
+    for case in (
+        Case("humanoid-smooth", _HUMANOID, worlds=1, steps=200),
+        Case("humanoid-smooth-64", _HUMANOID, worlds=64, steps=20),
+        _humanoid_on_ground("humanoid-ground", worlds=1, steps=100),
+        _humanoid_on_ground("humanoid-ground-64", worlds=64, steps=10),
+    )
+}

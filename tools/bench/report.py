@@ -1,0 +1,130 @@
+"""Results as JSON and Markdown, with the machine, the versions and the command that made them."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import shlex
+import sys
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from tools.bench.cases import Case
+from tools.bench.timing import Timing
+
+_PACKAGES = ("warp-lang", "mujoco", "numpy", "torch", "usd-core")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One workload of one case."""
+
+    label: str
+    timing: Timing
+    deviation: float
+    """Of the final state from MuJoCo's, relative; NaN fails."""
+
+    def microseconds(self, seconds: float, case: Case) -> float:
+        """Seconds of a whole run as µs per step and world."""
+        return 1e6 * seconds / (case.steps * case.worlds)
+
+
+@dataclass(frozen=True)
+class Result:
+    """All workloads of one case, or the reason why it was skipped."""
+
+    case: Case
+    contacts: float = 0.0
+    """At the start, mean over worlds."""
+    measurements: list[Measurement] = field(default_factory=list)
+    skipped: str = ""
+
+    @property
+    def failures(self) -> list[str]:
+        """Workloads whose result is wrong: their time means nothing."""
+        return [m.label for m in self.measurements if not m.deviation <= self.case.tolerance]
+
+
+def environment() -> dict[str, Any]:
+    """Machine, versions and command line."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "versions": {name: metadata.version(name) for name in _PACKAGES},
+        "precision": os.environ.get("WARPSIM_PRECISION", "float64"),
+        "command": f"python -m tools.bench {shlex.join(sys.argv[1:])}".strip(),
+    }
+
+
+def to_json(results: list[Result]) -> dict[str, Any]:
+    """Everything, with each repeat's time."""
+    cases = []
+    for result in results:
+        rows = [
+            {
+                "label": m.label,
+                "min_us": m.microseconds(m.timing.best, result.case),
+                "median_us": m.microseconds(m.timing.median, result.case),
+                "seconds": m.timing.samples,
+                "deviation": m.deviation if math.isfinite(m.deviation) else None,  # JSON has no NaN
+                "valid": m.label not in result.failures,
+            }
+            for m in result.measurements
+        ]
+        cases.append(
+            {"case": asdict(result.case), "contacts": result.contacts, "skipped": result.skipped, "measurements": rows}
+        )
+    return {"environment": environment(), "cases": cases}
+
+
+def to_markdown(results: list[Result]) -> str:
+    """A table in µs per step and world; a wrong result shows no time."""
+    here = environment()
+    versions = ", ".join(f"{name} {version}" for name, version in here["versions"].items())
+    lines = [
+        f"`{here['command']}`",
+        "",
+        f"{here['processor']}, {here['cores']} cores, {here['system']}; Python {here['python']}, {versions}; "
+        f"{here['precision']}.",
+        "",
+        "µs per step and world. Ratio: median over the median of MuJoCo forward, measured alternately.",
+        "",
+        "| case | worlds | steps | contacts | workload | min | median | ratio | deviation |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for result in results:
+        lines += _rows(result)
+    return "\n".join(lines) + "\n"
+
+
+def _rows(result: Result) -> list[str]:
+    case = result.case
+    if result.skipped:
+        return [f"| {case.name} | {case.worlds} | {case.steps} | – | skipped: {result.skipped} | – | – | – | – |"]
+    reference = result.measurements[0].timing.median
+    rows = []
+    for m in result.measurements:
+        times = "wrong result | – | –"
+        if m.label not in result.failures:
+            best, median = (m.microseconds(s, case) for s in (m.timing.best, m.timing.median))
+            times = f"{best:.2f} | {median:.2f} | {m.timing.median / reference:.2f}"
+        rows.append(
+            f"| {case.name} | {case.worlds} | {case.steps} | {result.contacts:.1f} | {m.label} | {times} "
+            f"| {m.deviation:.1e} |"
+        )
+    return rows
+
+
+def _processor() -> str:
+    """The processor's marketing name, where the system tells it."""
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        for line in info.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,1 @@
+"""Collision: signed distances, contact generation and distance queries, all differentiable."""

@@ -1,0 +1,262 @@
+"""Contact generation: from shape poses to packed contacts, in three stages.
+
+1. *Narrow phase* (untaped): every pair writes the integer features that touch to its own places.
+2. *Pack* (untaped): one thread per world gathers them, in pair order, into the contact places.
+3. *Rebuild* (taped): distance, point and frame of every contact from poses, sizes and the frozen integers, with the true
+   derivative of all three in both poses and both sizes.
+
+How to call it::
+
+    table = PairTable.from_scene(scene, device)            # once per model
+    search = SearchWork.allocate(table, worlds)            # scratch, may be shared by all tape slots
+    contacts = Contacts.allocate(worlds, table.max_contacts, device, requires_grad=True)   # one per tape slot
+
+    shapes = ShapePoses(position, rotation, size)          # (worlds, shapes) arrays of the slot
+    find_contacts(table, shapes, pair_margin, search, contacts)       # stages 1 and 2
+    rebuild_contacts(table, shapes, contacts)                         # stage 3
+    contacts.check_overflow()                                         # on the host, when convenient
+
+`table.pair_shapes` and `pair_margin[world, pair]` share the table's own pair order. Only the first
+`min(count, max_contacts)` places of a world are written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import warp as wp
+
+from warpsim.collision.groups import GROUPS, PairGroup, candidate_count, group_of
+from warpsim.collision.kinds import KIND_CODE, pair_case
+from warpsim.collision.pack import pack_kernel
+from warpsim.collision.pairs import collision_pairs
+from warpsim.errors import SimulationError
+from warpsim.precision import mat33, numpy_real, quat, real, vec3
+from warpsim.scene.description import Scene
+
+
+@dataclass(frozen=True)
+class ShapePoses:
+    """World poses and sizes of all shapes; the differentiable input of contact generation."""
+
+    position: wp.array
+    """(W, ns) vec3, m, world frame."""
+    rotation: wp.array
+    """(W, ns) unit quat (w, x, y, z)."""
+    size: wp.array
+    """(W, ns) vec3 as `Shape.size`; meshes and hulls: uniform scale in the first component."""
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """The fixed data of contact generation: kinds, pairs and where each pair keeps its candidates."""
+
+    shape_kind: wp.array
+    """(ns,) int32, codes of `kinds`."""
+    shape_unit_radius: wp.array
+    """(ns,) real: bounding radius of meshes and hulls at scale one, m."""
+    pair_shapes: wp.array
+    """(np, 2) int32."""
+    pair_case: wp.array
+    """(np,) int32."""
+    pair_start: wp.array
+    """(np,) int32: the pair's first candidate place."""
+    ranges: tuple[tuple[PairGroup, int, int], ...]
+    """Group of pairs, its first pair and one past its last."""
+    candidates: int
+    """Candidate places of a world."""
+    seeds: int
+    """Candidate places that carry a search result, the first ones."""
+
+    @staticmethod
+    def from_scene(scene: Scene, device: wp.DeviceLike = None) -> PairTable:
+        """Builds the table of all pairs that may touch in a scene."""
+        return PairTable.from_pairs(scene, collision_pairs(scene), device)
+
+    @staticmethod
+    def from_pairs(scene: Scene, pairs: np.ndarray, device: wp.DeviceLike = None) -> PairTable:
+        """Builds the table of given pairs.
+
+        Args:
+            scene: Where the shapes are described.
+            pairs: (np, 2) indices into `scene.shapes`, first kinds first as `collision_pairs` gives them.
+            device: Where the arrays live.
+        """
+        kinds = [shape.kind for shape in scene.shapes]
+        cases = [(kinds[a], kinds[b]) for a, b in pairs]
+        order = sorted(range(len(pairs)), key=lambda i: (GROUPS.index(group_of(*cases[i])), pair_case(*cases[i]), i))
+        cases = [cases[i] for i in order]
+        counts = np.array([candidate_count(*case) for case in cases], np.int64)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        groups = [group_of(*case) for case in cases]
+        ranges = []
+        for group in GROUPS:
+            members = [i for i, g in enumerate(groups) if g is group]
+            if members:
+                ranges.append((group, members[0], members[-1] + 1))
+        seeded = [stop for group, _start, stop in ranges if group.seeded]
+
+        def integers(values: object, shape: tuple[int, ...]) -> wp.array:
+            return wp.array(np.array(values, np.int32).reshape(shape), dtype=wp.int32, device=device)
+
+        return PairTable(
+            shape_kind=integers([KIND_CODE[kind] for kind in kinds], (-1,)),
+            shape_unit_radius=wp.array(np.zeros(len(kinds), numpy_real), dtype=real, device=device),
+            pair_shapes=integers(np.asarray(pairs)[order], (-1, 2)),
+            pair_case=integers([pair_case(*case) for case in cases], (-1,)),
+            pair_start=integers(starts[:-1], (-1,)),
+            ranges=tuple(ranges),
+            candidates=int(starts[-1]),
+            seeds=int(starts[max(seeded)]) if seeded else 0,
+        )
+
+    @property
+    def pair_count(self) -> int:
+        """Pairs in the table."""
+        return self.pair_shapes.shape[0]
+
+    @property
+    def max_contacts(self) -> int:
+        """A default for the contact places of a world: all candidates of small scenes, a share of them in large ones."""
+        return min(self.candidates, max(32, 4 * self.shape_kind.shape[0]))
+
+
+@dataclass(frozen=True)
+class SearchWork:
+    """Scratch of the untaped search; nothing in it outlives `find_contacts`."""
+
+    pair_count: wp.array
+    """(W, np) int32: active candidates of a pair."""
+    candidate_feature: wp.array
+    """(W, nc) int32."""
+    candidate_seed: wp.array
+    """(W, ns) vec3: result of an iterative search."""
+
+    @staticmethod
+    def allocate(table: PairTable, worlds: int) -> SearchWork:
+        """Allocates scratch for a number of worlds on the table's device."""
+        device = table.pair_case.device
+        return SearchWork(
+            pair_count=wp.zeros((worlds, table.pair_count), dtype=wp.int32, device=device),
+            candidate_feature=wp.zeros((worlds, table.candidates), dtype=wp.int32, device=device),
+            candidate_seed=wp.zeros((worlds, table.seeds), dtype=vec3, device=device),
+        )
+
+
+@dataclass(frozen=True)
+class Contacts:
+    """The packed contacts of one step; mc places per world."""
+
+    count: wp.array
+    """(W,) int32: places needed; may exceed mc, which is an overflow."""
+    pair: wp.array
+    """(W, mc) int32 into the table's pairs."""
+    feature: wp.array
+    """(W, mc) int32: which features of the pair touch, a code of the pair's kind."""
+    seed: wp.array
+    """(W, mc) vec3: where an iterative search ended; no gradient."""
+    distance: wp.array
+    """(W, mc) real, m, negative where the shapes overlap."""
+    point: wp.array
+    """(W, mc) vec3, world frame, midway between the surfaces."""
+    frame: wp.array
+    """(W, mc) mat33, rows: unit normal from the first shape to the second, two tangents (MuJoCo's rule)."""
+
+    @staticmethod
+    def allocate(
+        worlds: int, max_contacts: int, device: wp.DeviceLike = None, *, requires_grad: bool = True
+    ) -> Contacts:
+        """Allocates the contact places of one step."""
+        shape = (worlds, max_contacts)
+        return Contacts(
+            count=wp.zeros(worlds, dtype=wp.int32, device=device),
+            pair=wp.zeros(shape, dtype=wp.int32, device=device),
+            feature=wp.zeros(shape, dtype=wp.int32, device=device),
+            seed=wp.zeros(shape, dtype=vec3, device=device),
+            distance=wp.zeros(shape, dtype=real, device=device, requires_grad=requires_grad),
+            point=wp.zeros(shape, dtype=vec3, device=device, requires_grad=requires_grad),
+            frame=wp.zeros(shape, dtype=mat33, device=device, requires_grad=requires_grad),
+        )
+
+    def check_overflow(self, where: str = "contact generation") -> None:
+        """Raises if a world needed more contact places than there are (reads from the device).
+
+        Raises:
+            SimulationError: Naming the world and the `max_contacts` that would do.
+        """
+        needed = self.count.numpy()
+        world = int(np.argmax(needed)) if len(needed) else 0
+        places = self.pair.shape[1]
+        if len(needed) and needed[world] > places:
+            raise SimulationError(
+                f"{where}: world {world} has {needed[world]} contacts but only {places} places; "
+                f"set max_contacts={needed[world]} or more (Scene.options.max_contacts)"
+            )
+
+
+def find_contacts(
+    table: PairTable, shapes: ShapePoses, pair_margin: wp.array, search: SearchWork, contacts: Contacts
+) -> None:
+    """Decides, untaped, which features touch: writes count, pair, feature and seed of `contacts`.
+
+    Args:
+        table: From `PairTable.from_scene`.
+        shapes: Poses and sizes.
+        pair_margin: (W, np) real, m: a contact is active where its distance is less.
+        search: Scratch.
+        contacts: Its integers and seeds are written.
+    """
+    worlds = shapes.position.shape[0]
+    device = table.pair_case.device
+    for group, first, stop in table.ranges:
+        wp.launch(
+            group.narrow,
+            dim=(worlds, stop - first),
+            inputs=[
+                first,
+                table.shape_kind,
+                table.shape_unit_radius,
+                table.pair_shapes,
+                table.pair_case,
+                table.pair_start,
+                shapes.position,
+                shapes.rotation,
+                shapes.size,
+                pair_margin,
+            ],
+            outputs=[search.pair_count, search.candidate_feature],
+            device=device,
+            record_tape=False,
+        )
+    wp.launch(
+        pack_kernel,
+        dim=worlds,
+        inputs=[table.pair_start, search.pair_count, search.candidate_feature, search.candidate_seed],
+        outputs=[contacts.count, contacts.pair, contacts.feature, contacts.seed],
+        device=device,
+        record_tape=False,
+    )
+
+
+def rebuild_contacts(table: PairTable, shapes: ShapePoses, contacts: Contacts) -> None:
+    """Computes, taped, distance, point and frame of the contacts that `find_contacts` chose."""
+    for group, first, stop in table.ranges:
+        wp.launch(
+            group.rebuild,
+            dim=contacts.pair.shape,
+            inputs=[
+                first,
+                stop,
+                table.pair_shapes,
+                table.pair_case,
+                contacts.count,
+                contacts.pair,
+                contacts.feature,
+                shapes.position,
+                shapes.rotation,
+                shapes.size,
+            ],
+            outputs=[contacts.distance, contacts.point, contacts.frame],
+            device=table.pair_case.device,
+        )

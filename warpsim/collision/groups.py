@@ -1,0 +1,73 @@
+"""The families of pairs that share kernels, so that a scene loads only the code its pairs need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import warp as wp
+
+from warpsim.collision.narrow_box import narrow_box_kernel
+from warpsim.collision.narrow_primitive import narrow_primitive_kernel
+from warpsim.collision.rebuild_box import rebuild_box_kernel
+from warpsim.collision.rebuild_primitive import rebuild_primitive_kernel
+from warpsim.errors import UnsupportedError
+
+
+@dataclass(frozen=True, eq=False)
+class PairGroup:
+    """Pairs that are searched by one kernel and rebuilt by one other."""
+
+    name: str
+    narrow: wp.Kernel
+    rebuild: wp.Kernel
+    candidates: dict[tuple[str, str], int]
+    """Pairs of kinds → most contacts of such a pair."""
+    seeded: bool = False
+    """Whether the search hands a point or direction to the rebuild."""
+
+
+PRIMITIVE = PairGroup(
+    "primitive",
+    narrow_primitive_kernel,
+    rebuild_primitive_kernel,
+    {
+        ("plane", "sphere"): 1,
+        ("plane", "capsule"): 2,
+        ("plane", "box"): 4,
+        ("plane", "cylinder"): 4,
+        ("plane", "cone"): 4,
+        ("plane", "ellipsoid"): 1,
+        ("sphere", "sphere"): 1,
+        ("sphere", "capsule"): 1,
+        ("capsule", "capsule"): 2,
+    },
+)
+
+BOX = PairGroup(
+    "box",
+    narrow_box_kernel,
+    rebuild_box_kernel,
+    {("sphere", "box"): 1, ("sphere", "cylinder"): 1, ("capsule", "box"): 2, ("box", "box"): 8},
+)
+
+GROUPS = (BOX, PRIMITIVE)
+"""In the order of a table's pairs; those with seeds come first."""
+
+
+def group_of(first: str, second: str) -> PairGroup:
+    """The group that handles an ordered pair of kinds.
+
+    Raises:
+        UnsupportedError: No group does.
+    """
+    for group in GROUPS:
+        if (first, second) in group.candidates:
+            return group
+    raise UnsupportedError(
+        f"no contact between shapes of kind {first!r} and {second!r}; exclude the pair or change one shape's kind"
+    )
+
+
+def candidate_count(first: str, second: str) -> int:
+    """Most contacts an ordered pair of kinds can have."""
+    return group_of(first, second).candidates[first, second]

@@ -1,0 +1,1 @@
+"""Stages of articulated motion: kinematics, velocities, forces, mass matrix, accelerations, integration."""

@@ -1,0 +1,103 @@
+"""Newton–Euler inverse dynamics (Featherstone, ch. 5): the residual of the equation of motion at a given acceleration.
+
+r(a) = M a + c − τ − Jᵀ(external wrenches), by body accelerations → body forces → dofs. Launched untaped with a = 0 it gives
+the right-hand side of the forward dynamics; launched on the tape at the solution a* it is what the implicit function theorem
+differentiates: ∂a*/∂θ = −M⁻¹ ∂r/∂θ, so neither M nor its factor needs an adjoint.
+"""
+
+from __future__ import annotations
+
+import warp as wp
+
+from warpsim.model.model import Model
+from warpsim.model.state import State, Work
+from warpsim.model.topology import Topology
+from warpsim.precision import real, vec3, vec6
+from warpsim.spatial import angular, linear, motion_cross, spatial, sym_mul
+
+
+@wp.kernel
+def _inverse_dynamics_kernel(
+    # topology, parameters
+    t: Topology,
+    mass: wp.array2d(dtype=real),
+    armature: wp.array2d(dtype=real),
+    gravity: wp.array(dtype=vec3),
+    # state and the acceleration it is evaluated at
+    qd: wp.array2d(dtype=real),
+    qdd: wp.array2d(dtype=real),
+    # work in
+    axis: wp.array2d(dtype=vec6),
+    com: wp.array2d(dtype=vec3),
+    inertia: wp.array2d(dtype=vec6),
+    velocity: wp.array2d(dtype=vec6),
+    wrench: wp.array2d(dtype=vec6),
+    dof_force: wp.array2d(dtype=real),
+    dof_implicit: wp.array2d(dtype=real),
+    # work out
+    acceleration: wp.array2d(dtype=vec6),
+    body_force: wp.array2d(dtype=vec6),
+    residual: wp.array2d(dtype=real),
+):
+    w = wp.tid()
+    # Gravity acts as an upward acceleration of the world.
+    acceleration[w, 0] = spatial(vec3(real(0.0), real(0.0), real(0.0)), -gravity[w])
+    for d in range(t.nv):
+        s = axis[w, d]
+        carried = motion_cross(velocity[w, t.dof_base[d]], s) * qd[w, d]
+        acceleration[w, d + 1] = acceleration[w, t.dof_prev[d]] + carried + s * qdd[w, d]
+    for b in range(1, t.nbody):
+        k = t.body_last_dof[b]
+        v = velocity[w, k]
+        a = acceleration[w, k]
+        omega = angular(v)
+        r = com[w, b]
+        i = inertia[w, b]
+        v_com = linear(v) + wp.cross(omega, r)
+        a_com = linear(a) + wp.cross(angular(a), r) + wp.cross(omega, v_com)
+        force = mass[w, b] * a_com
+        torque = sym_mul(i, angular(a)) + wp.cross(omega, sym_mul(i, omega))
+        body_force[w, b] = spatial(torque + wp.cross(r, force), force) - wrench[w, b]
+    for i in range(1, t.nbody):
+        b = t.nbody - i
+        p = t.body_parent[b]
+        if p > 0:
+            body_force[w, p] += body_force[w, b]
+    for d in range(t.nv):
+        diagonal = (armature[w, d] + dof_implicit[w, d]) * qdd[w, d]
+        residual[w, d] = wp.dot(axis[w, d], body_force[w, t.dof_body[d]]) + diagonal - dof_force[w, d]
+
+
+def _launch(m: Model, s: State, work: Work, qdd: wp.array, outputs: list[wp.array], record: bool) -> None:
+    wp.launch(
+        _inverse_dynamics_kernel,
+        dim=m.worlds,
+        inputs=[
+            m.topology,
+            m.body.mass,
+            m.joint.armature,
+            m.world.gravity,
+            s.qd,
+            qdd,
+            work.axis,
+            work.com,
+            work.inertia,
+            work.velocity,
+            work.wrench,
+            work.dof_force,
+            work.dof_implicit,
+        ],
+        outputs=outputs,
+        device=m.device,
+        record_tape=record,
+    )
+
+
+def residual_at_rest(m: Model, s: State, work: Work, scratch) -> None:
+    """`scratch.residual` = r(0) = bias − all smooth forces. Not taped."""
+    _launch(m, s, work, m.zero_dofs, [scratch.acceleration, scratch.body_force, scratch.residual], record=False)
+
+
+def residual_at_solution(m: Model, s: State, work: Work) -> None:
+    """`work.residual` = r(a*) ≈ 0 on the tape, with a* held fixed: the equation the adjoint is taken of."""
+    _launch(m, s, work, work.qdd_fixed, [work.acceleration, work.body_force, work.residual], record=True)

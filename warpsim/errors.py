@@ -1,0 +1,48 @@
+"""Every error a user can meet derives from `WarpsimError`; its message says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class WarpsimError(Exception):
+    """Base of all errors raised on purpose by warpsim."""
+
+
+class SceneError(WarpsimError):
+    """A scene description that cannot be simulated; the message names the body, joint or USD path."""
+
+
+class UnsupportedError(WarpsimError):
+    """Input that is valid elsewhere but that warpsim does not model."""
+
+
+class InputError(WarpsimError):
+    """A wrong shape, dtype, device or value handed to a public call."""
+
+
+class SimulationError(WarpsimError):
+    """A rollout that failed while running (non-finite values, overflow); names step, world and stage."""
+
+
+class UnknownNameError(InputError, KeyError):
+    """A name that does not exist; the message offers the nearest ones."""
+
+    def __str__(self) -> str:  # KeyError would print the repr of the message
+        return str(self.args[0])
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """Builds the error for a name that is not there, with the nearest known names.
+
+    Args:
+        kind: What was looked up, e.g. "body".
+        name: The name asked for.
+        known: All names that would have been right.
+    """
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+    shown = ", ".join(known[:20]) + (f", … ({len(known)} in all)" if len(known) > 20 else "")
+    return UnknownNameError(f"no {kind} {name!r}{hint} {kind} names: {shown or '(none)'}")

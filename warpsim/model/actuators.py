@@ -1,0 +1,41 @@
+"""Which things actuators and drives act on: integer tables built from the scene."""
+
+from __future__ import annotations
+
+import warp as wp
+
+JOINT = wp.constant(0)
+TENDON = wp.constant(1)
+SITE = wp.constant(2)
+BALL_JOINT = wp.constant(3)
+FREE_JOINT = wp.constant(4)
+
+NO_DYNAMICS = wp.constant(0)
+INTEGRATOR = wp.constant(1)
+FILTER = wp.constant(2)
+FILTER_EXACT = wp.constant(3)
+DYNAMICS_CODES = {"none": 0, "integrator": 1, "filter": 2, "filterexact": 3}
+
+
+@wp.struct
+class ActuatorTopology:
+    """Per actuator unless said otherwise."""
+
+    count: wp.int32
+    transmission: wp.array(dtype=wp.int32)  # JOINT … FREE_JOINT
+    target: wp.array(dtype=wp.int32)  # index of the joint, tendon or site
+    q: wp.array(dtype=wp.int32)  # first coordinate, for joints
+    dof: wp.array(dtype=wp.int32)  # first dof, for joints
+    dynamics: wp.array(dtype=wp.int32)  # NO_DYNAMICS … FILTER_EXACT
+    activation: wp.array(dtype=wp.int32)  # place in the activations, or -1
+    early: wp.array(dtype=wp.int32)  # 1: force from the activation at the end of the step
+    site_body: wp.array(dtype=wp.int32)  # (nsite,)
+
+
+@wp.struct
+class DriveTopology:
+    """Per drive."""
+
+    count: wp.int32
+    q: wp.array(dtype=wp.int32)
+    dof: wp.array(dtype=wp.int32)

@@ -1,0 +1,181 @@
+"""Authored parameters → physical parameters, once per rollout, on a tape of their own.
+
+Mass, centre and inertia from shapes; unit axes and quaternions; the boxes of equal inertia that feel the medium. The
+adjoint runs once, after the last step's, and turns gradients of physical parameters into gradients of authored ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from warpsim.model.model import Model
+from warpsim.model.shape_mass import _body_kernel, _shape_kernel
+from warpsim.precision import mat33, quat, real, vec3, vec6
+from warpsim.spatial import quat_matrix, quat_mul, quat_unit
+
+# Principal moments closer than this (relative) count as equal: their axes carry no derivative.
+_EQUAL_MOMENTS = wp.constant(real(1e-6))
+_SMALLEST = wp.constant(real(1e-15))
+
+
+@wp.kernel
+def _unit_quat_kernel(authored: wp.array2d(dtype=quat), unit: wp.array2d(dtype=quat)):
+    w, i = wp.tid()
+    unit[w, i] = quat_unit(authored[w, i])
+
+
+@wp.kernel
+def _unit_axis_kernel(authored: wp.array2d(dtype=vec3), unit: wp.array2d(dtype=vec3)):
+    w, i = wp.tid()
+    a = authored[w, i]
+    unit[w, i] = a / wp.sqrt(wp.dot(a, a))
+
+
+@wp.func
+def _in_axes(r: mat33, i: vec6) -> mat33:
+    full = mat33(i[0], i[3], i[4], i[3], i[1], i[5], i[4], i[5], i[2])
+    return wp.transpose(r) * full * r
+
+
+@wp.func
+def _tilt(off: real, a: real, b: real) -> real:
+    """Half the first-order turn of two principal axes by an off-diagonal moment; zero in value, right in derivative."""
+    gap = b - a
+    if wp.abs(gap) <= _EQUAL_MOMENTS * (wp.abs(a) + wp.abs(b)):
+        return real(0.0)
+    return real(0.5) * off / gap
+
+
+@wp.func
+def _edge(sum_of_two: real, other: real, mass: real) -> real:
+    x = (sum_of_two - other) / mass * real(6.0)
+    if x <= _SMALLEST:
+        return wp.sqrt(_SMALLEST)
+    return wp.sqrt(x)
+
+
+@wp.kernel
+def _fluid_kernel(
+    # principal axes of each body, held fixed
+    axes: wp.array2d(dtype=quat),
+    # parameters
+    mass: wp.array2d(dtype=real),
+    inertia: wp.array2d(dtype=vec6),
+    # out
+    box: wp.array2d(dtype=vec3),
+    rotation: wp.array2d(dtype=quat),
+):
+    w, b = wp.tid()
+    m = mass[w, b]
+    if m > _SMALLEST:
+        i = _in_axes(quat_matrix(axes[w, b]), inertia[w, b])
+        x = i[0, 0]
+        y = i[1, 1]
+        z = i[2, 2]
+        box[w, b] = vec3(_edge(y + z, x, m), _edge(x + z, y, m), _edge(x + y, z, m))
+        # perturbation of eigenvectors: axis i turns toward j by I_ij / (I_i − I_j)
+        turn = quat(real(1.0), _tilt(i[1, 2], z, y), _tilt(i[0, 2], x, z), _tilt(i[0, 1], y, x))
+        rotation[w, b] = quat_unit(quat_mul(axes[w, b], turn))
+    else:
+        box[w, b] = vec3(real(0.0), real(0.0), real(0.0))
+        rotation[w, b] = quat(real(1.0), real(0.0), real(0.0), real(0.0))
+
+
+def principal_axes(inertia: np.ndarray) -> np.ndarray:
+    """Quaternions (…, 4) of the principal axes of symmetric inertias (…, 6: xx, yy, zz, xy, xz, yz)."""
+    xx, yy, zz, xy, xz, yz = np.moveaxis(np.asarray(inertia, np.float64), -1, 0)
+    full = np.stack([np.stack([xx, xy, xz], -1), np.stack([xy, yy, yz], -1), np.stack([xz, yz, zz], -1)], -2)
+    _, vectors = np.linalg.eigh(full)
+    vectors = vectors * np.where(np.linalg.det(vectors) < 0, -1.0, 1.0)[..., None, None]
+    return matrix_to_quat(vectors)
+
+
+def matrix_to_quat(r: np.ndarray) -> np.ndarray:
+    """Rotation matrices (…, 3, 3) → unit quaternions (…, 4), w first."""
+    r = np.asarray(r, np.float64)
+    # The 4×4 matrix whose largest eigenvector is the quaternion: no branch loses accuracy at half turns.
+    k = np.zeros((*r.shape[:-2], 4, 4))
+    trace = np.trace(r, axis1=-2, axis2=-1)
+    skew = np.stack([r[..., 2, 1] - r[..., 1, 2], r[..., 0, 2] - r[..., 2, 0], r[..., 1, 0] - r[..., 0, 1]], -1)
+    k[..., 0, 0] = trace
+    k[..., 0, 1:] = skew
+    k[..., 1:, 0] = skew
+    k[..., 1:, 1:] = r + np.swapaxes(r, -1, -2) - trace[..., None, None] * np.eye(3)
+    _, vectors = np.linalg.eigh(k)
+    q = vectors[..., :, -1]
+    return q * np.where(q[..., :1] < 0, -1.0, 1.0)
+
+
+class Derivation:
+    """The derive stage of one model: `run` fills the physical parameters, `backward` pulls gradients back."""
+
+    def __init__(self, model: Model):
+        self.model = model
+        self.tape: wp.Tape | None = None
+        w, device = model.worlds, model.device
+        count = len(model.layout.shape_names)
+        self._shape_mass = wp.zeros((w, count), dtype=real, device=device, requires_grad=True)
+        self._shape_com = wp.zeros((w, count), dtype=vec3, device=device, requires_grad=True)
+        self._shape_inertia = wp.zeros((w, count), dtype=vec6, device=device, requires_grad=True)
+        self._axes = wp.zeros((w, model.nbody), dtype=quat, device=device)
+
+    def run(self, *, record: bool = False) -> None:
+        """Derives; with `record`, on a tape, for physical parameters that carry gradients."""
+        self.tape = wp.Tape() if record else None
+        if self.tape is None:
+            self._launch()
+        else:
+            with self.tape:
+                self._launch()
+
+    def backward(self) -> None:
+        """Adds to the authored gradients what the physical ones imply; the latter are consumed."""
+        assert self.tape is not None, "run(record=True) comes first"
+        self.tape.backward()
+
+    def _launch(self) -> None:
+        m, a = self.model, self.model.authored
+        device = m.device
+        pairs = (("body.rotation", m.body.rotation, _unit_quat_kernel), ("site.rotation", m.site.rotation, _unit_quat_kernel), ("joint.axis", m.joint.axis, _unit_axis_kernel))
+        for name, out, kernel in pairs:
+            wp.launch(kernel, dim=out.shape, inputs=[a[name]], outputs=[out], device=device)
+        if self._shape_mass.size:
+            wp.launch(
+                _shape_kernel,
+                dim=self._shape_mass.shape,
+                inputs=[
+                    m.shape_mass_topology,
+                    a["shape.size"],
+                    a["shape.density"],
+                    a["shape.mass"],
+                    a["shape.position"],
+                    a["shape.rotation"],
+                ],
+                outputs=[self._shape_mass, self._shape_com, self._shape_inertia],
+                device=device,
+            )
+        wp.launch(
+            _body_kernel,
+            dim=(m.worlds, m.nbody),
+            inputs=[
+                m.shape_mass_topology,
+                a["body.mass"],
+                a["body.com"],
+                a["body.inertia"],
+                self._shape_mass,
+                self._shape_com,
+                self._shape_inertia,
+            ],
+            outputs=[m.body.mass, m.body.com, m.body.inertia],
+            device=device,
+        )
+        if m.has_medium:
+            self._axes.assign(principal_axes(m.body.inertia.numpy()))
+            wp.launch(
+                _fluid_kernel,
+                dim=(m.worlds, m.nbody),
+                inputs=[self._axes, m.body.mass, m.body.inertia],
+                outputs=[m.fluid.box, m.fluid.rotation],
+                device=device,
+            )

@@ -1,0 +1,94 @@
+"""The real numbers physics reads, as Warp structs of (W, n) arrays: one row per world, each able to carry a gradient.
+
+Grouped by what they describe, so that a stage takes only what it reads. Units are SI; frames as in `warpsim.scene`.
+"""
+
+from __future__ import annotations
+
+import warp as wp
+
+from warpsim.precision import quat, real, vec2, vec3, vec6
+
+
+@wp.struct
+class BodyParameters:
+    """Per body, index 0 the world."""
+
+    position: wp.array2d(dtype=vec3)  # m, in the parent's frame at the reference configuration
+    rotation: wp.array2d(dtype=quat)
+    mass: wp.array2d(dtype=real)  # kg
+    com: wp.array2d(dtype=vec3)  # m, body frame
+    inertia: wp.array2d(dtype=vec6)  # kg·m² about the com in body axes: xx, yy, zz, xy, xz, yz
+    gravity_compensation: wp.array2d(dtype=real)  # fraction of the weight
+
+
+@wp.struct
+class JointParameters:
+    """Per joint, per coordinate and per dof."""
+
+    anchor: wp.array2d(dtype=vec3)  # (W, njoint) m, body frame
+    axis: wp.array2d(dtype=vec3)  # (W, njoint) unit, body frame
+    stiffness: wp.array2d(dtype=real)  # (W, njoint) N·m/rad or N/m
+    reference: wp.array2d(dtype=real)  # (W, nq) configuration at which bodies stand as authored
+    rest: wp.array2d(dtype=real)  # (W, nq) where springs are slack
+    damping: wp.array2d(dtype=real)  # (W, nv) N·m·s/rad or N·s/m
+    armature: wp.array2d(dtype=real)  # (W, nv) kg·m² or kg
+
+
+@wp.struct
+class TendonParameters:
+    """Fixed tendons; coefficients are per term, terms in tendon order."""
+
+    coefficient: wp.array2d(dtype=real)  # (W, nterm)
+    stiffness: wp.array2d(dtype=real)
+    damping: wp.array2d(dtype=real)
+    spring_range: wp.array2d(dtype=vec2)  # slack between
+
+
+@wp.struct
+class ActuatorParameters:
+    """Per actuator."""
+
+    gear: wp.array2d(dtype=vec6)
+    gain: wp.array2d(dtype=vec3)  # constant, per length, per velocity
+    bias: wp.array2d(dtype=vec3)
+    time_constant: wp.array2d(dtype=real)  # s
+    control_range: wp.array2d(dtype=vec2)
+    force_range: wp.array2d(dtype=vec2)
+    activation_range: wp.array2d(dtype=vec2)
+
+
+@wp.struct
+class DriveParameters:
+    """Per drive."""
+
+    stiffness: wp.array2d(dtype=real)
+    damping: wp.array2d(dtype=real)
+    max_force: wp.array2d(dtype=real)
+
+
+@wp.struct
+class SiteParameters:
+    """Per site."""
+
+    position: wp.array2d(dtype=vec3)  # m, body frame
+    rotation: wp.array2d(dtype=quat)
+
+
+@wp.struct
+class WorldParameters:
+    """Per world."""
+
+    gravity: wp.array(dtype=vec3)  # (W,) m/s²
+    timestep: wp.array(dtype=real)  # (W,) s
+    medium_density: wp.array(dtype=real)  # (W,) kg/m³
+    medium_viscosity: wp.array(dtype=real)  # (W,) Pa·s
+    wind: wp.array(dtype=vec3)  # (W,) m/s
+
+
+@wp.struct
+class FluidParameters:
+    """Per body: the box of equal inertia that feels the medium (derived from mass and inertia)."""
+
+    box: wp.array2d(dtype=vec3)  # full edges, m
+    rotation: wp.array2d(dtype=quat)  # principal axes in the body's frame

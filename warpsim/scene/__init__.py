@@ -1,0 +1,39 @@
+"""The plain description of a scene, in SI units and NumPy: what readers make and what `Model` is compiled from."""
+
+from warpsim.scene.description import (
+    Actuator,
+    Body,
+    ContactOverride,
+    Drive,
+    Equality,
+    Joint,
+    Medium,
+    Mesh,
+    Options,
+    Scene,
+    Sensor,
+    Shape,
+    Site,
+    Source,
+    Tendon,
+)
+from warpsim.scene.validate import validate
+
+__all__ = [
+    "Actuator",
+    "Body",
+    "ContactOverride",
+    "Drive",
+    "Equality",
+    "Joint",
+    "Medium",
+    "Mesh",
+    "Options",
+    "Scene",
+    "Sensor",
+    "Shape",
+    "Site",
+    "Source",
+    "Tendon",
+    "validate",
+]

@@ -1,0 +1,199 @@
+"""Checks that know nothing of mechanics: finite numbers, array shapes, unique names, names that exist."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from warpsim.errors import SceneError, unknown_name
+from warpsim.scene.description import (
+    JOINT_DOF_SIZE,
+    JOINT_Q_SIZE,
+    Actuator,
+    Body,
+    ContactOverride,
+    Equality,
+    Joint,
+    Medium,
+    Mesh,
+    Options,
+    Scene,
+    Shape,
+    Site,
+    Tendon,
+)
+
+UNIT_TOLERANCE = 1e-6
+
+_INFINITE_ALLOWED = {
+    "limit",
+    "max_force",
+    "distance_range",
+    "spring_range",
+    "control_range",
+    "force_range",
+    "activation_range",
+    "actuator_force_limit",
+}
+
+_POSE = {"position": (3,), "rotation": (4,)}
+_SOLVER = {"solref": (2,), "solimp": (5,)}
+_LIMIT = {"limit": (2,), "limit_solref": (2,), "limit_solimp": (5,), "friction_solref": (2,), "friction_solimp": (5,)}
+_ARRAY_SHAPES: dict[type, dict[str, tuple[int, ...]]] = {
+    Body: {**_POSE, "com": (3,), "inertia": (3, 3)},
+    Joint: {**_LIMIT, "anchor": (3,), "axis": (3,), "actuator_force_limit": (2,)},
+    Shape: {**_POSE, **_SOLVER, "size": (3,), "friction": (3,), "color": (3,)},
+    Site: {**_POSE},
+    Tendon: {**_LIMIT, "spring_range": (2,)},
+    Actuator: {
+        "gear": (6,),
+        "gain": (3,),
+        "bias": (3,),
+        "control_range": (2,),
+        "force_range": (2,),
+        "activation_range": (2,),
+    },
+    Equality: {
+        **_SOLVER,
+        "anchor": (3,),
+        "anchor_b": (3,),
+        "relative_pose": (7,),
+        "polynomial": (5,),
+        "distance_range": (2,),
+    },
+    ContactOverride: {**_SOLVER, "friction": (5,), "solref_friction": (2,)},
+    Medium: {"wind": (3,)},
+    Options: {"gravity": (3,)},
+}
+
+
+def place(item: Any) -> str:
+    """How error messages call an item of the scene, e.g. "joint 'knee'"."""
+    kind = type(item).__name__.lower()
+    if isinstance(item, ContactOverride):
+        return f"contact override of {item.a!r} and {item.b!r}"
+    return f"{kind} {item.name!r}" if hasattr(item, "name") else kind
+
+
+def items(scene: Scene) -> Iterator[Any]:
+    """Every dataclass of the scene that holds numbers."""
+    for kind in named_kinds(scene).values():
+        yield from kind
+    yield from scene.contact_overrides
+    yield scene.medium
+    yield scene.options
+
+
+def named_kinds(scene: Scene) -> dict[str, Collection[Any]]:
+    """Kind → its items, for the kinds whose names must be unique."""
+    return {
+        "body": scene.bodies,
+        "joint": scene.joints,
+        "shape": scene.shapes,
+        "site": scene.sites,
+        "tendon": scene.tendons,
+        "actuator": scene.actuators,
+        "drive": scene.drives,
+        "equality": scene.equalities,
+        "sensor": scene.sensors,
+        "mesh": scene.meshes.values(),
+    }
+
+
+def check_names(scene: Scene) -> None:
+    """Names are non-empty strings, unique per kind, and meshes are filed under their own."""
+    for kind, members in named_kinds(scene).items():
+        seen: set[str] = set()
+        for member in members:
+            if not isinstance(member.name, str) or not member.name:
+                raise SceneError(f"{kind} with name {member.name!r}; give it a non-empty string")
+            if member.name in seen:
+                raise SceneError(
+                    f"two {kind} items are named {member.name!r}; names must be unique per kind: rename one"
+                )
+            seen.add(member.name)
+    for key, mesh in scene.meshes.items():
+        if key != mesh.name:
+            raise SceneError(f"mesh {mesh.name!r} is filed as {key!r} in Scene.meshes; use its name as the key")
+
+
+def check_reference(where: str, kind: str, name: str | None, known: Collection[str]) -> str:
+    """Returns `name`, or raises unless it is one of the `known` names of `kind`; the message offers the nearest."""
+    if name is None:
+        raise SceneError(f"{where} names no {kind}; set it")
+    if name not in known:
+        raise SceneError(f"{where}: {unknown_name(kind, name, known)}")
+    return name
+
+
+def check_choice(where: str, field: str, value: Any, choices: Iterable[Any]) -> None:
+    """Raises unless `value` is one of `choices`."""
+    choices = tuple(choices)
+    if value not in choices:
+        raise SceneError(f"{where}: {field} is {value!r}; use one of {', '.join(map(repr, choices))}")
+
+
+def check_not_negative(item: Any, *fields: str) -> None:
+    """Raises if any of the item's numbers in `fields` is below zero."""
+    for field in fields:
+        if np.any(np.asarray(getattr(item, field)) < 0):
+            raise SceneError(f"{place(item)}: {field} is {getattr(item, field)}; it must not be negative")
+
+
+def check_unit(item: Any, field: str, part: slice = slice(None)) -> None:
+    """Raises unless the vector or quaternion in `field` (or in `part` of it) has length one."""
+    value = np.asarray(getattr(item, field), dtype=float)[part]
+    length = float(np.linalg.norm(value))
+    if length < UNIT_TOLERANCE:
+        raise SceneError(f"{place(item)}: {field} is zero and so has no direction; give a unit vector")
+    if abs(length - 1.0) > UNIT_TOLERANCE:
+        raise SceneError(f"{place(item)}: {field} {value} has length {length:.9g}; divide it by its length")
+
+
+def check_range(item: Any, field: str) -> None:
+    """Raises if the (lower, upper) pair in `field` is reversed; None is an absent range."""
+    bounds = getattr(item, field)
+    if bounds is not None and bounds[0] > bounds[1]:
+        raise SceneError(f"{place(item)}: {field} {tuple(bounds)} has lower above upper; swap them")
+
+
+def check_arrays(scene: Scene) -> None:
+    """Arrays have the declared shape and every number is finite, but for limits and ranges, which may be open."""
+    for item in items(scene):
+        _check_shapes(item)
+        for field in dataclasses.fields(item):
+            _check_finite(item, field.name)
+
+
+def _check_shapes(item: Any) -> None:
+    expected = dict(_ARRAY_SHAPES.get(type(item), {}))
+    if isinstance(item, Joint) and item.kind in JOINT_Q_SIZE:
+        q_size, dof_size = JOINT_Q_SIZE[item.kind], JOINT_DOF_SIZE[item.kind]
+        expected |= {"initial_q": (q_size,), "rest": (q_size,), "initial_qd": (dof_size,)}
+    elif isinstance(item, Tendon):
+        expected["coefficients"] = (len(item.joints),)
+    elif isinstance(item, Mesh):
+        expected |= {"vertices": (len(item.vertices), 3), "faces": (len(item.faces), 3)}
+    for field, shape in expected.items():
+        value = getattr(item, field)
+        if value is not None and np.shape(value) != shape:
+            raise SceneError(f"{place(item)}: {field} has shape {np.shape(value)}; it must have {shape}")
+
+
+def _check_finite(item: Any, field: str) -> None:
+    value = getattr(item, field)
+    if value is None or isinstance(value, (str, bool)):
+        return
+    try:
+        numbers = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):  # lists of names and the like hold no numbers
+        if isinstance(value, (np.ndarray, tuple)):
+            raise SceneError(f"{place(item)}: {field} is {value!r}; it must hold numbers") from None
+        return
+    if np.isnan(numbers).any():
+        raise SceneError(f"{place(item)}: {field} is NaN ({value}); give a number")
+    if field not in _INFINITE_ALLOWED and np.isinf(numbers).any():
+        raise SceneError(f"{place(item)}: {field} is infinite ({value}); give a finite number")

@@ -1,0 +1,381 @@
+"""Dataclasses that describe a scene: SI units, radians, NumPy, (w, x, y, z) quaternions, names instead of indices.
+
+Conventions, which are MuJoCo's so that states can be exchanged with it:
+
+- A body's frame is placed in its parent's frame by `position`, `rotation` at the reference configuration; its joints then
+  move it, in list order (the first joint is nearest the parent). Several one-dof joints on one body make a compound.
+- `q` of a free joint is position (3) then quaternion (4) in the world; of a ball joint a quaternion; of a hinge radians; of
+  a slide metres. `qd` of a free joint is world linear velocity (3) then angular velocity in the body's frame (3); of a ball
+  joint angular velocity in the body's frame.
+- Names are unique per kind. Readers use the USD path or the MJCF name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+JOINT_KINDS = ("free", "ball", "hinge", "slide")
+JOINT_Q_SIZE = {"free": 7, "ball": 4, "hinge": 1, "slide": 1}
+JOINT_DOF_SIZE = {"free": 6, "ball": 3, "hinge": 1, "slide": 1}
+SHAPE_KINDS = ("plane", "sphere", "capsule", "box", "cylinder", "cone", "ellipsoid", "mesh", "hull", "heightfield")
+SHAPE_SIZES_USED = {"plane": 0, "sphere": 1, "capsule": 2, "cylinder": 2, "cone": 2}
+"""How many leading numbers of `Shape.size` a kind reads; three where not listed."""
+INTEGRATORS = ("euler", "implicitfast", "rk4")
+CONES = ("elliptic", "pyramidal")
+TRANSMISSIONS = ("joint", "tendon", "site")
+ACTUATOR_DYNAMICS = ("none", "integrator", "filter", "filterexact")
+EQUALITY_KINDS = ("connect", "weld", "joint", "tendon", "distance")
+SENSOR_TARGETS = ("", "body", "inertia", "site", "shape", "joint", "tendon", "actuator")
+
+DEFAULT_SOLREF = (0.02, 1.0)
+DEFAULT_SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
+DEFAULT_FRICTION = (1.0, 0.005, 0.0001)
+
+
+def _zeros3() -> np.ndarray:
+    return np.zeros(3)
+
+
+def _identity_quat() -> np.ndarray:
+    return np.array([1.0, 0.0, 0.0, 0.0])
+
+
+@dataclass
+class Body:
+    """A rigid body.
+
+    Mass properties that are None are derived from the body's shapes: mass is the shapes' sum, the centre their weighted
+    mean, and the inertia theirs about that centre, scaled by (authored mass / shapes' mass) where only a mass is given.
+    """
+
+    name: str
+    parent: str | None = None
+    """Name of the parent body; None is the world."""
+    position: np.ndarray = field(default_factory=_zeros3)
+    """Origin in the parent's frame at the reference configuration, m."""
+    rotation: np.ndarray = field(default_factory=_identity_quat)
+    mass: float | None = None
+    """kg."""
+    com: np.ndarray | None = None
+    """Centre of mass in the body's frame, m."""
+    inertia: np.ndarray | None = None
+    """(3, 3) about the centre of mass, in the body's axes, kg·m²."""
+    kinematic: bool = False
+    """Moves as its velocity says and feels no force. Must hang on the world and have exactly one free joint."""
+    gravity_compensation: float = 0.0
+    """Fraction of the body's weight cancelled by an upward force at its centre of mass."""
+
+
+@dataclass
+class Joint:
+    """A joint between a body and its parent. A body without joints is fixed to its parent."""
+
+    name: str
+    kind: str
+    """One of JOINT_KINDS."""
+    body: str
+    """The child body."""
+    anchor: np.ndarray = field(default_factory=_zeros3)
+    """Joint centre in the child's frame, m (hinge, ball). Ignored by free joints."""
+    axis: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    """Unit axis in the child's frame (hinge, slide)."""
+    reference: float = 0.0
+    """Hinge, slide: the value of q at which the body stands as `Body.position`, `rotation` say."""
+    initial_q: np.ndarray | None = None
+    """(q size of the kind,) start of a rollout; None: the reference configuration."""
+    initial_qd: np.ndarray | None = None
+    """(dofs of the kind,); None: at rest."""
+    stiffness: float = 0.0
+    """Passive spring toward `rest`, N·m/rad or N/m; the same for every dof of the joint."""
+    rest: np.ndarray | None = None
+    """(q size of the kind,) where the spring is slack; None: the reference configuration."""
+    damping: float = 0.0
+    """Viscous, N·m·s/rad or N·s/m; the same for every dof of the joint."""
+    armature: float = 0.0
+    """Added to the mass matrix's diagonal, kg·m² or kg."""
+    friction_loss: float = 0.0
+    """Dry friction, N·m or N."""
+    friction_solref: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLREF))
+    friction_solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
+    limit: tuple[float, float] | None = None
+    """(lower, upper) in rad or m, ±inf for an open side; a ball joint uses (0, largest angle)."""
+    limit_margin: float = 0.0
+    limit_solref: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLREF))
+    limit_solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
+    actuator_force_limit: tuple[float, float] | None = None
+    """Range of the summed actuator force on this hinge or slide, N·m or N."""
+
+
+@dataclass
+class Mesh:
+    """A triangle mesh in its own frame."""
+
+    name: str
+    vertices: np.ndarray
+    """(n, 3), m."""
+    faces: np.ndarray
+    """(m, 3) vertex indices, counter-clockwise seen from outside."""
+
+
+@dataclass
+class Shape:
+    """A collider (or only a giver of mass), fixed to a body or to the world.
+
+    `size` by kind, in m: plane (0, 0, 0), normal +z; sphere (radius, 0, 0); capsule, cylinder, cone (radius, half height
+    along z, 0), the capsule's half height without its caps, the cone's apex at +z; box half edges; ellipsoid half axes;
+    mesh and hull: scale applied to the mesh's vertices (already baked in by readers: ones).
+    """
+
+    name: str
+    kind: str
+    body: str | None = None
+    """Name of the body it is fixed to; None is the world."""
+    position: np.ndarray = field(default_factory=_zeros3)
+    rotation: np.ndarray = field(default_factory=_identity_quat)
+    size: np.ndarray = field(default_factory=_zeros3)
+    mesh: str | None = None
+    """Name in `Scene.meshes`, for mesh, hull and heightfield."""
+    density: float = 1000.0
+    """kg/m³; counts where the body's mass or inertia is derived from shapes."""
+    mass: float | None = None
+    """kg; overrides density. 0 for a shape that weighs nothing."""
+    collides: bool = True
+    contact_type: int = 1
+    """Bit mask: a pair collides if one's type meets the other's affinity."""
+    contact_affinity: int = 1
+    friction: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_FRICTION))
+    """Sliding (1), torsional (m), rolling (m)."""
+    friction_combine: str = "max"
+    """How two shapes' frictions mix: "max" (MuJoCo), "average", "min", "multiply" (USD, PhysX)."""
+    restitution: float = 0.0
+    """0 to 1; above 0 it replaces solref by the spring and damper that bounce so."""
+    condim: int = 3
+    """1 frictionless, 3 sliding, 4 and torsional, 6 and rolling."""
+    solref: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLREF))
+    solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
+    solmix: float = 1.0
+    priority: int = 0
+    margin: float = 0.0
+    """Contacts act below the sum of the two shapes' margins, m."""
+    gap: float = 0.0
+    """Contacts are found, but do not act, up to this far beyond the margin (summed likewise), m."""
+    sdf_resolution: int = 64
+    """Cells along the longest edge, for meshes that collide as signed distance grids."""
+    color: tuple[float, float, float] = (0.6, 0.6, 0.65)
+    visible: bool = True
+
+
+@dataclass
+class Site:
+    """A named frame on a body: where an actuator pushes or a sensor sits."""
+
+    name: str
+    body: str | None = None
+    position: np.ndarray = field(default_factory=_zeros3)
+    rotation: np.ndarray = field(default_factory=_identity_quat)
+
+
+@dataclass
+class Tendon:
+    """A fixed tendon: length = Σ coefficient · q over hinge and slide joints."""
+
+    name: str
+    joints: list[str]
+    coefficients: np.ndarray
+    stiffness: float = 0.0
+    damping: float = 0.0
+    spring_range: tuple[float, float] | None = None
+    """No spring force for lengths inside; None: the length at the reference configuration."""
+    limit: tuple[float, float] | None = None
+    limit_margin: float = 0.0
+    limit_solref: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLREF))
+    limit_solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
+    friction_loss: float = 0.0
+    friction_solref: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLREF))
+    friction_solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
+
+
+@dataclass
+class Actuator:
+    """force = (gain₀ + gain₁·length + gain₂·velocity)·input + bias₀ + bias₁·length + bias₂·velocity, as in MuJoCo.
+
+    The input is the control, or the activation where `dynamics` is not "none".
+    """
+
+    name: str
+    transmission: str
+    """"joint", "tendon" or "site"."""
+    target: str
+    """Name of the joint, tendon or site."""
+    gear: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
+    """(6,): first number for hinge, slide and tendon; 3 for ball; (force, torque) in the site's frame for sites; 6 for free."""
+    gain: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.0, 0.0]))
+    bias: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    dynamics: str = "none"
+    time_constant: float = 1.0
+    """s, for "filter" and "filterexact"."""
+    control_range: tuple[float, float] | None = None
+    force_range: tuple[float, float] | None = None
+    activation_range: tuple[float, float] | None = None
+    initial_activation: float = 0.0
+    activation_early: bool = False
+    """Force from the activation at the end of the step instead of its start (MuJoCo's actearly)."""
+
+
+@dataclass
+class Drive:
+    """A USD joint drive: force = stiffness·(target − q) + damping·(target velocity − qd), clamped; radians and metres.
+
+    Treated implicitly by the Euler integrators, so that stiff drives stay stable.
+    """
+
+    name: str
+    joint: str
+    """A hinge or slide."""
+    stiffness: float = 0.0
+    damping: float = 0.0
+    target: float = 0.0
+    target_velocity: float = 0.0
+    max_force: float = np.inf
+    acceleration: bool = False
+    """Gains act per unit of the dof's effective inertia at the reference configuration."""
+
+
+@dataclass
+class Equality:
+    """A constraint that holds two things together.
+
+    connect: `anchor` on body_a coincides with the point of body_b it meets at the reference configuration.
+    weld: frame b keeps `relative_pose` in frame a.
+    joint, tendon: a − a₀ = polynomial(b − b₀), of q or length, where a₀, b₀ are those of the reference configuration;
+        without b: a − a₀ = polynomial[0].
+    distance: |point a − point b| within `distance_range`.
+    """
+
+    name: str
+    kind: str
+    a: str | None = None
+    b: str | None = None
+    anchor: np.ndarray = field(default_factory=_zeros3)
+    """connect, distance: point in a's frame, m; weld: the point in b's frame that is held."""
+    anchor_b: np.ndarray | None = None
+    """connect, distance: point in b's frame; None: where `anchor` is at the reference configuration."""
+    relative_pose: np.ndarray | None = None
+    """weld: (7,) pose of b in a; None: that of the reference configuration."""
+    torque_scale: float = 1.0
+    polynomial: np.ndarray = field(default_factory=lambda: np.array([0.0, 1.0, 0.0, 0.0, 0.0]))
+    distance_range: tuple[float, float] = (0.0, np.inf)
+    active: bool = True
+    solref: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLREF))
+    solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
+
+
+@dataclass
+class ContactOverride:
+    """A pair of shapes whose contact parameters are given outright instead of mixed from the two."""
+
+    a: str
+    b: str
+    condim: int = 3
+    friction: np.ndarray = field(default_factory=lambda: np.array([1.0, 1.0, 0.005, 0.0001, 0.0001]))
+    solref: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLREF))
+    solref_friction: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    """solref of the friction rows; zeros: as `solref`."""
+    solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
+    margin: float = 0.0
+    gap: float = 0.0
+
+
+@dataclass
+class Sensor:
+    """A named measurement."""
+
+    name: str
+    kind: str
+    target: str
+    """Name of what is measured; "" is the world, or nothing where `target_kind` is ""."""
+    reference: str | None = None
+    """Name of what it is measured from; None is the world."""
+    noise: float = 0.0
+    cutoff: float = 0.0
+    target_kind: str = "site"
+    """One of SENSOR_TARGETS; "body" is its frame, "inertia" that of its principal axes at its centre of mass."""
+    reference_kind: str = "site"
+
+
+@dataclass
+class Medium:
+    """A fluid that fills the world; drag is MuJoCo's inertia-box model."""
+
+    density: float = 0.0
+    """kg/m³."""
+    viscosity: float = 0.0
+    """Pa·s."""
+    wind: np.ndarray = field(default_factory=_zeros3)
+    """m/s, world frame."""
+
+
+@dataclass
+class Options:
+    """How the scene is stepped."""
+
+    gravity: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
+    timestep: float = 0.002
+    integrator: str = "euler"
+    cone: str = "elliptic"
+    impratio: float = 1.0
+    solver_iterations: int = 100
+    solver_tolerance: float = 1e-10
+    implicit_damping: bool = True
+    """Euler only: joint damping is integrated implicitly (MuJoCo's eulerdamp)."""
+    limit_timeconst: bool = True
+    """Time constants of solref are kept at two steps or more (MuJoCo's refsafe)."""
+    max_contacts: int | None = None
+    """Places for active contacts per world; None: chosen from the pair list."""
+    constraints: bool = True
+    """False leaves out contacts, limits, dry friction and equalities."""
+    contacts: bool = True
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a value of the scene came from: scene value = factor · authored value, rotated by `frame` if given."""
+
+    path: str
+    """USD prim path."""
+    attribute: str
+    factor: float = 1.0
+    frame: Any = None
+
+
+@dataclass
+class Scene:
+    """Everything a simulation needs to know, in SI. Readers build it; `warpsim.Model` is compiled from it."""
+
+    bodies: list[Body] = field(default_factory=list)
+    joints: list[Joint] = field(default_factory=list)
+    shapes: list[Shape] = field(default_factory=list)
+    sites: list[Site] = field(default_factory=list)
+    tendons: list[Tendon] = field(default_factory=list)
+    actuators: list[Actuator] = field(default_factory=list)
+    drives: list[Drive] = field(default_factory=list)
+    equalities: list[Equality] = field(default_factory=list)
+    sensors: list[Sensor] = field(default_factory=list)
+    meshes: dict[str, Mesh] = field(default_factory=dict)
+    medium: Medium = field(default_factory=Medium)
+    options: Options = field(default_factory=Options)
+    excluded_pairs: set[frozenset[str]] = field(default_factory=set)
+    """Pairs of shape names that never collide."""
+    excluded_bodies: set[frozenset[str]] = field(default_factory=set)
+    """Pairs of body names ("" is the world) whose shapes never collide."""
+    filter_parent: bool = True
+    """A body's shapes do not collide with its parent's (the world excepted, as in MuJoCo)."""
+    contact_overrides: list[ContactOverride] = field(default_factory=list)
+    sources: dict[tuple[str, str, str], Source] = field(default_factory=dict)
+    """(kind, name, field), e.g. ("joint", "/World/Hinge", "damping") → where it was authored."""
+    ledger: list[Any] = field(default_factory=list)
+    """Reader's notes: what was used, ignored or unsupported."""
+    name: str = "scene"

@@ -1,0 +1,274 @@
+"""`validate`: refuses a scene that cannot be simulated, naming the item at fault and the fix.
+
+It never changes the scene. Order matters: names and shapes of arrays are checked first, and later checks rely on them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpsim.errors import SceneError
+from warpsim.scene.checks import (
+    check_arrays,
+    check_choice,
+    check_names,
+    check_not_negative,
+    check_range,
+    check_reference,
+    check_unit,
+    place,
+)
+from warpsim.scene.description import (
+    ACTUATOR_DYNAMICS,
+    CONES,
+    EQUALITY_KINDS,
+    INTEGRATORS,
+    JOINT_KINDS,
+    SENSOR_TARGETS,
+    SHAPE_KINDS,
+    SHAPE_SIZES_USED,
+    TRANSMISSIONS,
+    Actuator,
+    ContactOverride,
+    Equality,
+    Mesh,
+    Scene,
+    Shape,
+)
+from warpsim.scene.mass_checks import check_masses
+from warpsim.scene.tree_checks import check_joints, check_tree
+
+CONDIMS = (1, 3, 4, 6)
+FRICTION_COMBINES = ("max", "average", "min", "multiply")
+MESH_KINDS = ("mesh", "hull", "heightfield")
+
+
+def validate(scene: Scene) -> None:
+    """Checks that a scene can be compiled and simulated.
+
+    Raises:
+        SceneError: Names the first body, joint, shape … found wrong, what is wrong, and how to mend it.
+    """
+    check_names(scene)
+    _check_kinds(scene)
+    check_arrays(scene)
+    check_tree(scene)
+    check_joints(scene)
+    check_masses(scene)
+    _check_shapes(scene)
+    _check_sites(scene)
+    _check_tendons(scene)
+    _check_actuators(scene)
+    _check_drives(scene)
+    _check_equalities(scene)
+    _check_pairs(scene)
+    _check_sensors(scene)
+    _check_world(scene)
+
+
+def _check_kinds(scene: Scene) -> None:
+    for joint in scene.joints:
+        check_choice(place(joint), "kind", joint.kind, JOINT_KINDS)
+    for shape in scene.shapes:
+        check_choice(place(shape), "kind", shape.kind, SHAPE_KINDS)
+        check_choice(place(shape), "friction_combine", shape.friction_combine, FRICTION_COMBINES)
+    for actuator in scene.actuators:
+        check_choice(place(actuator), "transmission", actuator.transmission, TRANSMISSIONS)
+        check_choice(place(actuator), "dynamics", actuator.dynamics, ACTUATOR_DYNAMICS)
+    for equality in scene.equalities:
+        check_choice(place(equality), "kind", equality.kind, EQUALITY_KINDS)
+    check_choice("options", "integrator", scene.options.integrator, INTEGRATORS)
+    check_choice("options", "cone", scene.options.cone, CONES)
+
+
+def _check_shapes(scene: Scene) -> None:
+    bodies = {body.name for body in scene.bodies}
+    for mesh in scene.meshes.values():
+        _check_mesh(mesh)
+    for shape in scene.shapes:
+        where = place(shape)
+        if shape.body is not None:
+            check_reference(f"{where}, body", "body", shape.body, bodies)
+        check_unit(shape, "rotation")
+        check_choice(where, "condim", shape.condim, CONDIMS)
+        check_not_negative(shape, "density", "friction", "solmix", "restitution")
+        if shape.mass is not None:
+            check_not_negative(shape, "mass")
+        if shape.restitution > 1:
+            raise SceneError(f"{where}: restitution is {shape.restitution}; it lies between 0 and 1")
+        if shape.sdf_resolution < 2:
+            raise SceneError(f"{where}: sdf_resolution is {shape.sdf_resolution}; give at least 2 cells")
+        _check_size(shape)
+        if shape.kind in MESH_KINDS:
+            check_reference(f"{where}, mesh", "mesh", shape.mesh, scene.meshes)
+
+
+def _check_size(shape: Shape) -> None:
+    used = np.asarray(shape.size, dtype=float)[: SHAPE_SIZES_USED.get(shape.kind, 3)]
+    if np.any(used <= 0):
+        raise SceneError(
+            f"{place(shape)}: size {shape.size} of a {shape.kind}; the first {len(used)} of the three must be above zero"
+        )
+
+
+def _check_mesh(mesh: Mesh) -> None:
+    where, faces = place(mesh), np.asarray(mesh.faces)
+    if len(mesh.vertices) == 0 or len(faces) == 0:
+        raise SceneError(f"{where} has {len(mesh.vertices)} vertices and {len(faces)} faces; it must have some of both")
+    if not np.issubdtype(faces.dtype, np.integer):
+        raise SceneError(f"{where}: faces hold {faces.dtype}; they are vertex indices and must be integers")
+    bad = np.flatnonzero((faces < 0).any(axis=1) | (faces >= len(mesh.vertices)).any(axis=1))
+    if bad.size:
+        raise SceneError(
+            f"{where}: face {bad[0]} {faces[bad[0]]} points outside its {len(mesh.vertices)} vertices; "
+            "indices run from 0 to one less than that"
+        )
+
+
+def _check_sites(scene: Scene) -> None:
+    bodies = {body.name for body in scene.bodies}
+    for site in scene.sites:
+        check_unit(site, "rotation")
+        if site.body is not None:
+            check_reference(f"{place(site)}, body", "body", site.body, bodies)
+
+
+def _check_scalar_joint(where: str, name: str | None, kinds: dict[str, str]) -> None:
+    """`name` is a hinge or slide; `kinds` maps every joint's name to its kind."""
+    name = check_reference(where, "joint", name, kinds)
+    if kinds[name] not in ("hinge", "slide"):
+        raise SceneError(f"{where}: joint {name!r} is {kinds[name]}; only hinge and slide joints can be used there")
+
+
+def _check_tendons(scene: Scene) -> None:
+    kinds = {joint.name: joint.kind for joint in scene.joints}
+    for tendon in scene.tendons:
+        if not tendon.joints:
+            raise SceneError(f"{place(tendon)} runs over no joint; name at least one")
+        for joint in tendon.joints:
+            _check_scalar_joint(place(tendon), joint, kinds)
+        check_not_negative(tendon, "stiffness", "damping", "friction_loss")
+        check_range(tendon, "limit")
+        check_range(tendon, "spring_range")
+
+
+def _check_actuators(scene: Scene) -> None:
+    known = {
+        "joint": {joint.name for joint in scene.joints},
+        "tendon": {tendon.name for tendon in scene.tendons},
+        "site": {site.name for site in scene.sites},
+    }
+    for actuator in scene.actuators:
+        _check_target(actuator, known)
+        for field in ("control_range", "force_range", "activation_range"):
+            check_range(actuator, field)
+        if actuator.dynamics in ("filter", "filterexact") and actuator.time_constant <= 0:
+            raise SceneError(f"{place(actuator)}: time_constant is {actuator.time_constant} s; it must be above zero")
+
+
+def _check_target(actuator: Actuator, known: dict[str, set[str]]) -> None:
+    where = f"{place(actuator)}, target"
+    elsewhere = [kind for kind, names in known.items() if actuator.target in names]
+    if elsewhere and actuator.transmission not in elsewhere:
+        raise SceneError(
+            f"{where} {actuator.target!r} is a {elsewhere[0]}, but the transmission is {actuator.transmission!r}; "
+            f"set transmission to {elsewhere[0]!r} or name a {actuator.transmission}"
+        )
+    check_reference(where, actuator.transmission, actuator.target, known[actuator.transmission])
+
+
+def _check_drives(scene: Scene) -> None:
+    kinds = {joint.name: joint.kind for joint in scene.joints}
+    for drive in scene.drives:
+        _check_scalar_joint(place(drive), drive.joint, kinds)
+        check_not_negative(drive, "stiffness", "damping", "max_force")
+
+
+def _check_equalities(scene: Scene) -> None:
+    bodies = {body.name for body in scene.bodies}
+    joints = {joint.name: joint.kind for joint in scene.joints}
+    tendons = {tendon.name for tendon in scene.tendons}
+    for equality in scene.equalities:
+        _check_ends(equality, bodies, joints, tendons)
+        check_range(equality, "distance_range")
+        check_not_negative(equality, "torque_scale", "distance_range")
+        if equality.relative_pose is not None:
+            check_unit(equality, "relative_pose", part=slice(3, None))
+
+
+def _check_ends(equality: Equality, bodies: set[str], joints: dict[str, str], tendons: set[str]) -> None:
+    where = place(equality)
+    if equality.a == equality.b:
+        raise SceneError(f"{where} holds {equality.a!r} to itself; name two different ends")
+    if equality.kind == "joint":
+        _check_scalar_joint(f"{where}, a", equality.a, joints)
+        if equality.b is not None:
+            _check_scalar_joint(f"{where}, b", equality.b, joints)
+    elif equality.kind == "tendon":
+        check_reference(f"{where}, a", "tendon", equality.a, tendons)
+        if equality.b is not None:
+            check_reference(f"{where}, b", "tendon", equality.b, tendons)
+    else:
+        for end, name in (("a", equality.a), ("b", equality.b)):
+            if name is not None:
+                check_reference(f"{where}, {end}", "body", name, bodies)
+
+
+def _check_pairs(scene: Scene) -> None:
+    shapes = {shape.name for shape in scene.shapes}
+    bodies = {body.name for body in scene.bodies} | {""}
+    for kind, pairs, known in (
+        ("shape", scene.excluded_pairs, shapes),
+        ("body", scene.excluded_bodies, bodies),
+    ):
+        for pair in pairs:
+            if not 1 <= len(pair) <= 2:
+                raise SceneError(f"excluded {kind} pair {sorted(pair)}; give two names")
+            for name in sorted(pair):
+                check_reference(f"excluded {kind} pair {sorted(pair)}", kind, name, known)
+    for override in scene.contact_overrides:
+        _check_override(override, shapes)
+
+
+def _check_override(override: ContactOverride, shapes: set[str]) -> None:
+    where = place(override)
+    check_reference(where, "shape", override.a, shapes)
+    check_reference(where, "shape", override.b, shapes)
+    check_choice(where, "condim", override.condim, CONDIMS)
+    check_not_negative(override, "friction")
+
+
+def _check_sensors(scene: Scene) -> None:
+    bodies = {body.name for body in scene.bodies} | {""}
+    known = {
+        "": {""},
+        "body": bodies,
+        "inertia": bodies,
+        "site": {site.name for site in scene.sites},
+        "shape": {shape.name for shape in scene.shapes},
+        "joint": {joint.name for joint in scene.joints},
+        "tendon": {tendon.name for tendon in scene.tendons},
+        "actuator": {actuator.name for actuator in scene.actuators},
+    }
+    for sensor in scene.sensors:
+        where = place(sensor)
+        check_choice(where, "target_kind", sensor.target_kind, SENSOR_TARGETS)
+        check_choice(where, "reference_kind", sensor.reference_kind, SENSOR_TARGETS)
+        check_reference(f"{where}, target", sensor.target_kind, sensor.target, known[sensor.target_kind])
+        if sensor.reference is not None:
+            check_reference(
+                f"{where}, reference", sensor.reference_kind, sensor.reference, known[sensor.reference_kind]
+            )
+        check_not_negative(sensor, "noise", "cutoff")
+
+
+def _check_world(scene: Scene) -> None:
+    options = scene.options
+    if options.timestep <= 0:
+        raise SceneError(f"options: timestep is {options.timestep} s; it must be above zero")
+    if options.impratio <= 0:
+        raise SceneError(f"options: impratio is {options.impratio}; it must be above zero")
+    check_not_negative(options, "solver_iterations", "solver_tolerance")
+    if options.max_contacts is not None and options.max_contacts < 0:
+        raise SceneError(f"options: max_contacts is {options.max_contacts}; give a count or None")
+    check_not_negative(scene.medium, "density", "viscosity")

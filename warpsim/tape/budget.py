@@ -1,0 +1,63 @@
+"""Memory budgets as users write them: bytes, "512MB", or "50%" of what is free."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import warp as wp
+
+from warpsim.errors import InputError
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_MEMINFO = Path("/proc/meminfo")
+
+
+def parse(budget: int | float | str, device: wp.Device) -> int:
+    """The budget in bytes.
+
+    Args:
+        budget: Bytes; or a size such as "512MB" or "1.5GiB"; or a share such as "50%" of the device's free memory.
+        device: Whose free memory a share refers to.
+    """
+    if isinstance(budget, (int, float)) and not isinstance(budget, bool):
+        return _positive(int(budget), budget)
+    match = re.fullmatch(r"\s*([0-9.]+)\s*(%|[A-Za-z]*)\s*", str(budget))
+    if match is None or match[1].count(".") > 1 or match[1] == ".":
+        raise _unreadable(budget)
+    number, unit = float(match[1]), match[2].upper()
+    if unit == "%":
+        return _positive(int(number / 100.0 * free_bytes(device)), budget)
+    if unit not in _UNITS:
+        raise _unreadable(budget)
+    return _positive(int(number * _UNITS[unit]), budget)
+
+
+def free_bytes(device: wp.Device) -> int:
+    """Memory that can still be had on the device."""
+    if device.is_cuda:
+        return device.free_memory
+    if _MEMINFO.exists():
+        for line in _MEMINFO.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+
+
+def readable(nbytes: int) -> str:
+    """A size for people, e.g. "12.3 MB"."""
+    for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if nbytes >= scale:
+            return f"{nbytes / scale:.4g} {unit}"
+    return f"{nbytes} B"
+
+
+def _positive(nbytes: int, budget: object) -> int:
+    if nbytes <= 0:
+        raise InputError(f"memory_budget={budget!r} leaves no memory at all")
+    return nbytes
+
+
+def _unreadable(budget: object) -> InputError:
+    return InputError(f"memory_budget={budget!r}; write bytes, a size such as '512MB', or a share such as '50%'")

@@ -1,0 +1,101 @@
+"""Catching misuse: changed inputs (by checksum) and steps that break the rules of a program."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from warpsim.errors import InputError
+from warpsim.tape import rows
+from warpsim.tape.dtypes import fill_real
+from warpsim.tape.program import Program
+from warpsim.tape.segment import Segment
+
+
+class StaleInputError(InputError):
+    """Something the forward pass read has changed before the backward pass read it again."""
+
+
+def checksum(block: rows.Block, row: int, count: int, start: int = 0) -> int:
+    """CRC-32 of `count` rows, continued from `start`."""
+    host = block.host if block.host is not None else block.array.numpy()
+    return zlib.crc32(np.ascontiguousarray(host[row : row + count]), start)
+
+
+def parameter_checksums(parameters: Mapping[str, wp.array]) -> dict[str, int]:
+    """CRC-32 of the value of each parameter."""
+    return {name: zlib.crc32(np.ascontiguousarray(array.numpy())) for name, array in parameters.items()}
+
+
+def compare_parameters(before: Mapping[str, int], parameters: Mapping[str, wp.array]) -> None:
+    """Raises if a parameter is not what it was."""
+    for name, now in parameter_checksums(parameters).items():
+        if before.get(name) != now:
+            raise StaleInputError(
+                f"parameter {name!r} changed between the forward and the backward pass; run forward again after changing it"
+            )
+
+
+def check_step(program: Program, state: rows.Blocks, inputs: rows.Blocks) -> None:
+    """Runs one step in several ways and raises if it breaks the rules in `program.py`.
+
+    Args:
+        program: The program to be tried.
+        state: Row 0 is the state to start from.
+        inputs: Row 0 are its inputs.
+
+    Raises:
+        InputError: If the step writes its state, inputs or parameters, leaves part of its result unwritten, depends on old
+            contents of its intermediates, or gives other results with a tape than without.
+    """
+    trials = [_try_step(program, state, inputs, filling, recorded) for filling, recorded in _TRIALS]
+    for (filling, recorded), trial in zip(_TRIALS[1:], trials[1:], strict=True):
+        for name, value in trial.items():
+            if value == trials[0][name]:
+                continue
+            if recorded:
+                raise InputError(f"the step gives another {name} with a tape than without")
+            raise InputError(
+                f"the step's {name} depends on what was in its arrays before (seen with {filling}): it leaves an element "
+                "unwritten, or reads intermediates before writing them (ask for `accumulator=True` if it adds into them)"
+            )
+
+
+_TRIALS = ((0.0, False), (np.nan, False), (0.0, True))
+"""What arrays hold before the step, and whether it is taped."""
+
+
+def _try_step(
+    program: Program, state: rows.Blocks, inputs: rows.Blocks, filling: float, recorded: bool
+) -> dict[str, bytes]:
+    segment = Segment(program, 1, capture=False)
+    for name, block in segment.states.items():
+        block.copy_from(0, state[name], 0, 1)
+        fill_real(block.array[1], filling)
+    for name, block in segment.inputs.items():
+        block.copy_from(0, inputs[name], 0, 1)
+    for block in segment.outputs.values():
+        fill_real(block.array, filling)
+    segment.fill_work(filling)
+    before = _read_only(program, segment)
+    segment.forward(0, 1, recorded=recorded)
+    for name, value in _read_only(program, segment).items():
+        if value != before[name]:
+            raise InputError(f"the step writes its {name}; it must write only next_state, outputs and work")
+    return {
+        **{f"next state {name!r}": block.read(1).tobytes() for name, block in segment.states.items()},
+        **{f"output {name!r}": block.read(0).tobytes() for name, block in segment.outputs.items()},
+    }
+
+
+def _read_only(program: Program, segment: Segment) -> dict[str, Any]:
+    return {
+        **{f"state {name!r}": checksum(block, 0, 1) for name, block in segment.states.items()},
+        **{f"input {name!r}": checksum(block, 0, 1) for name, block in segment.inputs.items()},
+        **{f"parameter {name!r}": value for name, value in parameter_checksums(program.parameters).items()},
+    }
+

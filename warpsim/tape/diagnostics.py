@@ -1,0 +1,150 @@
+"""Adjoints on the way back: their size, clipping, and the place where numbers stop being finite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from warpsim.errors import SimulationError
+from warpsim.tape import rows
+from warpsim.tape.dtypes import is_real
+from warpsim.tape.program import Arrays
+from warpsim.tape.segment import Segment
+
+
+@dataclass(frozen=True)
+class SegmentReport:
+    """What a per-segment hook is told on the way back.
+
+    Attributes:
+        segment: Index of the segment just differentiated.
+        start: Its first step.
+        count: Its number of steps.
+        worlds: The worlds it covers (all, unless they are split over threads).
+        adjoint_norm: Largest norm, over the worlds, of the adjoint of the state at `start`.
+        adjoint: That adjoint by field, (worlds, …); a hook may change it in place.
+    """
+
+    segment: int
+    start: int
+    count: int
+    worlds: range
+    adjoint_norm: float
+    adjoint: Arrays
+
+
+class NonFiniteError(SimulationError):
+    """Numbers that are no longer finite; names the step, the world, the array and the kernel."""
+
+
+def world_norms(blocks: rows.Blocks, row: int) -> np.ndarray:
+    """Euclidean norm over all fields of one row, for each world, shape (worlds,)."""
+    squares: Any = 0.0
+    for block in blocks.values():
+        value = block.read(row)
+        flat = value.reshape(value.shape[0], -1)
+        squares = squares + np.einsum("wi,wi->w", flat, flat)
+    return np.sqrt(squares)
+
+
+def clip(blocks: rows.Blocks, row: int, norms: np.ndarray, largest: float) -> None:
+    """Scales one row, world by world, so that no norm exceeds `largest`."""
+    scale = np.minimum(1.0, largest / np.maximum(norms, np.finfo(float).tiny))
+    if np.all(scale == 1.0):
+        return
+    for block in blocks.values():
+        value = block.read(row)
+        scaled = value * scale.reshape(-1, *[1] * (value.ndim - 1)).astype(value.dtype)
+        if block.host is not None:
+            block.host[row] = scaled
+        else:
+            block.array[row].assign(scaled)
+
+
+def finite(blocks: rows.Blocks, row: int | slice) -> bool:
+    """Whether all real numbers in one row, or in a range of rows, are finite."""
+    return all(np.isfinite(b.read(row)).all() for b in blocks.values() if is_real(b.array.dtype))
+
+
+def raise_for_state(segment: Segment, start: int, count: int, first_world: int) -> None:
+    """Raises for the first non-finite state of a segment that has just been stepped.
+
+    Args:
+        segment: Holds states 0 … `count` in its rows.
+        start: Step of slot 0.
+        count: Steps taken.
+        first_world: World that comes first in this segment's arrays.
+    """
+    for slot in range(count + 1):
+        place = _first_bad(segment.states, slot)
+        if place is None:
+            continue
+        name, world = place
+        where = f"state {name!r} is not finite at step {start + slot}, world {first_world + world}"
+        if slot == 0:
+            raise NonFiniteError(where)
+        kernel = _guilty_launch(segment.eager_tape(slot - 1).launches, forward=True)
+        raise NonFiniteError(f"{where}{_blame(kernel)}")
+
+
+def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int) -> None:
+    """Raises for the first non-finite adjoint of a segment (the first one met going backwards), found slot by slot.
+
+    Args:
+        segment: Holds the segment's states and inputs, and its seeds, written again.
+        start: Step of slot 0.
+        count: Steps in the segment.
+        first_world: World that comes first in this segment's arrays.
+    """
+    for slot in reversed(range(count)):
+        tape = segment.eager_tape(slot)
+        kernel = _guilty_launch(reversed(tape.launches), forward=False)
+        for kind, blocks in (("state", segment.state_adjoints), ("input", segment.input_adjoints)):
+            place = _first_bad(blocks, slot)
+            if place is not None:
+                name, world = place
+                raise NonFiniteError(
+                    f"the adjoint of {kind} {name!r} is not finite at step {start + slot}, world {first_world + world}"
+                    f"{_blame(kernel)}; clip adjoints, shorten the horizon, or seed and inspect that step"
+                )
+
+
+def _blame(kernel: str | None) -> str:
+    return f" (first seen in kernel {kernel!r})" if kernel else ""
+
+
+def _first_bad(blocks: rows.Blocks, row: int) -> tuple[str, int] | None:
+    for name, block in blocks.items():
+        if not is_real(block.array.dtype):
+            continue
+        bad = ~np.isfinite(block.read(row))
+        if bad.any():
+            return name, int(np.argwhere(bad)[0][0])
+    return None
+
+
+def _guilty_launch(launches: Iterable[Any], *, forward: bool) -> str | None:
+    """Name of the first kernel that produced a non-finite number; backwards, each adjoint is run on the way."""
+    guilty = None
+    for launch in launches:
+        single = wp.Tape()
+        single.launches = [launch]
+        if not forward:
+            single.backward()
+        if guilty is not None:
+            continue
+        arrays = () if callable(launch) else ((launch[4] if forward else launch[3]))
+        values = [a if forward else a.grad for a in arrays if isinstance(a, wp.array)]
+        if any(is_real(v.dtype) and not np.isfinite(v.numpy()).all() for v in values if v is not None):
+            guilty = launch[0].key
+    return guilty
+
+
+def combined_norm(norms: np.ndarray) -> float:
+    """Largest of the worlds' norms; NaN if any is."""
+    return float(norms.max()) if norms.size else math.nan

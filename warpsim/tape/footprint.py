@@ -1,0 +1,109 @@
+"""What one step of a program costs in bytes, measured without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+import warp as wp
+
+from warpsim.tape import arena as arenas
+from warpsim.tape import rows
+from warpsim.tape.arena import Arena
+from warpsim.tape.program import Program
+
+GRAPH_BYTES = 300_000
+"""Fixed cost of one set of captured graphs (plain, recorded, backward): three graphs of about 100 kB each."""
+
+LAUNCH_BYTES = 5_000
+"""Cost of one launch in each of the three graphs and on the tape, in Warp's bookkeeping and Python objects."""
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes per step of the whole batch of worlds (and the number of launches, and of groups of worlds).
+
+    Attributes:
+        state: One state.
+        state_adjoint: Its differentiable part.
+        exchange: Inputs and outputs of one step.
+        exchange_adjoint: Their differentiable part.
+        work: Intermediates of one step.
+        work_adjoint: Their adjoints.
+        launches: Kernel launches of one recorded step, over all groups.
+        groups: Groups of worlds with graphs of their own.
+    """
+
+    state: int
+    state_adjoint: int
+    exchange: int
+    exchange_adjoint: int
+    work: int
+    work_adjoint: int
+    launches: int
+    groups: int = 1
+
+    @property
+    def slot(self) -> int:
+        """Bytes a slot touches: what K must keep within the cache."""
+        return self.state + self.state_adjoint + self.exchange + self.exchange_adjoint + self.work
+
+    def memory(self, slots: int, last: int, checkpoints: int) -> dict[str, int]:
+        """Bytes by kind.
+
+        Args:
+            slots: K.
+            last: Steps of a shorter last segment that has graphs of its own, or 0.
+            checkpoints: States kept in memory.
+        """
+        graphs = self.groups * GRAPH_BYTES * (2 if last else 1) + self.launches * LAUNCH_BYTES * (slots + last)
+        return {
+            "slot states": (slots + 1) * (self.state + self.state_adjoint),
+            "slot inputs and outputs": slots * (self.exchange + self.exchange_adjoint),
+            "intermediates": (slots + self.groups) * self.work + self.work_adjoint,
+            "graphs (estimate)": graphs,
+            "checkpoints": checkpoints * self.state,
+        }
+
+
+def measure(programs: Iterable[Program]) -> Footprint:
+    """Adds up what one step of all groups of worlds needs."""
+    parts = [_measure_one(program) for program in programs]
+    return Footprint(**{f.name: sum(getattr(part, f.name) for part in parts) for f in fields(Footprint)})
+
+
+def _measure_one(program: Program) -> Footprint:
+    size = arenas.measure(program)
+    exchanged = (*program.inputs, *program.outputs)
+    return Footprint(
+        state=rows.row_bytes(program.state),
+        state_adjoint=rows.row_bytes(rows.differentiable(program.state)),
+        exchange=rows.row_bytes(exchanged),
+        exchange_adjoint=rows.row_bytes(rows.differentiable(exchanged)),
+        work=size.values,
+        work_adjoint=size.adjoints,
+        launches=_count_launches(program),
+    )
+
+
+def _count_launches(program: Program) -> int:
+    """Number of taped launches, found by capturing one step, which launches nothing."""
+    states = rows.allocate(program.state, 2, program.device)
+    inputs = rows.allocate(program.inputs, 1, program.device)
+    outputs = rows.allocate(program.outputs, 1, program.device)
+    adjoints = [
+        rows.allocate(rows.differentiable(group), 2, program.device)
+        for group in (program.state, program.inputs, program.outputs)
+    ]
+    work = program.make_work(Arena(program.device, arenas.ArenaSize(), None, None))
+    tape = wp.Tape()
+    with wp.ScopedCapture(device=program.device), tape:
+        program.step(
+            rows.row_views("state", states, adjoints[0], 0),
+            rows.row_views("input", inputs, adjoints[1], 0),
+            work,
+            rows.row_views("state", states, adjoints[0], 1),
+            rows.row_views("output", outputs, adjoints[2], 0),
+            tape=tape,
+        )
+    return len(tape.launches)

@@ -1,0 +1,119 @@
+"""One rollout as seen by one group of worlds: its inputs, checkpoints, kept rows and how far it has come."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from warpsim.tape import rows
+from warpsim.tape.inputs import Feed
+from warpsim.tape.schedule import Plan
+
+
+@dataclass
+class Keep:
+    """Rows of a trajectory that are kept: state rows at steps 0, e, 2e … and output rows of the steps that lead to them.
+
+    Attributes:
+        every: e, steps between kept rows.
+        states: Blocks of (steps // e + 1) rows, for the fields that are kept.
+        outputs: Blocks of (steps // e) rows, for the fields that are kept.
+    """
+
+    every: int = 1
+    states: rows.Blocks = field(default_factory=dict)
+    outputs: rows.Blocks = field(default_factory=dict)
+
+    def worlds(self, first: int, last: int) -> Keep:
+        """The same for a range of worlds."""
+        return Keep(
+            self.every,
+            {name: block.worlds(first, last) for name, block in self.states.items()},
+            {name: block.worlds(first, last) for name, block in self.outputs.items()},
+        )
+
+    def start(self, states: rows.Blocks) -> None:
+        """Keeps the initial state, in row 0 of `states`."""
+        for name, block in self.states.items():
+            block.copy_from(0, states[name], 0, 1)
+
+    def take(self, step: int, slot: int, count: int, states: rows.Blocks, outputs: rows.Blocks) -> None:
+        """Keeps what `count` steps from `step` on, made in slots from `slot` on, have produced."""
+        skipped = (-(step + 1)) % self.every  # steps before the first one that leads to a kept state
+        kept = (count - skipped + self.every - 1) // self.every
+        if kept <= 0:
+            return
+        row = (step + 1 + skipped) // self.every
+        for name, block in self.states.items():
+            block.copy_from(row, states[name], slot + skipped + 1, kept, self.every)
+        for name, block in self.outputs.items():
+            block.copy_from(row - 1, outputs[name], slot + skipped, kept, self.every)
+
+
+@dataclass(eq=False)
+class Part:
+    """The share of one group of worlds in a run.
+
+    Attributes:
+        plan: How the run is cut.
+        feed: Its inputs.
+        checkpoints: Rows of states: row 0 the initial state, the last row the state reached, snapshots between.
+        touched: Told how many bytes of checkpoints were stored or loaded.
+        keep: Kept rows of the trajectory.
+        differentiate: Whether a backward pass will follow.
+        finite: Whether to stop at states and adjoints that are not finite.
+        checksums: (segments, inputs) CRC of what each segment read, filled by the forward pass.
+        step: Steps taken so far.
+        snapshots: Stack of (segment, row): which segment starts are stored, ascending.
+        free_rows: Rows that hold no snapshot.
+    """
+
+    plan: Plan
+    feed: Feed
+    checkpoints: rows.Blocks
+    touched: Callable[[int], None]
+    keep: Keep
+    differentiate: bool
+    finite: bool
+    checksums: np.ndarray
+    step: int = 0
+    snapshots: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
+    free_rows: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.free_rows = list(range(self.plan.snapshots - 1, 0, -1))
+        self._row_bytes = sum(block.nbytes // block.array.shape[0] for block in self.checkpoints.values())
+
+    @property
+    def reached_row(self) -> int:
+        """Row of the state reached so far."""
+        return self.plan.snapshots
+
+    def save(self, row: int, states: rows.Blocks, slot: int) -> None:
+        """Copies the state in a slot to a row."""
+        for name, block in self.checkpoints.items():
+            block.copy_from(row, states[name], slot, 1)
+        self.touched(self._row_bytes)
+
+    def load(self, row: int, states: rows.Blocks, slot: int) -> None:
+        """Copies a row to the state in a slot."""
+        for name, block in self.checkpoints.items():
+            states[name].copy_from(slot, block, row, 1)
+        self.touched(self._row_bytes)
+
+    def push(self, segment: int, states: rows.Blocks) -> None:
+        """Makes a snapshot of slot 0, the start of `segment`."""
+        row = self.free_rows.pop()
+        self.save(row, states, 0)
+        self.snapshots.append((segment, row))
+
+    def pop(self) -> None:
+        """Frees the newest snapshot."""
+        self.free_rows.append(self.snapshots.pop()[1])
+
+    def nearest(self, segment: int) -> tuple[int, int]:
+        """The newest snapshot (segment, row) at or before `segment`."""
+        return self.snapshots[bisect.bisect_right(self.snapshots, segment, key=lambda snapshot: snapshot[0]) - 1]

@@ -1,0 +1,119 @@
+"""A rollout in progress or done, and the gradients that come back from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import warp as wp
+
+from warpsim.errors import InputError
+from warpsim.tape.part import Keep, Part
+from warpsim.tape.program import Arrays
+from warpsim.tape.schedule import Plan
+from warpsim.tape.storage import Checkpoints
+
+
+class ReleasedError(InputError):
+    """A run whose checkpoints have been given back was asked for more."""
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """What a backward pass returns; gradients of parameters are in the parameters' own `.grad`.
+
+    Attributes:
+        initial_state: By differentiable state field, (worlds, …).
+        inputs: By input field that was given as an array and is differentiable, (steps, worlds, …).
+        adjoint_norms: (segments,) largest norm over the worlds of the adjoint of each segment's first state.
+    """
+
+    initial_state: Arrays
+    inputs: Arrays
+    adjoint_norms: np.ndarray
+
+
+class Run:
+    """One rollout: how far it has come, what was kept of it, and the checkpoints to differentiate it from.
+
+    Attributes:
+        plan: How it is cut into segments.
+        states: Kept states by field, (steps // every + 1, worlds, …).
+        outputs: Kept outputs by field, (steps // every, worlds, …).
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        checkpoints: Checkpoints,
+        parts: list[Part],
+        keep: Keep,
+        parameters: dict[str, int],
+        advance: Callable[[Run, int], None],
+        release: Callable[[Checkpoints], None],
+    ) -> None:
+        """Made by `CheckpointedTape.start`."""
+        self.plan = plan
+        self.parts = parts
+        self.parameter_checksums = parameters
+        self.states = Arrays("kept state", {name: block.array for name, block in keep.states.items()})
+        self.outputs = Arrays("kept output", {name: block.array for name, block in keep.outputs.items()})
+        self._checkpoints: Checkpoints | None = checkpoints
+        self._advance = advance
+        self._release = release
+
+    @property
+    def step(self) -> int:
+        """Steps taken so far."""
+        return self.parts[0].step
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether a backward pass can follow."""
+        return self.parts[0].differentiate
+
+    @property
+    def released(self) -> bool:
+        """Whether the checkpoints have been given back."""
+        return self._checkpoints is None
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """The stored states."""
+        if self._checkpoints is None:
+            raise ReleasedError(
+                "the checkpoints of this run were freed, by `release` or by a backward pass without `retain=True`; "
+                "run forward again, or retain them"
+            )
+        return self._checkpoints
+
+    def advance(self, steps: int | None = None) -> None:
+        """Takes `steps` more steps, by default all that are left.
+
+        Inputs given as arrays are read now, so a policy may write those of the next step between calls.
+        """
+        left = self.plan.steps - self.step
+        steps = left if steps is None else steps
+        if not 0 <= steps <= left:
+            raise InputError(f"{steps} more steps after {self.step} of {self.plan.steps}")
+        self._advance(self, steps)
+
+    def state(self) -> dict[str, wp.array]:
+        """A copy of the state reached so far, by field, (worlds, …), where the checkpoints live."""
+        row = self.plan.snapshots if self.step else 0
+        return {name: wp.clone(block.array[row]) for name, block in self.checkpoints.blocks.items()}
+
+    def release(self) -> None:
+        """Gives the checkpoints back; kept states and outputs stay."""
+        if self._checkpoints is not None:
+            self._release(self._checkpoints)
+            self._checkpoints = None
+            for part in self.parts:
+                part.checkpoints = {}
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()

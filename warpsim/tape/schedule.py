@@ -1,0 +1,271 @@
+"""How a rollout is cut into segments and which of their starts are kept: decided, and printable, before anything runs.
+
+All schedules are one rule with different numbers. N steps are cut into segments of at most K; up to S segment starts are
+kept as checkpoints, placed by `revolve`. Keeping everything is K = N; keeping all starts (each step computed twice) is
+S = number of segments; fewer checkpoints cost more recomputation, at the optimal rate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from warpsim.errors import InputError
+from warpsim.tape import revolve
+from warpsim.tape.budget import readable
+from warpsim.tape.footprint import Footprint
+
+CACHE_BYTES = 4_000_000
+"""What the slots of a segment should fit into: measured, the backward pass slows down by half once they leave the cache."""
+
+MOST_SLOTS = 128
+"""Default bound on K: beyond it graphs grow and nothing gets faster."""
+
+
+class Schedule(Protocol):
+    """How much is kept; see `FullTape`, `AllStarts`, `Revolve` and `Windows`."""
+
+    window: int | None
+
+    def slots(self, steps: int, preferred: int) -> int:
+        """K for a rollout of `steps`, given the K that the caller or the cache prefers."""
+
+    def snapshots(self, segments: int) -> int:
+        """How many segment starts are kept at most."""
+
+
+@dataclass(frozen=True)
+class FullTape:
+    """Keep everything: one slot per step, nothing is computed twice."""
+
+    window: int | None = field(default=None, init=False)
+
+    def slots(self, steps: int, preferred: int) -> int:
+        """As many as there are steps."""
+        return steps
+
+    def snapshots(self, segments: int) -> int:
+        """Only the initial state."""
+        return 1
+
+
+@dataclass(frozen=True)
+class AllStarts:
+    """Keep the start of every segment: each step but those of the last segment is computed twice."""
+
+    window: int | None = field(default=None, init=False)
+
+    def slots(self, steps: int, preferred: int) -> int:
+        """As preferred."""
+        return min(preferred, steps)
+
+    def snapshots(self, segments: int) -> int:
+        """All of them."""
+        return segments
+
+
+@dataclass(frozen=True)
+class Revolve:
+    """Keep at most `count` segment starts, the initial state included, placed so that the fewest steps are recomputed."""
+
+    count: int
+    window: int | None = field(default=None, init=False)
+
+    def slots(self, steps: int, preferred: int) -> int:
+        """As preferred."""
+        return min(preferred, steps)
+
+    def snapshots(self, segments: int) -> int:
+        """At most `count`."""
+        return min(self.count, segments)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Truncated gradients: adjoints do not cross the boundaries of windows of `window` steps.
+
+    The seed of a boundary state still flows into the window that ends there. For short-horizon learning, where adjoints
+    through many contacts would explode. The gradient is then deliberately not that of the whole rollout.
+    """
+
+    window: int | None
+
+    def slots(self, steps: int, preferred: int) -> int:
+        """At most one window."""
+        return min(preferred, steps, self.window)
+
+    def snapshots(self, segments: int) -> int:
+        """All segment starts."""
+        return segments
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A schedule with its numbers, ready to be printed or asserted.
+
+    Attributes:
+        steps: N.
+        slots: K, the most steps in a segment.
+        snapshots: S, the most segment starts kept at a time.
+        window: Steps between cuts of the adjoint, or None.
+        storage: Where checkpoints live: "device", "host" or "disk".
+        memory: Bytes by kind; checkpoints on disk are not among them.
+        disk_bytes: Bytes of checkpoints on disk.
+    """
+
+    steps: int
+    slots: int
+    snapshots: int
+    window: int | None
+    storage: str
+    memory: dict[str, int]
+    disk_bytes: int
+
+    @property
+    def segments(self) -> int:
+        """Number of segments."""
+        return _segments(self.steps, self.slots, self.window)
+
+    @property
+    def lengths(self) -> set[int]:
+        """All lengths, in steps, that segments have."""
+        window = self.window or self.steps
+        found = {min(self.slots, window), (window % self.slots) or self.slots}
+        rest = self.steps % window
+        if rest:
+            found |= {min(self.slots, rest), (rest % self.slots) or self.slots}
+        return {length for length in found if length <= self.steps}
+
+    @property
+    def bytes(self) -> int:
+        """Memory needed in all, beyond the program's own."""
+        return sum(self.memory.values())
+
+    @property
+    def segment_advances(self) -> int:
+        """Segments stepped forward without recording, the forward pass included."""
+        return revolve.advances(self.segments, self.snapshots)
+
+    @property
+    def forward_evaluations(self) -> float:
+        """Forward evaluations per step for one gradient, recorded ones included; with windows an upper bound."""
+        return 1.0 + self.segment_advances * self.slots / self.steps
+
+    def span(self, segment: int) -> tuple[int, int]:
+        """First step and number of steps of a segment."""
+        window = self.window or self.steps
+        per_window = -(-window // self.slots)
+        turn, part = divmod(segment, per_window)
+        start = turn * window + part * self.slots
+        return start, min(self.slots, (turn + 1) * window - start, self.steps - start)
+
+    def segment_of(self, step: int) -> int:
+        """The segment that takes step `step`."""
+        window = self.window or self.steps
+        turn, rest = divmod(step, window)
+        return turn * -(-window // self.slots) + rest // self.slots
+
+    def cut_after(self, segment: int) -> bool:
+        """Whether the adjoint of the state at the end of this segment stops there."""
+        start, count = self.span(segment)
+        return self.window is not None and (start + count) % self.window == 0 and start + count < self.steps
+
+    def __str__(self) -> str:
+        kept = "all" if self.snapshots == self.segments else f"{self.snapshots} at a time"
+        cut = f", adjoint cut every {self.window} steps" if self.window else ""
+        lines = [
+            f"{self.steps} steps in {self.segments} segments of {self.slots}; segment starts kept: {kept}{cut}",
+            f"forward evaluations per step: {self.forward_evaluations:.3f} (1 recorded, the others plain)",
+        ]
+        lines += [f"  {kind:<24}{readable(nbytes):>12}" for kind, nbytes in self.memory.items()]
+        lines.append(f"  {'in all':<24}{readable(self.bytes):>12}")
+        if self.disk_bytes:
+            lines.append(f"  {'checkpoints on disk':<24}{readable(self.disk_bytes):>12}")
+        return "\n".join(lines)
+
+
+def make_plan(
+    footprint: Footprint,
+    steps: int,
+    *,
+    schedule: Schedule | None = None,
+    segment: int | None = None,
+    memory_budget: int | None = None,
+    storage: str = "device",
+) -> Plan:
+    """Chooses K and the number of checkpoints.
+
+    Args:
+        footprint: What one step costs.
+        steps: N.
+        schedule: What to keep; by default all segment starts if they fit the budget, else as many as do.
+        segment: K; by default as many steps as fit the cache.
+        memory_budget: Most bytes to use, beyond the program's own.
+        storage: Where checkpoints live; those on disk do not count.
+
+    Raises:
+        InputError: If the budget is below the least that would do, which the message names.
+    """
+    if steps < 1:
+        raise InputError(f"steps={steps}; a rollout has at least one step")
+    if segment is not None and segment < 1:
+        raise InputError(f"segment={segment}; a segment has at least one step")
+    if schedule is not None and schedule.window is not None and schedule.window < 1:
+        raise InputError(f"window={schedule.window}; a window has at least one step")
+    preferred = segment or max(1, min(MOST_SLOTS, CACHE_BYTES // max(footprint.slot, 1)))
+    chosen = schedule or AllStarts()
+    first = _plan(footprint, steps, chosen.slots(steps, preferred), chosen, storage)
+    if memory_budget is None or first.bytes <= memory_budget:
+        return first
+    if schedule is None:
+        fitting = _fit(footprint, steps, segment, memory_budget, storage)
+        if fitting is not None:
+            return fitting
+    raise _too_small(footprint, steps, schedule, segment, memory_budget, storage, first)
+
+
+def _plan(footprint: Footprint, steps: int, slots: int, schedule: Schedule, storage: str) -> Plan:
+    segments = _segments(steps, slots, schedule.window)
+    snapshots = schedule.snapshots(segments)
+    if snapshots < 1:
+        raise InputError(f"{snapshots} snapshots; at least the initial state must be kept")
+    kept = snapshots + 1  # and the state reached so far
+    on_disk = storage == "disk"
+    plan = Plan(steps, slots, snapshots, schedule.window, storage, {}, kept * footprint.state if on_disk else 0)
+    shorter = sum(plan.lengths - {slots})
+    plan.memory.update(footprint.memory(slots, shorter, 0 if on_disk else kept))
+    return plan
+
+
+def _fit(footprint: Footprint, steps: int, segment: int | None, budget: int, storage: str) -> Plan | None:
+    """The plan with the fewest evaluations that fits; among equals the one with the shortest segments."""
+    sizes = [segment] if segment else sorted({min(steps, max(1, round(1.25**i))) for i in range(38)})
+    best: Plan | None = None
+    for slots in sizes:
+        spare = budget - _plan(footprint, steps, slots, Revolve(1), storage).bytes
+        if spare < 0:
+            continue
+        room = 1 + (spare // footprint.state if storage != "disk" and footprint.state else steps)
+        plan = _plan(footprint, steps, slots, Revolve(room), storage)
+        if best is None or plan.forward_evaluations < best.forward_evaluations:
+            best = plan
+    return best
+
+
+def _too_small(
+    footprint: Footprint, steps: int, schedule: Schedule | None, segment: int | None, budget: int, storage: str, first: Plan
+) -> InputError:
+    if schedule is None:
+        least = _plan(footprint, steps, min(segment or 1, steps), Revolve(1), storage)
+    else:
+        least = first if segment else _plan(footprint, steps, schedule.slots(steps, 1), schedule, storage)
+    return InputError(
+        f"memory_budget={readable(budget)} is too small for {steps} steps; the least that would do is {least.bytes} bytes "
+        f"({readable(least.bytes)}):\n{least}"
+    )
+
+
+def _segments(steps: int, slots: int, window: int | None) -> int:
+    window = window or steps
+    whole, rest = divmod(steps, window)
+    return whole * -(-window // slots) + -(-rest // slots)

@@ -1,0 +1,123 @@
+"""Seeds: the derivative of the objective by states and outputs, at every step, at some steps, or the same at all steps."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import warp as wp
+
+from warpsim.errors import InputError, unknown_name
+from warpsim.tape import rows
+from warpsim.tape.program import Field
+
+
+@dataclass(frozen=True)
+class EveryStep:
+    """The same seed at every step, e.g. ones for a running cost."""
+
+    value: Any
+
+
+class Seed(Protocol):
+    """The seeds of one field in one group of worlds."""
+
+    def write(self, target: rows.Block, row: int, step: int, count: int) -> None:
+        """Overwrites `count` rows of `target` from `row` on with the seeds of the steps from `step` on."""
+
+    def worlds(self, first: int, last: int) -> Seed:
+        """The same for a range of worlds."""
+
+
+class _None:
+    """No seed at all."""
+
+    def write(self, target: rows.Block, row: int, step: int, count: int) -> None:
+        target.zero(row, count)
+
+    def worlds(self, first: int, last: int) -> Seed:
+        return self
+
+
+@dataclass(frozen=True)
+class _Dense:
+    """A seed for each step."""
+
+    block: rows.Block
+
+    def write(self, target: rows.Block, row: int, step: int, count: int) -> None:
+        target.copy_from(row, self.block, step, count)
+
+    def worlds(self, first: int, last: int) -> Seed:
+        return _Dense(self.block.worlds(first, last))
+
+
+@dataclass(frozen=True)
+class _Sparse:
+    """Seeds at a few steps, in ascending order."""
+
+    steps: list[int]
+    blocks: list[rows.Block]
+
+    def write(self, target: rows.Block, row: int, step: int, count: int) -> None:
+        target.zero(row, count)
+        first, last = bisect.bisect_left(self.steps, step), bisect.bisect_left(self.steps, step + count)
+        for i in range(first, last):
+            target.copy_from(row + self.steps[i] - step, self.blocks[i], 0, 1)
+
+    def worlds(self, first: int, last: int) -> Seed:
+        return _Sparse(self.steps, [block.worlds(first, last) for block in self.blocks])
+
+
+@dataclass(frozen=True)
+class _Constant:
+    """The same seed at each step."""
+
+    block: rows.Block
+
+    def write(self, target: rows.Block, row: int, step: int, count: int) -> None:
+        target.repeat_from(row, self.block, count)
+
+    def worlds(self, first: int, last: int) -> Seed:
+        return _Constant(self.block.worlds(first, last))
+
+
+def adopt(
+    kind: str, seeds: Mapping[str, Any] | None, fields: Iterable[Field], row_count: int, device: wp.Device
+) -> dict[str, Seed]:
+    """Checks the seeds a caller gave and returns one for each differentiable field.
+
+    Args:
+        kind: "state" or "output".
+        seeds: By field name: a dense (rows, worlds, …) array, a mapping from step to a (worlds, …) array (negative steps
+            count from the end), or `EveryStep` of a (worlds, …) array.
+        fields: All fields of that kind.
+        row_count: Number of steps that have the field (N + 1 states, N outputs).
+        device: Device of the program.
+    """
+    known = {f.name: f for f in fields}
+    found: dict[str, Seed] = {name: _None() for name, field in known.items() if field.differentiable}
+    for name, value in (seeds or {}).items():
+        if name not in known:
+            raise unknown_name(kind, name, known)
+        if name not in found:
+            raise InputError(f"{kind} {name!r} is not differentiable and cannot be seeded; it is only carried along")
+        found[name] = _adopt_one(f"seed of {kind} {name!r}", value, known[name], row_count, device)
+    return found
+
+
+def _adopt_one(what: str, value: Any, field: Field, row_count: int, device: wp.Device) -> Seed:
+    if isinstance(value, EveryStep):
+        return _Constant(rows.adopt(what, value.value, field, None, device))
+    if not isinstance(value, Mapping):
+        return _Dense(rows.adopt(what, value, field, row_count, device))
+    by_step: dict[int, rows.Block] = {}
+    for step, seed in value.items():
+        index = int(step) + (row_count if step < 0 else 0)
+        if not 0 <= index < row_count:
+            raise InputError(f"{what}: step {step} is not within 0 … {row_count - 1}")
+        by_step[index] = rows.adopt(f"{what} at step {step}", seed, field, None, device)
+    steps = sorted(by_step)
+    return _Sparse(steps, [by_step[step] for step in steps])

@@ -1,0 +1,174 @@
+"""A segment: K slots, each one step recorded once on a `wp.Tape`, captured into graphs and replayed for ever.
+
+Slot k reads state row k and input row k and writes state row k + 1 and output row k. Three kinds of graph exist, each
+captured when first needed:
+
+- *plain*: the forward steps alone; all slots share one set of intermediates;
+- *recorded*: the forward steps whose intermediates stay in their slots for the adjoint;
+- *backward*: for each slot, last first: clears the adjoints of the intermediates, then runs the slot's tape backwards.
+
+A graph covers a run of slots. Lengths known in advance (a whole segment, the shorter last one) get one graph each; any
+other run of slots is replayed slot by slot. Replaying a graph costs 2 µs however long it is, and a graph of its own costs
+140 kB of memory, so few long graphs beat many short ones. Without capture the same launches run eagerly, with the same
+bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import warp as wp
+
+from warpsim.tape import arena as arenas
+from warpsim.tape import rows
+from warpsim.tape.arena import Arena
+from warpsim.tape.program import Program
+
+Replay = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Work:
+    """One slot's intermediates: the memory and what the program made of it."""
+
+    arena: Arena
+    arrays: Any
+
+
+class Segment:
+    """The slots of one program and the rows of states, inputs and outputs they work on."""
+
+    def __init__(self, program: Program, slots: int, *, lengths: Iterable[int] = (), capture: bool = True) -> None:
+        """Allocates the rows of all slots; intermediates and adjoints follow when first needed.
+
+        Args:
+            program: What a slot runs.
+            slots: K, the most steps a segment can have.
+            lengths: Numbers of steps, counted from slot 0, that will be replayed as one graph; K always is.
+            capture: Whether to capture graphs at all; False runs every launch eagerly.
+        """
+        self.program = program
+        self.slots = slots
+        self.capture = capture
+        device = program.device
+        self.states = rows.allocate(program.state, slots + 1, device)
+        self.inputs = rows.allocate(program.inputs, slots, device)
+        self.outputs = rows.allocate(program.outputs, slots, device)
+        self.state_adjoints: rows.Blocks = {}
+        self.input_adjoints: rows.Blocks = {}
+        self.output_adjoints: rows.Blocks = {}
+        self._lengths = {*lengths, slots}
+        self._size = arenas.measure(program)
+        self._plain_work: list[Work] = []
+        self._recorded_work: list[Work] = []
+        self._tapes: list[wp.Tape | None] = [None] * slots
+        self._plain: dict[range, Replay] = {}
+        self._recorded: dict[range, Replay] = {}
+        self._backward: dict[range, Replay] = {}
+
+    def prepare(self, first: int, count: int, *, recorded: bool) -> None:
+        """Captures what `count` slots from `first` on need: plain steps, or (`recorded`) taped steps and their adjoints.
+
+        Capture must happen on one thread; replay may happen on any.
+        """
+        if recorded:
+            self._allocate_recorded()
+        else:
+            self._allocate_plain()
+        for chunk in self._chunks(first, count):
+            if recorded and chunk not in self._backward:
+                self._recorded[chunk] = self._replay(self._recorded_step, chunk)
+                self._backward[chunk] = self._replay(self._backward_step, chunk[::-1])
+                if self.capture:  # the graphs hold all that the tapes knew
+                    self._tapes = [None] * self.slots
+            elif not recorded and chunk not in self._plain:
+                self._plain[chunk] = self._replay(self._plain_step, chunk)
+
+    def forward(self, first: int, count: int, *, recorded: bool) -> None:
+        """Steps `count` slots from `first` on; if `recorded`, their intermediates stay for `backward`."""
+        self.prepare(first, count, recorded=recorded)
+        replays = self._recorded if recorded else self._plain
+        for chunk in self._chunks(first, count):
+            replays[chunk]()
+
+    def backward(self, first: int, count: int) -> None:
+        """Runs the adjoints of slots `first` + `count` - 1 … `first`, which must have been stepped `recorded`.
+
+        State adjoint row k + 1 and output adjoint row k go in; state adjoint row k and input adjoint row k are added to.
+        """
+        self.prepare(first, count, recorded=True)
+        for chunk in reversed(self._chunks(first, count)):
+            self._backward[chunk]()
+
+    def eager_tape(self, slot: int) -> wp.Tape:
+        """Steps one slot eagerly, clears the adjoints of its intermediates, and returns its tape for inspection."""
+        self._allocate_recorded()
+        self._recorded_step(slot)
+        self._recorded_work[slot].arena.zero_adjoints()
+        return self._tapes[slot]
+
+    def fill_work(self, value: float) -> None:
+        """Fills all real intermediates, to find out whether a step reads what it has not written."""
+        self._allocate_plain()
+        self._allocate_recorded()
+        for work in (*self._plain_work, *self._recorded_work):
+            work.arena.fill(value)
+
+    def _chunks(self, first: int, count: int) -> list[range]:
+        if first == 0 and count in self._lengths:
+            return [range(count)]
+        return [range(slot, slot + 1) for slot in range(first, first + count)]
+
+    def _allocate_plain(self) -> None:
+        if not self._plain_work:
+            self._plain_work = self._make_work(1, gradients=False)
+
+    def _allocate_recorded(self) -> None:
+        if self._recorded_work:
+            return
+        program, device = self.program, self.program.device
+        self.state_adjoints = rows.allocate(rows.differentiable(program.state), self.slots + 1, device)
+        self.input_adjoints = rows.allocate(rows.differentiable(program.inputs), self.slots, device)
+        self.output_adjoints = rows.allocate(rows.differentiable(program.outputs), self.slots, device)
+        self._recorded_work = self._make_work(self.slots, gradients=True)
+
+    def _make_work(self, slots: int, *, gradients: bool) -> list[Work]:
+        made = arenas.allocate(self.program.device, self._size, slots, gradients=gradients)
+        return [Work(arena, self.program.make_work(arena)) for arena in made]
+
+    def _replay(self, step: Callable[[int], None], chunk: range) -> Replay:
+        """The act of running `step` for each slot of `chunk` again: a captured graph, or the calls themselves."""
+        if not self.capture:
+            return lambda: [step(slot) for slot in chunk] and None
+        with wp.ScopedCapture(device=self.program.device) as capture:
+            for slot in chunk:
+                step(slot)
+        graph = capture.graph
+        return lambda: wp.capture_launch(graph)
+
+    def _plain_step(self, slot: int) -> None:
+        self._step(slot, self._plain_work[0], None)
+
+    def _recorded_step(self, slot: int) -> None:
+        tape = self._tapes[slot] = wp.Tape()
+        with tape:
+            self._step(slot, self._recorded_work[slot], tape)
+
+    def _backward_step(self, slot: int) -> None:
+        self._recorded_work[slot].arena.zero_adjoints()
+        self._tapes[slot].backward()
+
+    def _step(self, slot: int, work: Work, tape: wp.Tape | None) -> None:
+        taped = tape is not None
+        state_adjoints = self.state_adjoints if taped else {}
+        work.arena.zero_accumulators()
+        self.program.step(
+            rows.row_views("state", self.states, state_adjoints, slot),
+            rows.row_views("input", self.inputs, self.input_adjoints if taped else {}, slot),
+            work.arrays,
+            rows.row_views("state", self.states, state_adjoints, slot + 1),
+            rows.row_views("output", self.outputs, self.output_adjoints if taped else {}, slot),
+            tape=tape,
+        )

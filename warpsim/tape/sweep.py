@@ -1,0 +1,241 @@
+"""The sweep of one group of worlds over its segments: forward with checkpoints, backward with recomputation.
+
+Three rules make the gradient equal, bit for bit, to that of one long tape: parameter gradients accumulate in place over
+all segments; the seed of a state between two segments sits in slot 0 of the later one before its backward pass; and all
+adjoints of intermediates are zero when the backward pass of a step begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpsim.tape import diagnostics, revolve, rows
+from warpsim.tape.checks import StaleInputError, checksum
+from warpsim.tape.diagnostics import SegmentReport
+from warpsim.tape.part import Part
+from warpsim.tape.program import Arrays, Program
+from warpsim.tape.schedule import Plan
+from warpsim.tape.seeds import Seed
+from warpsim.tape.segment import Segment
+
+
+@dataclass
+class Pullback:
+    """What a backward pass starts from and what it reports, for one group of worlds.
+
+    Attributes:
+        state_seeds: By differentiable state field.
+        output_seeds: By differentiable output field.
+        initial: Blocks of one row that receive the gradient of the initial state.
+        norms: (segments,) largest adjoint norm at each segment's start, over this group's worlds.
+        retain: Keep checkpoints for another backward pass.
+        clip: Largest adjoint norm per world handed from segment to segment, or None.
+        on_segment: Called after each segment, or None.
+        finished: Called after each segment, when everything about it has been written.
+        resume_from: Segment to begin with, when the later ones are done and the adjoint they left is in the slots' row 0.
+    """
+
+    state_seeds: dict[str, Seed]
+    output_seeds: dict[str, Seed]
+    initial: rows.Blocks
+    norms: np.ndarray
+    retain: bool = False
+    clip: float | None = None
+    on_segment: Callable[[SegmentReport], None] | None = None
+    finished: Callable[[int], None] | None = None
+    resume_from: int | None = None
+
+    def remaining(self, plan: Plan) -> int:
+        """Number of segments still to be differentiated."""
+        return plan.segments if self.resume_from is None else self.resume_from + 1
+
+
+class Sweep:
+    """Drives the segment of one group of worlds; several runs may share it, one after the other."""
+
+    def __init__(self, program: Program, plan: Plan, worlds: range, *, capture: bool) -> None:
+        """Makes the slots.
+
+        Args:
+            program: The step of these worlds.
+            plan: How runs are cut.
+            worlds: Which worlds of the whole batch these are.
+            capture: Whether to capture graphs.
+        """
+        self.plan = plan
+        self.worlds = worlds
+        self.segment = Segment(program, plan.slots, lengths=plan.lengths, capture=capture)
+        self._end_adjoint = rows.allocate(rows.differentiable(program.state), 1, program.device)
+        self._at: tuple[Part, int, int] | None = None  # the slots hold this part's state of that step in that row
+        self._recorded: tuple[Part, int] | None = None  # the slots hold this part's segment, recorded
+
+    def prepare(self, *, differentiate: bool) -> None:
+        """Captures all graphs a run will need, so that it can then be driven from another thread."""
+        for length in self.plan.lengths:
+            self.segment.prepare(0, length, recorded=False)
+            if differentiate:
+                self.segment.prepare(0, length, recorded=True)
+
+    def forward(self, part: Part, steps: int, progress: Callable[[], None]) -> None:
+        """Takes `steps` steps of a run, storing checkpoints where the plan wants them."""
+        stores = self._forward_stores(part)
+        end = part.step + steps
+        while part.step < end:
+            segment = self.plan.segment_of(part.step)
+            start, length = self.plan.span(segment)
+            slot = part.step - start
+            count = min(end - part.step, length - slot)
+            self._enter(part, slot)
+            if slot == 0 and segment in stores:
+                part.push(segment, self.segment.states)
+            self._fill(part, segment, slot, count)
+            self._step(part, segment, slot, count, recorded=part.differentiate and segment == self.plan.segments - 1)
+            part.step += count
+            part.keep.take(start + slot, slot, count, self.segment.states, self.segment.outputs)
+            if slot + count == length:
+                progress()
+        part.save(part.reached_row, self.segment.states, self._at[2])
+
+    def backward(self, part: Part, pull: Pullback, progress: Callable[[], None]) -> None:
+        """Differentiates all segments, last first; the adjoint of the initial state ends up in `pull.initial`."""
+        for segment in reversed(range(pull.remaining(self.plan))):
+            start, count = self.plan.span(segment)
+            if self._recorded == (part, segment):
+                self._verify(part, segment)
+            else:
+                self._reach(part, segment)
+                self._verify(part, segment)
+                self._step(part, segment, 0, count, recorded=True)
+            self._seed_end(pull, segment)
+            self._seed_inside(pull, segment)
+            for name, block in self._end_adjoint.items():
+                block.copy_from(0, self.segment.state_adjoints[name], count, 1)
+            self.segment.backward(0, count)
+            self._report(part, pull, segment)
+            part.feed.collect(start, count, self.segment.input_adjoints)
+            self._forget(part, pull, segment)
+            if pull.finished is not None:
+                pull.finished(segment)
+            progress()
+        for name, block in pull.initial.items():
+            block.copy_from(0, self.segment.state_adjoints[name], 0, 1)
+
+    def _forward_stores(self, part: Part) -> set[int]:
+        """Segments whose start the forward pass stores."""
+        found: set[int] = set()
+        if part.differentiate:
+            last, snapshots = self.plan.segments - 1, self.plan.snapshots
+            revolve.approach(0, last, snapshots, lambda _, stop, store: found.add(stop) if store else None)
+        return found
+
+    def _enter(self, part: Part, slot: int) -> None:
+        """Brings the state of step `part.step` into row `slot`."""
+        if self._at is not None and self._at[:2] == (part, part.step):
+            self._move(self._at[2], slot)
+        else:
+            self._recorded = None
+            part.load(part.reached_row if part.step else 0, self.segment.states, slot)
+        self._at = (part, part.step, slot)
+
+    def _move(self, source: int, target: int) -> None:
+        """Copies a state from row to row."""
+        if source != target:
+            for block in self.segment.states.values():
+                block.copy_from(target, block, source, 1)
+
+    def _fill(self, part: Part, segment: int, slot: int, count: int) -> None:
+        """Loads inputs for the first time and remembers their checksums."""
+        part.feed.fill(self.plan.span(segment)[0] + slot, count, slot, self.segment.inputs)
+        if part.differentiate:
+            known = part.checksums[segment]
+            for i, block in enumerate(self.segment.inputs.values()):
+                known[i] = checksum(block, slot, count, int(known[i]))
+
+    def _verify(self, part: Part, segment: int) -> None:
+        """Loads the inputs of a whole segment again and makes sure that they are what they were."""
+        start, count = self.plan.span(segment)
+        part.feed.fill(start, count, 0, self.segment.inputs)
+        for i, (name, block) in enumerate(self.segment.inputs.items()):
+            if checksum(block, 0, count) != part.checksums[segment, i]:
+                raise StaleInputError(
+                    f"input {name!r} changed between the forward and the backward pass, within steps {start} … "
+                    f"{start + count - 1}; hand the tape a copy, or run forward again"
+                )
+
+    def _step(self, part: Part, segment: int, slot: int, count: int, *, recorded: bool) -> None:
+        """Steps slots from `slot` on; the slots then hold the state after them."""
+        start, _ = self.plan.span(segment)
+        whole = recorded and (slot == 0 or self._recorded == (part, segment))
+        self.segment.forward(slot, count, recorded=recorded)
+        self._at = (part, start + slot + count, slot + count)
+        self._recorded = (part, segment) if whole else None
+        if part.finite and not diagnostics.finite(self.segment.states, slot + count):
+            diagnostics.raise_for_state(self.segment, start, slot + count, self.worlds.start)
+
+    def _reach(self, part: Part, target: int) -> None:
+        """Brings the start of segment `target` into row 0, from the newest snapshot before it."""
+        stored, row = part.nearest(target)
+        self._recorded = None
+        part.load(row, self.segment.states, 0)
+
+        def advance(first: int, stop: int, store: bool) -> None:
+            for segment in range(first, stop):
+                self._verify(part, segment)
+                _, count = self.plan.span(segment)
+                self._step(part, segment, 0, count, recorded=False)
+                self._move(count, 0)
+            if store:
+                part.push(stop, self.segment.states)
+
+        revolve.approach(stored, target, 1 + len(part.free_rows), advance)
+        self._at = None
+
+    def _seed_end(self, pull: Pullback, segment: int) -> None:
+        """The adjoint of a segment's end state: its seed if nothing follows, else what the segment after it left in row 0."""
+        start, count = self.plan.span(segment)
+        ends = segment == self.plan.segments - 1 or self.plan.cut_after(segment)
+        for name, block in self.segment.state_adjoints.items():
+            if ends:
+                pull.state_seeds[name].write(block, count, start + count, 1)
+            else:
+                block.copy_from(count, block, 0, 1)
+
+    def _seed_inside(self, pull: Pullback, segment: int) -> None:
+        """The seeds of all other states of a segment and of its outputs; adjoints of inputs start from zero."""
+        start, count = self.plan.span(segment)
+        for name, block in self.segment.state_adjoints.items():
+            pull.state_seeds[name].write(block, 0, start, count)
+            if segment > 0 and self.plan.cut_after(segment - 1):  # that seed flows into the window before
+                block.zero(0, 1)
+        for name, block in self.segment.output_adjoints.items():
+            pull.output_seeds[name].write(block, 0, start, count)
+        for block in self.segment.input_adjoints.values():
+            block.zero(0, count)
+
+    def _report(self, part: Part, pull: Pullback, segment: int) -> None:
+        """Norm, non-finite numbers, clipping and the caller's hook, for the adjoint of the segment's start."""
+        start, count = self.plan.span(segment)
+        adjoints = self.segment.state_adjoints
+        norms = diagnostics.world_norms(adjoints, 0)
+        pull.norms[segment] = diagnostics.combined_norm(norms)
+        if part.finite and not (
+            np.isfinite(pull.norms[segment]) and diagnostics.finite(self.segment.input_adjoints, slice(count))
+        ):
+            for name, block in self._end_adjoint.items():
+                adjoints[name].copy_from(count, block, 0, 1)
+            self._seed_inside(pull, segment)
+            diagnostics.raise_for_adjoint(self.segment, start, count, self.worlds.start)
+        if pull.clip is not None and segment > 0:
+            diagnostics.clip(adjoints, 0, norms, pull.clip)
+        if pull.on_segment is not None:
+            views = Arrays("state adjoint", {name: block.array[0] for name, block in adjoints.items()})
+            pull.on_segment(SegmentReport(segment, start, count, self.worlds, float(pull.norms[segment]), views))
+
+    def _forget(self, part: Part, pull: Pullback, segment: int) -> None:
+        """Frees the snapshot of a finished segment, unless all starts are kept for another backward pass."""
+        reuse = self.plan.snapshots < self.plan.segments or not pull.retain
+        if segment > 0 and reuse and part.snapshots[-1][0] == segment:
+            part.pop()

@@ -1,0 +1,73 @@
+"""Worlds in parallel on the CPU: groups of worlds, each swept by its own graphs, on a few threads.
+
+Replaying a graph happens outside the interpreter lock. Everything else a sweep does is short; what launches kernels
+eagerly (input providers) or belongs to the caller (hooks) is called under one lock. Since worlds do not depend on one
+another and parameter gradients are kept per world, the result is the same, bit for bit, whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
+from typing import Any, TypeVar
+
+from warpsim.errors import InputError
+from warpsim.tape.program import Program, SplittableProgram
+
+T = TypeVar("T")
+
+
+def split(program: Program, groups: int) -> list[tuple[Program, range]]:
+    """Divides the worlds of a program, in order; one group is the program itself.
+
+    Raises:
+        InputError: If the program cannot be split, or does not run on the CPU.
+    """
+    if groups == 1:
+        return [(program, range(program.worlds))]
+    if not program.device.is_cpu:
+        raise InputError(f"threads and groups are for the CPU; on {program.device} worlds already run in parallel")
+    if not 1 <= groups <= program.worlds:
+        raise InputError(f"{groups} groups for {program.worlds} worlds; each group needs at least one world")
+    if not isinstance(program, SplittableProgram):
+        raise InputError(f"{type(program).__name__} has no `split`, so its worlds cannot be divided among threads")
+    parts = program.split(groups)
+    ends = list(accumulate(part.worlds for part in parts))
+    if ends[-1] != program.worlds:
+        raise InputError(f"{type(program).__name__}.split covers {ends[-1]} of {program.worlds} worlds")
+    return [(part, range(end - part.worlds, end)) for part, end in zip(parts, ends, strict=True)]
+
+
+class Team:
+    """Runs one task per group, on as many threads as asked for."""
+
+    def __init__(self, threads: int) -> None:
+        """Starts no thread yet."""
+        if threads < 1:
+            raise InputError(f"threads={threads}; at least one is needed")
+        self.threads = threads
+        self._lock = threading.Lock()
+
+    def run(self, task: Callable[[T], None], items: Sequence[T]) -> None:
+        """Calls `task` for each item and raises the error of the first one that failed, in order of the items."""
+        if self.threads == 1 or len(items) == 1:
+            for item in items:
+                task(item)
+            return
+        with ThreadPoolExecutor(max_workers=min(self.threads, len(items))) as pool:
+            results = [pool.submit(task, item) for item in items]
+        for result in results:
+            result.result()
+
+    def guarded(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, called by one thread at a time."""
+        if self.threads == 1:
+            return function
+
+        def locked(*arguments: Any) -> Any:
+            with self._lock:
+                return function(*arguments)
+
+        return locked

@@ -1,0 +1,1 @@
+"""USD stages ⇄ scenes: read, author, write motion back."""

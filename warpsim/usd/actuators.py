@@ -1,0 +1,226 @@
+"""MuJoCo's schemas: sites, fixed tendons, actuators and key frames.
+
+Their numbers are in the stage's units with radians. A control keeps the unit it was authored for; gains and gears carry the
+conversion, so forces come out in SI.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pxr import Usd
+
+from warpsim.errors import SceneError
+from warpsim.scene import Actuator, Site, Tendon
+from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE
+from warpsim.usd.context import Context
+from warpsim.usd.ledger_scan import applied_apis
+from warpsim.usd.physics_objects import PhysicsObjects
+
+_SITE_APIS = ("MjcSiteAPI", "NewtonSiteAPI")
+_DYNAMICS = {"none": "none", "integrator": "integrator", "filter": "filter", "filterexact": "filterexact"}
+
+
+def add_sites(context: Context, objects: PhysicsObjects) -> None:
+    """Adds every prim that carries a site API."""
+    for path in context.order:
+        prim = context.prim(path)
+        if not any(name in _SITE_APIS for name in applied_apis(prim)):
+            continue
+        owner = objects.owner(prim)
+        pose = context.frame(prim).pose
+        if owner is not None:
+            pose = context.frame(objects.bodies[owner]).pose.inverse() @ pose
+        context.scene.sites.append(Site(str(path), str(owner) if owner is not None else None, pose.position, pose.rotation))
+
+
+def add_tendons(context: Context) -> None:
+    """Adds fixed tendons; spatial ones are unsupported."""
+    for path in context.order:
+        prim = context.prim(path)
+        if prim.GetTypeName() == "MjcTendon":
+            _add_tendon(context, prim)
+
+
+def _add_tendon(context: Context, prim: Usd.Prim) -> None:
+    kind = context.read.token(prim, "mjc:type") or "spatial"
+    if kind != "fixed":
+        context.ledger.unsupported(prim, "mjc:type", f"{kind} tendons are not modelled")
+        return
+    targets = context.read.targets(prim, "mjc:path")
+    order = context.read.array(prim, "mjc:path:indices")
+    coefficients = context.read.array(prim, "mjc:path:coef")
+    order = np.arange(len(targets)) if order is None else order.astype(int)
+    coefficients = np.ones(len(order)) if coefficients is None else coefficients
+    if len(order) != len(coefficients) or (len(order) and not 0 <= order.min() <= order.max() < len(targets)):
+        raise SceneError(f"{prim.GetPath()}: mjc:path, mjc:path:indices and mjc:path:coef do not fit together")
+    joints = [str(targets[i]) for i in order]
+    kinds = {joint.name: joint.kind for joint in context.scene.joints}
+    if not joints or any(kinds.get(name) not in ("hinge", "slide") for name in joints):
+        context.ledger.unsupported(prim, "mjc:path", "a fixed tendon runs over single hinges and slides")
+        return
+    tendon = Tendon(str(prim.GetPath()), joints, coefficients)
+    angular = all(kinds[name] == "hinge" for name in joints)
+    length = 1.0 if angular else context.units.length
+    _tendon_values(context, prim, tendon, angular, length)
+    context.scene.tendons.append(tendon)
+
+
+def _tendon_values(context: Context, prim: Usd.Prim, tendon: Tendon, angular: bool, length: float) -> None:
+    units = context.units
+    for field, factor in (("stiffness", units.gain(angular)), ("damping", units.gain(angular))):
+        value = context.read.number(prim, f"mjc:{field}")
+        if value is not None:
+            setattr(tendon, field, factor * value)
+            context.source("tendon", tendon.name, field, prim, f"mjc:{field}", factor)
+    loss = context.read.number(prim, "mjc:frictionloss")
+    if loss is not None:
+        tendon.friction_loss = units.force(angular) * loss
+    tendon.limit = _range(context, prim, "range", "limited", length)
+    spring = context.read.array(prim, "mjc:springlength")
+    if spring is not None and spring.shape == (2,) and (spring >= 0).any():
+        tendon.spring_range = (length * spring[0], length * (spring[1] if spring[1] >= 0 else spring[0]))
+    margin = context.read.number(prim, "mjc:margin")
+    if margin is not None:
+        tendon.limit_margin = length * margin
+    for field in ("limit", "friction"):
+        solref = context.read.vector(prim, f"mjc:solref{field}", 2)
+        solimp = context.read.vector(prim, f"mjc:solimp{field}", 5)
+        if solref is not None:
+            setattr(tendon, f"{field}_solref", solref)
+        if solimp is not None:
+            setattr(tendon, f"{field}_solimp", solimp * np.array([1.0, 1.0, length, 1.0, 1.0]))
+
+
+def _range(context: Context, prim: Usd.Prim, name: str, limited: str, factor: float = 1.0) -> tuple[float, float] | None:
+    """A range that acts if its flag is "true", or "auto" and the range is authored."""
+    flag = context.read.token(prim, f"mjc:{limited}", choices=("auto", "true", "false")) or "auto"
+    low, high = (context.read.number(prim, f"mjc:{name}:{side}") for side in ("min", "max"))
+    if flag == "false" or (low is None and high is None):
+        return None
+    return factor * (low or 0.0), factor * (high or 0.0)
+
+
+def add_actuators(context: Context) -> None:
+    """Adds every MjcActuator prim."""
+    for path in context.order:
+        prim = context.prim(path)
+        if prim.GetTypeName() == "MjcActuator":
+            _add_actuator(context, prim)
+
+
+def _add_actuator(context: Context, prim: Usd.Prim) -> None:
+    targets = context.read.targets(prim, "mjc:target")
+    name = str(prim.GetPath())
+    transmission = _transmission(context, str(targets[0])) if len(targets) == 1 else None
+    if transmission is None:
+        shown = ", ".join(map(str, targets)) or "nothing"
+        context.ledger.unsupported(prim, "mjc:target", f"points at {shown}: no single joint, fixed tendon or site")
+        return
+    kind, angular = transmission
+    actuator = Actuator(name, kind, str(targets[0]))
+    if not _law(context, prim, actuator):
+        return
+    _scale(context, actuator, angular)
+    actuator.control_range = _range(context, prim, "ctrlRange", "ctrlLimited") or _inherited(context, prim, actuator)
+    actuator.force_range = _range(context, prim, "forceRange", "forceLimited", context.units.force(angular))
+    actuator.activation_range = _range(context, prim, "actRange", "actLimited")
+    actuator.activation_early = context.read.flag(prim, "mjc:actEarly", False)
+    context.scene.actuators.append(actuator)
+
+
+def _transmission(context: Context, target: str) -> tuple[str, bool] | None:
+    """(kind, whether its coordinate is an angle) of what an actuator acts on."""
+    for joint in context.scene.joints:
+        if joint.name == target:
+            return "joint", joint.kind in ("hinge", "ball")
+    kinds = {joint.name: joint.kind for joint in context.scene.joints}
+    for tendon in context.scene.tendons:
+        if tendon.name == target:
+            return "tendon", all(kinds[name] == "hinge" for name in tendon.joints)
+    return ("site", False) if any(site.name == target for site in context.scene.sites) else None
+
+
+def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> bool:
+    """Gear, gain, bias and activation dynamics; False if the actuator's law is not modelled."""
+    types = {
+        "gainType": ("fixed", "affine"),
+        "biasType": ("none", "affine"),
+        "dynType": tuple(_DYNAMICS),
+    }
+    chosen = {}
+    for name, known in types.items():
+        value = context.read.token(prim, f"mjc:{name}") or known[0]
+        if value not in known:
+            context.ledger.unsupported(prim, f"mjc:{name}", f"{value!r} is not modelled; the actuator is left out")
+            return False
+        chosen[name] = value
+    for field, name, size in (("gear", "gear", 6), ("gain", "gainPrm", 3), ("bias", "biasPrm", 3)):
+        values = context.read.array(prim, f"mjc:{name}")
+        if values is not None:
+            padded = np.zeros(size)
+            padded[: min(size, len(values))] = values[:size]
+            setattr(actuator, field, padded)
+    if chosen["gainType"] == "fixed":
+        actuator.gain = actuator.gain * np.array([1.0, 0.0, 0.0])
+    if chosen["biasType"] == "none":
+        actuator.bias = np.zeros(3)
+    actuator.dynamics = _DYNAMICS[chosen["dynType"]]
+    constants = context.read.array(prim, "mjc:dynPrm")
+    if constants is not None and len(constants):
+        actuator.time_constant = float(constants[0])
+    return True
+
+
+def _scale(context: Context, actuator: Actuator, angular: bool) -> None:
+    """Stage units → SI: force (1 N or 1 N·m) = factor, lengths enter gains by their inverse, site torques by the gear."""
+    units = context.units
+    force, length = units.force(angular), 1.0 if angular else units.length
+    actuator.gain = force * actuator.gain / np.array([1.0, length, length])
+    actuator.bias = force * actuator.bias / np.array([1.0, length, length])
+    if actuator.transmission == "site":
+        actuator.gear = actuator.gear * np.array([1.0, 1.0, 1.0, units.length, units.length, units.length])
+    prim = context.prim(actuator.name)
+    context.source("actuator", actuator.name, "gain", prim, "mjc:gainPrm", force, np.diag(1.0 / np.array([1, length, length])))
+    context.source("actuator", actuator.name, "gear", prim, "mjc:gear", 1.0)
+    context.source("actuator", actuator.name, "bias", prim, "mjc:biasPrm", force, np.diag(1.0 / np.array([1, length, length])))
+
+
+def _inherited(context: Context, prim: Usd.Prim, actuator: Actuator) -> tuple[float, float] | None:
+    """`mjc:inheritRange`: the joint's limits about their middle, times the number, as the control range."""
+    factor = context.read.number(prim, "mjc:inheritRange")
+    joint = next((joint for joint in context.scene.joints if joint.name == actuator.target), None)
+    if not factor or joint is None or joint.limit is None or not np.isfinite(joint.limit).all():
+        return None
+    middle, half = 0.5 * (joint.limit[0] + joint.limit[1]), 0.5 * (joint.limit[1] - joint.limit[0])
+    return middle - factor * half, middle + factor * half
+
+
+def apply_keyframe(context: Context) -> None:
+    """Starts from the first MjcKeyframe, whose arrays follow MuJoCo's order of joints: depth first, as here."""
+    frames = [context.prim(path) for path in context.order if context.prim(path).GetTypeName() == "MjcKeyframe"]
+    for other in frames[1:]:
+        context.ledger.ignored(other, "MjcKeyframe", f"the start is {frames[0].GetPath()}")
+    if not frames:
+        return
+    joints = context.scene.joints
+    for field, name, sizes in (("initial_q", "mjc:qpos", JOINT_Q_SIZE), ("initial_qd", "mjc:qvel", JOINT_DOF_SIZE)):
+        values = context.read.array(frames[0], name)
+        if values is None or not len(values):
+            continue
+        total = sum(sizes[joint.kind] for joint in joints)
+        if len(values) != total:
+            raise SceneError(f"{frames[0].GetPath()}.{name} holds {len(values)} numbers; the joints need {total}")
+        at = 0
+        for joint in joints:
+            size = sizes[joint.kind]
+            setattr(joint, field, _to_si(context, joint.kind, values[at : at + size]))
+            at += size
+
+
+def _to_si(context: Context, kind: str, values: np.ndarray) -> np.ndarray:
+    values = values.copy()
+    if kind == "slide":
+        return context.units.length * values
+    if kind == "free":
+        values[:3] = context.units.length * (context.units.to_world @ values[:3])
+    return values

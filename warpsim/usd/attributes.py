@@ -1,0 +1,130 @@
+"""Typed access to authored values: each read is checked, evaluated at the right time and entered in the ledger."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pxr import Gf, Sdf, Tf, Usd
+
+from warpsim.errors import SceneError
+from warpsim.usd.ledger_scan import Ledger
+
+
+class AttributeReader:
+    """Reads values at one time code, default values first where no time is asked for.
+
+    All methods return None where nothing is authored: fallbacks are the caller's, in SI, not the schema's.
+    `mark=False` leaves the ledger alone, for callers that decide later what becomes of the value.
+    """
+
+    def __init__(self, ledger: Ledger, time: float | None) -> None:
+        self.ledger = ledger
+        self.time = Usd.TimeCode.Default() if time is None else Usd.TimeCode(time)
+
+    def value(self, prim: Usd.Prim, name: str, *, mark: bool = True) -> Any:
+        """The authored value; one that has only time samples gives its earliest when no time is asked for.
+
+        Raises:
+            SceneError: USD cannot read the value as the attribute's type.
+        """
+        attribute = prim.GetAttribute(name)
+        if not attribute or not attribute.HasAuthoredValue():
+            return None
+        try:
+            value = attribute.Get(self.time)
+            if value is None:
+                value = attribute.Get(Usd.TimeCode.EarliestTime())
+        except Tf.ErrorException as error:
+            raise SceneError(f"{place(prim, name)}: USD cannot read it ({error}); author it anew") from error
+        if value is None:
+            raise SceneError(
+                f"{place(prim, name)}: the authored value does not fit the type {attribute.GetTypeName()}; author it anew"
+            )
+        if mark:
+            self.ledger.used(prim, name)
+        return value
+
+    def number(self, prim: Usd.Prim, name: str, *, mark: bool = True, finite: bool = True) -> float | None:
+        """A scalar.
+
+        Raises:
+            SceneError: It is no number, or (unless `finite` is False) NaN or infinite.
+        """
+        value = self.value(prim, name, mark=mark)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise SceneError(f"{place(prim, name)}: a number is needed there, not {value!r}")
+        if np.isnan(value) or (finite and not np.isfinite(value)):
+            raise SceneError(f"{place(prim, name)}: {value} is not a usable number")
+        return float(value)
+
+    def flag(self, prim: Usd.Prim, name: str, default: bool, *, mark: bool = True) -> bool:
+        """A bool; `default` where nothing is authored."""
+        value = self.value(prim, name, mark=mark)
+        if value is None:
+            return default
+        if not isinstance(value, bool | int):
+            raise SceneError(f"{place(prim, name)}: true or false is needed there, not {value!r}")
+        return bool(value)
+
+    def token(self, prim: Usd.Prim, name: str, *, choices: tuple[str, ...] | None = None) -> str | None:
+        """A token or string, one of `choices` if given."""
+        value = self.value(prim, name)
+        if value is None:
+            return None
+        if not isinstance(value, str) or (choices is not None and value not in choices):
+            allowed = f"one of {choices}" if choices is not None else "a token"
+            raise SceneError(f"{place(prim, name)}: {allowed} is needed there, not {value!r}")
+        return value
+
+    def vector(self, prim: Usd.Prim, name: str, size: int, *, mark: bool = True, finite: bool = True) -> np.ndarray | None:
+        """`size` numbers, from a vector or an array."""
+        values = self.array(prim, name, mark=mark, finite=finite)
+        if values is not None and values.shape != (size,):
+            raise SceneError(f"{place(prim, name)}: {size} numbers are needed there, not {values.shape}")
+        return values
+
+    def array(self, prim: Usd.Prim, name: str, *, mark: bool = True, finite: bool = True) -> np.ndarray | None:
+        """An array of numbers, (n,) or (n, 3)."""
+        value = self.value(prim, name, mark=mark)
+        if value is None:
+            return None
+        try:
+            values = np.array(value, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise SceneError(f"{place(prim, name)}: numbers are needed there, not {value!r}") from error
+        if np.isnan(values).any() or (finite and not np.isfinite(values).all()):
+            raise SceneError(f"{place(prim, name)}: {value} holds NaN or infinite numbers")
+        return values
+
+    def quaternion(self, prim: Usd.Prim, name: str, *, mark: bool = True) -> np.ndarray | None:
+        """A unit quaternion (w, x, y, z); float32 values are normalised.
+
+        Raises:
+            SceneError: It is zero or not a quaternion.
+        """
+        value = self.value(prim, name, mark=mark)
+        if value is None:
+            return None
+        if not isinstance(value, Gf.Quatf | Gf.Quatd | Gf.Quath):
+            raise SceneError(f"{place(prim, name)}: a quaternion is needed there, not {value!r}")
+        q = np.array([value.GetReal(), *value.GetImaginary()], dtype=float)
+        length = np.linalg.norm(q)
+        if not np.isfinite(length) or length < 1e-6:
+            raise SceneError(f"{place(prim, name)}: {value} is no rotation; give a unit quaternion")
+        return q / length
+
+    def targets(self, prim: Usd.Prim, name: str) -> list[Sdf.Path]:
+        """Prim paths a relationship points at, forwarded; empty where it is not authored."""
+        relationship = prim.GetRelationship(name)
+        if not relationship or not relationship.HasAuthoredTargets():
+            return []
+        self.ledger.used(prim, name)
+        return list(relationship.GetForwardedTargets())
+
+
+def place(prim: Usd.Prim, name: str) -> str:
+    """How messages call an attribute, e.g. "/World/Ball.physics:mass"."""
+    return f"{prim.GetPath()}.{name}"

@@ -1,0 +1,66 @@
+"""Authoring: a few functions that make correct scenes and return ordinary `Usd.Prim`s.
+
+Values are in the stage's units and, as everywhere in USD, angles in degrees; rotations are quaternions (w, x, y, z).
+"""
+
+from warpsim.usd.author.attributes import set_attribute, set_attributes
+from warpsim.usd.author.bodies import (
+    bind,
+    body,
+    box,
+    capsule,
+    collision_group,
+    cone,
+    cylinder,
+    filter_pairs,
+    ground,
+    material,
+    mesh,
+    sphere,
+)
+from warpsim.usd.author.joints import (
+    actuator,
+    distance,
+    drive,
+    fixed,
+    generic,
+    mimic,
+    prismatic,
+    revolute,
+    site,
+    spherical,
+)
+from warpsim.usd.author.stages import frame, new_stage, physics_scene, reference, save, world
+
+__all__ = [
+    "actuator",
+    "bind",
+    "body",
+    "box",
+    "capsule",
+    "collision_group",
+    "cone",
+    "cylinder",
+    "distance",
+    "drive",
+    "filter_pairs",
+    "fixed",
+    "frame",
+    "generic",
+    "ground",
+    "material",
+    "mesh",
+    "mimic",
+    "new_stage",
+    "physics_scene",
+    "prismatic",
+    "reference",
+    "revolute",
+    "save",
+    "set_attribute",
+    "set_attributes",
+    "site",
+    "sphere",
+    "spherical",
+    "world",
+]

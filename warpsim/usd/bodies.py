@@ -1,0 +1,163 @@
+"""Tree links → `Body` and `Joint`: reference poses, axes, limits, passive forces, and where the rollout starts."""
+
+from __future__ import annotations
+
+import numpy as np
+from pxr import Sdf, Usd, UsdGeom
+
+from warpsim.scene import Body, Joint
+from warpsim.usd.context import Context
+from warpsim.usd.extensions import lookup
+from warpsim.usd.frames import Pose
+from warpsim.usd.joints import Dof, JointSpec
+from warpsim.usd.physics_objects import PhysicsObjects
+from warpsim.usd.tree import Link
+from warpsim.usd.units import DEGREE
+
+FREE_SUFFIX = ":free"
+"""A free joint has no prim: it is named after its body."""
+POSE_TOLERANCE = 1e-4
+"""m and rad: joints on one body pair whose frames disagree by more are reported."""
+
+
+def read_kinematic(context: Context, objects: PhysicsObjects) -> set[Sdf.Path]:
+    """Paths of the bodies that move as their velocity says."""
+    return {
+        path for path, prim in objects.bodies.items() if context.read.flag(prim, "physics:kinematicEnabled", False)
+    }
+
+
+def add_link(context: Context, objects: PhysicsObjects, link: Link, kinematic: bool) -> None:
+    """Adds a body and its joints to the scene."""
+    prim = objects.bodies[link.body]
+    pose = reference_pose(context, link)
+    name = str(link.body)
+    body = Body(name, str(link.parent) if link.parent else None, pose.position, pose.rotation, kinematic=kinematic)
+    if context.read.flag(prim, "physxRigidBody:disableGravity", False):
+        body.gravity_compensation = 1.0
+    context.scene.bodies.append(body)
+    if not link.joints:
+        _add_free_joint(context, prim, name)
+        return
+    _check_compound(context, link)
+    for spec in link.joints:
+        for dof in reversed(spec.dofs) if link.reverse else spec.dofs:
+            context.scene.joints.append(make_joint(context, spec, dof, link))
+    _settle_velocities(context, prim)
+
+
+def reference_pose(context: Context, link: Link) -> Pose:
+    """The body's pose in its parent's frame when all its joint coordinates are zero."""
+    if not link.joints:
+        return context.frame(context.prim(link.body)).pose
+    spec = link.joints[0]
+    return _zero_pose(spec, link.reverse)
+
+
+def _zero_pose(spec: JointSpec, reverse: bool) -> Pose:
+    if reverse:
+        return spec.frame1 @ spec.frame0.inverse()
+    return spec.frame0 @ spec.frame1.inverse()
+
+
+def _check_compound(context: Context, link: Link) -> None:
+    first = _zero_pose(link.joints[0], link.reverse)
+    for spec in link.joints[1:]:
+        shift, turn = first.distance(_zero_pose(spec, link.reverse))
+        if max(shift, turn) > POSE_TOLERANCE:
+            context.ledger.unsupported(
+                spec.prim,
+                "physics:localPos0",
+                f"joints of one compound disagree on their zero pose by {shift:.2g} m, {turn:.2g} rad; the first is used",
+            )
+
+
+def make_joint(context: Context, spec: JointSpec, dof: Dof, link: Link) -> Joint:
+    """The scene joint of one dof.
+
+    Traversed backwards, the motion inverts: exp(axis·q)⁻¹ = exp(−axis·q), so the axis turns round and q keeps its sign.
+    """
+    frame = spec.frame0 if link.reverse else spec.frame1
+    name = spec.name + dof.suffix
+    axis = frame.matrix @ dof.axis
+    joint = Joint(name, dof.kind, str(link.body), frame.position.copy(), -axis if link.reverse else axis, limit=dof.limit)
+    if spec.scale1 is not None and not link.reverse:
+        factor = context.units.length
+        context.source("joint", name, "anchor", spec.prim, "physics:localPos1", factor, np.diag(spec.scale1))
+    if dof.limit is not None and dof.limit_attributes is not None:
+        for side, attribute in enumerate(dof.limit_attributes):
+            if np.isfinite(dof.limit[side]):
+                factor = context.units.coordinate(dof.angular)
+                context.source("joint", name, f"limit:{side}", spec.prim, attribute, factor)
+    _passive(context, spec, dof, joint)
+    _constraint_softness(context, spec, dof, joint)
+    return joint
+
+
+def _passive(context: Context, spec: JointSpec, dof: Dof, joint: Joint) -> None:
+    for concept in ("stiffness", "damping", "armature", "friction_loss", "limit_margin"):
+        found = lookup(context, spec.prim, concept, angular=dof.angular, axis=dof.token)
+        if found is not None:
+            setattr(joint, concept, found.value)
+            context.source("joint", joint.name, concept, spec.prim, found.attribute, found.factor)
+    rest = context.read.number(spec.prim, "mjc:springref", mark=dof.kind != "ball")
+    if rest is not None and dof.kind != "ball":
+        factor = 1.0 if dof.angular else context.units.length
+        joint.rest = np.array([factor * rest])
+        context.source("joint", joint.name, "rest", spec.prim, "mjc:springref", factor)
+    low, high = (context.read.number(spec.prim, f"mjc:actuatorfrcrange:{side}") for side in ("min", "max"))
+    if low is not None and high is not None and low < high:
+        factor = context.units.force(dof.angular)
+        joint.actuator_force_limit = (factor * low, factor * high)
+
+
+def _constraint_softness(context: Context, spec: JointSpec, dof: Dof, joint: Joint) -> None:
+    width = 1.0 if dof.angular else context.units.length
+    for target, name in (("limit", "limit"), ("friction", "friction")):
+        solref = context.read.vector(spec.prim, f"mjc:solref{name}", 2)
+        solimp = context.read.vector(spec.prim, f"mjc:solimp{name}", 5)
+        if solref is not None:
+            setattr(joint, f"{target}_solref", solref)
+        if solimp is not None:
+            setattr(joint, f"{target}_solimp", solimp * np.array([1.0, 1.0, width, 1.0, 1.0]))
+    stiffness = context.read.number(spec.prim, "newton:limitStiffness")
+    damping = context.read.number(spec.prim, "newton:limitDamping")
+    if stiffness is not None or damping is not None:
+        per = 1.0 / DEGREE if dof.angular else 1.0
+        joint.limit_solref = np.array([-(stiffness or 0.0) * per, -(damping or 0.0) * per])
+
+
+def _add_free_joint(context: Context, prim: Usd.Prim, name: str) -> None:
+    """A free body's joint; its initial velocity is authored in the body's frame, the angular one in degrees."""
+    joint = Joint(name + FREE_SUFFIX, "free", name)
+    velocity = context.read.vector(prim, "physics:velocity", 3)
+    spin = context.read.vector(prim, "physics:angularVelocity", 3)
+    if velocity is not None or spin is not None:
+        turn = context.frame(prim).pose.matrix
+        joint.initial_qd = np.zeros(6)
+        if velocity is not None:
+            joint.initial_qd[:3] = context.units.length * (turn @ velocity)
+        if spin is not None:
+            joint.initial_qd[3:] = DEGREE * spin
+        context.source("joint", joint.name, "initial_qd:linear", prim, "physics:velocity", context.units.length, turn)
+        context.source("joint", joint.name, "initial_qd:angular", prim, "physics:angularVelocity", DEGREE)
+    _source_position(context, prim, name)
+    context.scene.joints.append(joint)
+
+
+def _source_position(context: Context, prim: Usd.Prim, name: str) -> None:
+    """A free body's place comes from its translate op, through its parent's transform."""
+    if prim.GetAttribute("xformOp:translate").HasAuthoredValue():
+        outer = prim.GetStage().GetPseudoRoot() if UsdGeom.Xformable(prim).GetResetXformStack() else prim.GetParent()
+        linear = context.frame(outer).linear
+        context.source("body", name, "position", prim, "xformOp:translate", context.units.length, linear)
+
+
+def _settle_velocities(context: Context, prim: Usd.Prim) -> None:
+    """A jointed body's velocity follows from its joints'."""
+    for name in ("physics:velocity", "physics:angularVelocity"):
+        value = context.read.vector(prim, name, 3, mark=False)
+        if value is not None and value.any():
+            context.ledger.unsupported(prim, name, "the body is jointed: author state:*:physics:velocity on its joints")
+        elif value is not None:
+            context.ledger.ignored(prim, name, "zero, and the body is jointed")

@@ -1,0 +1,85 @@
+"""What every part of the reader shares: the stage, its units, typed access, prims' frames, and the scene being made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from pxr import Gf, Sdf, Usd, UsdGeom
+
+from warpsim.errors import SceneError
+from warpsim.scene import Scene, Source
+from warpsim.usd.attributes import AttributeReader
+from warpsim.usd.frames import Frame, split_affine
+from warpsim.usd.ledger_scan import Ledger, prims
+from warpsim.usd.units import StageUnits
+
+
+@dataclass
+class Context:
+    """One reading of one stage."""
+
+    stage: Usd.Stage
+    units: StageUnits
+    ledger: Ledger
+    read: AttributeReader
+    scene: Scene = field(default_factory=Scene)
+    order: dict[Sdf.Path, int] = field(default_factory=dict)
+    """Path → place in composed prim order."""
+    _world: dict[Sdf.Path, Gf.Matrix4d] = field(default_factory=dict)
+    _frames: dict[Sdf.Path, Frame] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.order = {prim.GetPath(): place for place, prim in enumerate(prims(self.stage))}
+
+    def prim(self, path: Sdf.Path | str) -> Usd.Prim:
+        """The prim at a path, invalid if there is none."""
+        return self.stage.GetPrimAtPath(path)
+
+    def sorted(self, paths: Iterable[Sdf.Path]) -> list[Sdf.Path]:
+        """Paths in composed prim order, each once."""
+        return sorted(set(paths), key=lambda path: (self.order.get(path, len(self.order)), str(path)))
+
+    def frame(self, prim: Usd.Prim) -> Frame:
+        """The prim's frame in the Z-up world, m, with its scale split off.
+
+        Raises:
+            SceneError: The transform is not invertible or not finite.
+        """
+        path = prim.GetPath()
+        if path not in self._frames:
+            matrix = np.array(self._local_to_world(prim)).T  # USD multiplies rows; columns are used here
+            if not np.isfinite(matrix).all():
+                raise SceneError(f"{path}: its world transform holds NaN or infinite numbers; check its xformOps")
+            linear = matrix[:3, :3]
+            lengths = np.linalg.norm(linear, axis=0)
+            if (lengths == 0).any() or abs(np.linalg.det(linear / np.where(lengths == 0, 1, lengths))) < 1e-9:
+                raise SceneError(f"{path}: its world transform is singular (a zero scale?); check its xformOps")
+            turn = self.units.to_world
+            self._frames[path] = split_affine(turn @ linear, self.units.length * (turn @ matrix[:3, 3]))
+        return self._frames[path]
+
+    def _local_to_world(self, prim: Usd.Prim) -> Gf.Matrix4d:
+        path = prim.GetPath()
+        if path not in self._world:
+            if prim.IsPseudoRoot():
+                self._world[path] = Gf.Matrix4d(1.0)
+            else:
+                local, resets = self._local(prim)
+                self._world[path] = local if resets else local * self._local_to_world(prim.GetParent())
+        return self._world[path]
+
+    def _local(self, prim: Usd.Prim) -> tuple[Gf.Matrix4d, bool]:
+        xformable = UsdGeom.Xformable(prim)
+        if not xformable:
+            return Gf.Matrix4d(1.0), False
+        time = self.read.time
+        if time.IsDefault() and any(op.Get(time) is None for op in xformable.GetOrderedXformOps()):
+            time = Usd.TimeCode.EarliestTime()  # ops that have only time samples
+        return xformable.GetLocalTransformation(time), xformable.GetResetXformStack()
+
+    def source(self, kind: str, name: str, field_name: str, prim: Usd.Prim, attribute: str, factor: float, frame: Any = None):
+        """Records that a value of the scene is factor · (frame ·) an attribute's value."""
+        self.scene.sources[(kind, name, field_name)] = Source(str(prim.GetPath()), attribute, float(factor), frame)

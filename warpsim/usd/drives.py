@@ -1,0 +1,57 @@
+"""`PhysicsDriveAPI` → `Drive`: gains per degree and targets in degrees become radians, forces and lengths SI."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpsim.errors import SceneError
+from warpsim.scene import Drive
+from warpsim.usd.context import Context
+from warpsim.usd.joints import ENDLESS, Dof, JointSpec
+from warpsim.usd.ledger_scan import applied_apis
+from warpsim.usd.tree import Link
+from warpsim.usd.units import DEGREE
+
+
+def add_drives(context: Context, link: Link) -> None:
+    """Adds the drives applied to a link's hinges and slides."""
+    for spec in link.joints:
+        apis = applied_apis(spec.prim)
+        for dof in spec.dofs:
+            if f"PhysicsDriveAPI:{dof.token}" not in apis:
+                continue
+            if dof.kind == "ball":
+                context.ledger.unsupported(spec.prim, f"PhysicsDriveAPI:{dof.token}", "ball joints are not driven")
+                continue
+            context.scene.drives.append(_drive(context, spec, dof))
+
+
+def _drive(context: Context, spec: JointSpec, dof: Dof) -> Drive:
+    name, prefix = spec.name + dof.suffix, f"drive:{dof.token}:physics:"
+    drive = Drive(name, name)
+    kind = context.read.token(spec.prim, prefix + "type", choices=("force", "acceleration"))
+    drive.acceleration = kind == "acceleration"
+    units = context.units
+    coordinate = units.coordinate(dof.angular)
+    if drive.acceleration:  # force per unit of inertia: only the coordinate has a unit
+        gain = 1.0 / DEGREE if dof.angular else 1.0
+    else:
+        gain = units.gain(dof.angular, degrees=True)
+    factors = {
+        "stiffness": (gain, "stiffness"),
+        "damping": (gain, "damping"),
+        "target": (coordinate, "targetPosition"),
+        "target_velocity": (coordinate, "targetVelocity"),
+    }
+    for field, (factor, attribute) in factors.items():
+        value = context.read.number(spec.prim, prefix + attribute)
+        if value is not None:
+            setattr(drive, field, factor * value)
+        context.source("drive", name, field, spec.prim, prefix + attribute, factor)
+    limit = context.read.number(spec.prim, prefix + "maxForce", finite=False)
+    if limit is not None and limit < 0:
+        raise SceneError(f"{spec.name}.{prefix}maxForce is {limit}; it must not be negative")
+    drive.max_force = np.inf if limit is None or limit >= ENDLESS else units.force(dof.angular) * limit
+    if limit is not None:
+        context.source("drive", name, "max_force", spec.prim, prefix + "maxForce", units.force(dof.angular))
+    return drive

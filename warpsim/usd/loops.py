@@ -1,0 +1,118 @@
+"""Joints outside the tree, and mimic joints → `Equality` constraints for the solver."""
+
+from __future__ import annotations
+
+import numpy as np
+from pxr import Sdf, Usd
+
+from warpsim.scene import Equality
+from warpsim.usd.context import Context
+from warpsim.usd.frames import Pose
+from warpsim.usd.joints import JointSpec
+from warpsim.usd.units import DEGREE
+
+HINGE_ARM = 0.1
+"""m between the two points that hold a loop-closing hinge's axis."""
+
+
+def add_loop(context: Context, spec: JointSpec, kinematic: set[Sdf.Path]) -> None:
+    """Adds the constraints of a joint that closes a loop (or of a distance joint, which never opens a branch)."""
+    if all(end is None or end in kinematic for end in spec.ends):
+        context.ledger.ignored(spec.prim, "physics:body0", "both ends move as they are told, so the joint cannot act")
+        return
+    if spec.kind == "distance":
+        _add(context, spec, "distance", spec.frame0.position, spec.frame1.position, distance=spec.distance)
+    elif not spec.dofs:
+        _weld(context, spec)
+    elif [dof.kind for dof in spec.dofs] == ["ball"]:
+        _add(context, spec, "connect", spec.frame0.position, spec.frame1.position)
+    elif [dof.kind for dof in spec.dofs] == ["hinge"]:
+        arm = HINGE_ARM * spec.dofs[0].axis
+        for suffix, sign in ((":near", -0.5), (":far", 0.5)):
+            _add(context, spec, "connect", spec.frame0.apply(sign * arm), spec.frame1.apply(sign * arm), suffix=suffix)
+        if spec.dofs[0].limit is not None:
+            for name in spec.dofs[0].limit_attributes or ():
+                context.ledger.unsupported(spec.prim, name, "a hinge that closes a loop is not limited")
+    else:
+        kinds = ", ".join(dof.kind for dof in spec.dofs)
+        context.ledger.unsupported(spec.prim, spec.prim.GetTypeName(), f"a loop cannot be closed by: {kinds}; it stays open")
+
+
+def _add(
+    context: Context,
+    spec: JointSpec,
+    kind: str,
+    point0: np.ndarray,
+    point1: np.ndarray,
+    *,
+    suffix: str = "",
+    distance: tuple[float, float] = (0.0, np.inf),
+) -> None:
+    """A constraint between two points; the first end is always a body."""
+    ends = [(spec.body0, point0), (spec.body1, point1)]
+    (a, anchor), (b, anchor_b) = ends if spec.body0 is not None else ends[::-1]
+    equality = Equality(spec.name + suffix, kind, str(a), str(b) if b is not None else None, anchor, anchor_b)
+    equality.distance_range = distance
+    _softness(context, spec.prim, equality)
+    context.scene.equalities.append(equality)
+
+
+def _weld(context: Context, spec: JointSpec) -> None:
+    ends: list[tuple[Sdf.Path | None, Pose]] = [(spec.body0, spec.frame0), (spec.body1, spec.frame1)]
+    (a, frame_a), (b, frame_b) = ends if spec.body0 is not None else ends[::-1]
+    pose = frame_a @ frame_b.inverse()
+    equality = Equality(spec.name, "weld", str(a), str(b) if b is not None else None, frame_b.position)
+    equality.relative_pose = np.concatenate([pose.position, pose.rotation])
+    _softness(context, spec.prim, equality)
+    context.scene.equalities.append(equality)
+
+
+def _softness(context: Context, prim: Usd.Prim, equality: Equality) -> None:
+    solref = context.read.vector(prim, "mjc:solref", 2)
+    solimp = context.read.vector(prim, "mjc:solimp", 5)
+    if solref is not None:
+        equality.solref = solref
+    if solimp is not None:
+        angular = equality.kind == "joint" and _kind(context, equality.a) == "hinge"
+        equality.solimp = solimp * np.array([1.0, 1.0, 1.0 if angular else context.units.length, 1.0, 1.0])
+
+
+def _kind(context: Context, name: str | None) -> str | None:
+    return next((joint.kind for joint in context.scene.joints if joint.name == name), None)
+
+
+def add_mimics(context: Context, specs: list[JointSpec]) -> None:
+    """Adds joints that follow others: q = coef0 + coef1·q_leader (Newton), or a quartic of it (MuJoCo)."""
+    for spec in specs:
+        leader = context.read.targets(spec.prim, "newton:mimicJoint")
+        attribute = "newton:mimicJoint"
+        if not leader:
+            leader, attribute = context.read.targets(spec.prim, "mjc:target"), "mjc:target"
+        if not leader:
+            continue
+        kinds = _kind(context, spec.name), _kind(context, str(leader[0]))
+        if not all(kind in ("hinge", "slide") for kind in kinds):
+            context.ledger.unsupported(spec.prim, attribute, "a mimic joint and its leader must be single hinges or slides")
+            continue
+        equality = Equality(f"{spec.name}:mimic", "joint", spec.name, str(leader[0]))
+        equality.polynomial = _polynomial(context, spec.prim, kinds[0] == "hinge", kinds[1] == "hinge", attribute)
+        equality.active = context.read.flag(spec.prim, "newton:mimicEnabled", True)
+        _softness(context, spec.prim, equality)
+        context.scene.equalities.append(equality)
+
+
+def _polynomial(context: Context, prim: Usd.Prim, angular: bool, leader_angular: bool, attribute: str) -> np.ndarray:
+    """SI coefficients c with q = Σ cᵢ·q_leaderⁱ; Newton's are in degrees on angular joints, MuJoCo's in radians."""
+    coefficients = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
+    unit = context.units.length
+    if attribute == "newton:mimicJoint":
+        own, other = (DEGREE if turn else unit for turn in (angular, leader_angular))
+        prefix = "newton:mimicCoef"
+    else:
+        own, other = (1.0 if turn else unit for turn in (angular, leader_angular))
+        prefix = "mjc:coef"
+    for power in range(5):
+        value = context.read.number(prim, f"{prefix}{power}")
+        if value is not None:
+            coefficients[power] = value
+    return coefficients * own / other ** np.arange(5.0)

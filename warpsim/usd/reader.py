@@ -1,0 +1,98 @@
+"""`read_usd`: a USD stage → a `Scene`, in SI and Z-up, with a ledger of everything that was authored."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+
+from pxr import Tf, Usd
+
+from warpsim.errors import SceneError
+from warpsim.scene import Scene, validate
+from warpsim.usd.actuators import add_actuators, add_sites, add_tendons, apply_keyframe
+from warpsim.usd.attributes import AttributeReader
+from warpsim.usd.bodies import add_link, read_kinematic
+from warpsim.usd.context import Context
+from warpsim.usd.drives import add_drives
+from warpsim.usd.filters import add_filters
+from warpsim.usd.initial import set_initial_state
+from warpsim.usd.joints import read_joints
+from warpsim.usd.ledger_scan import Ledger, scan
+from warpsim.usd.loops import add_loop, add_mimics
+from warpsim.usd.mass import set_body_mass
+from warpsim.usd.options import read_options
+from warpsim.usd.physics_objects import find_physics, list_lost_colliders
+from warpsim.usd.shapes import add_shape
+from warpsim.usd.tree import build_tree
+from warpsim.usd.units import stage_units
+
+
+def open_stage(source: str | PathLike[str] | Usd.Stage) -> Usd.Stage:
+    """Opens a file as a stage, payloads loaded; a stage is returned as it is.
+
+    Raises:
+        SceneError: The file is missing or is not USD.
+    """
+    if isinstance(source, Usd.Stage):
+        return source
+    try:
+        stage = Usd.Stage.Open(fspath(source))
+    except Tf.ErrorException as error:
+        raise SceneError(f"{fspath(source)}: USD cannot open it; check the path and the file's syntax\n{error}") from error
+    if stage is None:
+        raise SceneError(f"{fspath(source)}: USD cannot open it; check the path and the file's syntax")
+    return stage
+
+
+def read_usd(source: str | PathLike[str] | Usd.Stage, *, strict: bool = False, time: float | None = None) -> Scene:
+    """Reads a USD file or stage.
+
+    Args:
+        source: Path of a .usd, .usda, .usdc or .usdz file, or an open stage.
+        strict: Raise if anything authored would change the physics but is not modelled.
+        time: Time code to read at. None: default values, and earliest samples where there are no defaults.
+
+    Returns:
+        The scene in SI units with z up. Names are prim paths. `scene.ledger` says what became of each authored physics
+        attribute, `scene.sources` where each value came from and by which factor.
+
+    Raises:
+        SceneError: Something cannot be simulated; names the prim.
+        UnsupportedError: With `strict`, lists everything unsupported.
+    """
+    stage = open_stage(source)
+    ledger = Ledger()
+    context = Context(stage, stage_units(stage), ledger, AttributeReader(ledger, time))
+    scene = context.scene
+    scene.name = stage.GetRootLayer().GetDisplayName()
+
+    objects = find_physics(context)
+    read_options(context, objects)
+    specs = read_joints(context, objects)
+    kinematic = read_kinematic(context, objects)
+    tree = build_tree(context, objects, specs, kinematic)
+    for link in tree.links:
+        add_link(context, objects, link, link.body in kinematic)
+    for collider in objects.colliders.values():
+        add_shape(context, objects, collider)
+    for body in scene.bodies:
+        shapes = [shape for shape in scene.shapes if shape.body == body.name]
+        set_body_mass(context, context.prim(body.name), body, shapes)
+    for link in tree.links:
+        set_initial_state(context, objects, link)
+        add_drives(context, link)
+    for spec in tree.loops:
+        add_loop(context, spec, kinematic)
+    add_mimics(context, specs)
+    add_sites(context, objects)
+    add_tendons(context)
+    add_actuators(context)
+    apply_keyframe(context)
+    add_filters(context, objects, specs)
+
+    list_lost_colliders(context, objects)
+    scan(stage, ledger)
+    scene.ledger = ledger.entries()
+    if strict:
+        ledger.refuse_unsupported()
+    validate(scene)
+    return scene
