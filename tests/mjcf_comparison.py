@@ -225,9 +225,13 @@ def assert_same_physics(first: mujoco.MjModel, second: mujoco.MjModel) -> None:
 
 
 def assert_same_motion(first: mujoco.MjModel, second: mujoco.MjModel, seed: int, steps: int = 3) -> None:
-    """The same random state moves alike; covers what equal arrays cannot show (welds, gains, principal axes)."""
+    """The same random state moves alike; covers what equal arrays cannot show (welds, gains, principal axes).
+
+    Contacts are left out: MuJoCo finds those of convex pairs to 1e-6 only, so they hang on the last bits of the inputs.
+    """
     runs = []
     for model in (first, second):
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
         model.opt.tolerance, model.opt.iterations, model.opt.ls_tolerance = 0.0, 100, 1e-12
         data = mujoco.MjData(model)
         random_state(first, seed).apply(data)

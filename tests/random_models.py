@@ -63,9 +63,8 @@ def random_state(model: mujoco.MjModel, seed: int, *, speed: float = 1.0) -> Ran
     """
     rng = np.random.default_rng([seed, 1])
     qpos = model.qpos0 + rng.uniform(-1.2, 1.2, model.nq)
-    for joint in range(model.njnt):
-        if model.jnt_type[joint] in (mujoco.mjtJoint.mjJNT_FREE, mujoco.mjtJoint.mjJNT_BALL):
-            first = model.jnt_qposadr[joint] + (3 if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE else 0)
+    for kind, offset in ((mujoco.mjtJoint.mjJNT_FREE, 3), (mujoco.mjtJoint.mjJNT_BALL, 0)):
+        for first in model.jnt_qposadr[model.jnt_type == kind] + offset:
             qpos[first : first + 4] = _unit(rng, 4)
     xfrc = rng.normal(size=(model.nbody, 6))
     xfrc[0] = 0.0

@@ -101,6 +101,21 @@ UNSUPPORTED = {
         ),
         "model: flex",
     ),
+    "plugin": (
+        model_of(
+            extension='<plugin plugin="mujoco.pid"/>',
+            actuator='<plugin name="m" plugin="mujoco.pid" joint="h" actdim="0"><config key="kp" value="1"/></plugin>',
+        ),
+        "actuator 'm': plugin",
+    ),
+    "signed distance plugin": (
+        model_of(
+            '<geom name="ring" type="sdf" mesh="torus"><plugin instance="torus"/></geom>',
+            extension='<plugin plugin="mujoco.sdf.torus"><instance name="torus"/></plugin>',
+            asset='<mesh name="torus"><plugin instance="torus"/></mesh>',
+        ),
+        "geom 'ring': type sdf",
+    ),
     "equality of a spatial tendon": (
         model_of(tendon=SPATIAL, equality='<tendon name="e" tendon1="wire"/>'),
         "'e': tendon",

@@ -401,6 +401,7 @@ MASS = dict(mass=1.0, inertia=np.eye(3))
         ([Body("a", **MASS), Body("b", "a")], "ab"),
         ([Body("a"), Body("b", "a")], ""),
         ([Body("a", mass=1.0, inertia=np.diag([1.0, 1.0, 2.5]))], "a"),
+        ([Body("a", mass=1.0, inertia=np.diag([1.0, 1.0, 2.01]))], "a"),
         ([Body("a", mass=1.0, inertia=np.diag([1.0, 1.0, 1.9]))], "a"),
         ([Body("a", mass=1.0, inertia=np.diag([1.0, -1.0, 1.0]))], "a"),
     ],

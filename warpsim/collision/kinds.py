@@ -9,6 +9,8 @@ from warpsim.scene.description import SHAPE_KINDS
 KIND_CODE = {kind: code for code, kind in enumerate(SHAPE_KINDS)}
 """Code of each shape kind: its place in `SHAPE_KINDS`."""
 
+KINDS = wp.constant(len(SHAPE_KINDS))
+"""A pair's case is its first kind times this, plus its second."""
 PLANE = wp.constant(KIND_CODE["plane"])
 SPHERE = wp.constant(KIND_CODE["sphere"])
 CAPSULE = wp.constant(KIND_CODE["capsule"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.collision.kinds import BOX, CAPSULE, CYLINDER, ELLIPSOID, SPHERE
 from warpsim.collision.maths import TINY, column
 from warpsim.collision.witness import plane_ball
 from warpsim.precision import mat33, real, vec3
@@ -96,3 +97,22 @@ def plane_ellipsoid(origin: vec3, normal: vec3, position: vec3, frame: mat33, si
     scaled = wp.cw_mul(size, wp.transpose(frame) @ normal)
     lowest = wp.cw_mul(size, scaled) / wp.max(wp.length(scaled), TINY)
     return plane_ball(origin, normal, position - frame @ lowest, real(0.0))
+
+
+@wp.func
+def plane_shape(
+    kind: int, feature: int, origin: vec3, normal: vec3, position: vec3, frame: mat33, size: vec3
+) -> tuple[real, vec3]:
+    """Distance (m) and point of the contact between a plane and a feature of a primitive."""
+    if kind == SPHERE:
+        return plane_ball(origin, normal, position, size[0])
+    if kind == CAPSULE:
+        end = position + column(frame, 2) * (end_sign(feature) * size[1])
+        return plane_ball(origin, normal, end, size[0])
+    if kind == BOX:
+        return plane_ball(origin, normal, position + frame @ box_corner(feature, size), real(0.0))
+    if kind == ELLIPSOID:
+        return plane_ellipsoid(origin, normal, position, frame, size)
+    if kind == CYLINDER:
+        return plane_cylinder(origin, normal, position, frame, size, feature)
+    return plane_cone(origin, normal, position, frame, size, feature)

@@ -5,38 +5,18 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.collision.kinds import (
-    CAPSULE_CAPSULE,
-    PLANE_BOX,
+    KINDS,
     PLANE_CAPSULE,
-    PLANE_CYLINDER,
     PLANE_ELLIPSOID,
-    PLANE_SPHERE,
     SPHERE_CAPSULE,
     SPHERE_SPHERE,
 )
 from warpsim.collision.maths import column, contact_frame
-from warpsim.collision.plane_contact import box_corner, end_sign, plane_cone, plane_cylinder, plane_ellipsoid
+from warpsim.collision.plane_contact import plane_shape
 from warpsim.collision.round_contact import capsule_capsule, normal_of_crossing, sphere_capsule
-from warpsim.collision.witness import ball_ball, plane_ball
+from warpsim.collision.witness import ball_ball
 from warpsim.precision import mat33, quat, real, vec3
 from warpsim.spatial import quat_matrix
-
-
-@wp.func
-def plane_contact(case: int, feature: int, origin: vec3, normal: vec3, position: vec3, frame: mat33, size: vec3) -> tuple[real, vec3]:
-    """Distance and point of a plane pair's contact."""
-    if case == PLANE_SPHERE:
-        return plane_ball(origin, normal, position, size[0])
-    if case == PLANE_CAPSULE:
-        end = position + column(frame, 2) * (end_sign(feature) * size[1])
-        return plane_ball(origin, normal, end, size[0])
-    if case == PLANE_BOX:
-        return plane_ball(origin, normal, position + frame @ box_corner(feature, size), real(0.0))
-    if case == PLANE_ELLIPSOID:
-        return plane_ellipsoid(origin, normal, position, frame, size)
-    if case == PLANE_CYLINDER:
-        return plane_cylinder(origin, normal, position, frame, size, feature)
-    return plane_cone(origin, normal, position, frame, size, feature)
 
 
 @wp.func
@@ -88,7 +68,7 @@ def rebuild_primitive_kernel(
     size_b = shape_size[world, b]
     z_a = column(frame_a, 2)
     if case <= PLANE_ELLIPSOID:
-        distance, point = plane_contact(case, feature, position_a, z_a, position_b, frame_b, size_b)
+        distance, point = plane_shape(case % KINDS, feature, position_a, z_a, position_b, frame_b, size_b)
         hint = vec3()
         if case == PLANE_CAPSULE:
             hint = column(frame_b, 2)

@@ -2,7 +2,7 @@
 
 A tree whose only dofs are one free joint has a block of its own, so the derivative of its bias force can be kept although
 it is not symmetric (MuJoCo does the same); spinning bodies then gain no energy. c is quadratic in the angular velocity ω:
-force m ω×(ω×r), torque ω×(I ω) about the body's origin, summed over the bodies that move with the joint.
+force m ω×(ω×r), torque ω×(I ω) about the joint's origin, summed over the bodies that move with the joint.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from warpsim.model.model import Model
 from warpsim.model.state import Scratch, Work
 from warpsim.model.topology import Topology
 from warpsim.precision import mat66, real, vec3, vec6
-from warpsim.spatial import angular, spatial, sym_mul
+from warpsim.spatial import angular, linear, spatial, sym_mul
 
 
 @wp.func
 def _body_rate(mass: real, r: vec3, inertia: vec6, omega: vec3, delta: vec3) -> vec6:
-    """Change of a body's bias (torque about the origin, force) along a change delta of its angular velocity."""
+    """Change of a body's bias (torque about the joint's origin, force) along a change delta of its angular velocity."""
     force = mass * (wp.cross(delta, wp.cross(omega, r)) + wp.cross(omega, wp.cross(delta, r)))
     momentum = sym_mul(inertia, omega) + mass * wp.cross(r, wp.cross(omega, r))
     change = sym_mul(inertia, delta) + mass * wp.cross(r, wp.cross(delta, r))
@@ -33,14 +33,32 @@ def _bias_rate(
     mass: wp.array2d(dtype=real),
     com: wp.array2d(dtype=vec3),
     inertia: wp.array2d(dtype=vec6),
+    joint: vec3,
     omega: vec3,
     delta: vec3,
 ) -> vec6:
     total = vec6()
     for k in range(t.free_start[i], t.free_start[i + 1]):
         b = t.free_body[k]
-        total += _body_rate(mass[w, b], com[w, b], inertia[w, b], omega, delta)
+        total += _body_rate(mass[w, b], com[w, b] - joint, inertia[w, b], omega, delta)
     return total
+
+
+@wp.func
+def _joint_origin(
+    t: Topology, origin: wp.array2d(dtype=vec3), link_position: wp.array2d(dtype=vec3), w: int, i: int
+) -> vec3:
+    """The free joint's origin less the tree's reference point: zero in value, not in derivative."""
+    link = t.free_link[i]
+    return link_position[w, link] - origin[w, t.link_tree[link]]
+
+
+@wp.func
+def _project(axis: vec6, e: int, wrench: vec6) -> real:
+    """Force on dof e of the free joint of a wrench about the joint's origin: translations take the force, turns the torque."""
+    if e < 3:
+        return wp.dot(linear(axis), linear(wrench))
+    return wp.dot(angular(axis), angular(wrench))
 
 
 @wp.func
@@ -63,6 +81,8 @@ def _gyroscopic_residual_kernel(
     qd: wp.array2d(dtype=real),
     qdd: wp.array2d(dtype=real),
     # work in
+    origin: wp.array2d(dtype=vec3),
+    link_position: wp.array2d(dtype=vec3),
     axis: wp.array2d(dtype=vec6),
     com: wp.array2d(dtype=vec3),
     inertia: wp.array2d(dtype=vec6),
@@ -71,9 +91,10 @@ def _gyroscopic_residual_kernel(
 ):
     w, i = wp.tid()
     d = t.free_dof[i]
-    rate = _bias_rate(t, w, i, mass, com, inertia, _turn_of(axis, qd, w, d), _turn_of(axis, qdd, w, d))
+    joint = _joint_origin(t, origin, link_position, w, i)
+    rate = _bias_rate(t, w, i, mass, com, inertia, joint, _turn_of(axis, qd, w, d), _turn_of(axis, qdd, w, d))
     for e in range(6):
-        residual[w, d + e] += timestep[w] * wp.dot(axis[w, d + e], rate)
+        residual[w, d + e] += timestep[w] * _project(axis[w, d + e], e, rate)
 
 
 @wp.func
@@ -95,6 +116,8 @@ def _gyroscopic_solve_kernel(
     # state
     qd: wp.array2d(dtype=real),
     # work in
+    origin: wp.array2d(dtype=vec3),
+    link_position: wp.array2d(dtype=vec3),
     axis: wp.array2d(dtype=vec6),
     com: wp.array2d(dtype=vec3),
     inertia: wp.array2d(dtype=vec6),
@@ -113,11 +136,12 @@ def _gyroscopic_solve_kernel(
             a[r, c] = mass_matrix[w, t.row_start[d + r] + r - c]
             a[c, r] = a[r, c]
         a[r, r] = a[r, r] + dof_implicit[w, d + r]
+    joint = _joint_origin(t, origin, link_position, w, i)
     omega = _turn_of(axis, qd, w, d)
     for c in range(3):
-        rate = _bias_rate(t, w, i, mass, com, inertia, omega, angular(axis[w, d + 3 + c]))
+        rate = _bias_rate(t, w, i, mass, com, inertia, joint, omega, angular(axis[w, d + 3 + c]))
         for r in range(6):
-            a[r, 3 + c] = a[r, 3 + c] + timestep[w] * wp.dot(axis[w, d + r], rate)
+            a[r, 3 + c] = a[r, 3 + c] + timestep[w] * _project(axis[w, d + r], r, rate)
     a = _lu(a)
     free_block[w, i] = a
     for r in range(6):
@@ -168,6 +192,8 @@ def free_body_accelerations(m: Model, qd: wp.array, work: Work, scratch: Scratch
                 m.body.mass,
                 m.world.timestep,
                 qd,
+                work.origin,
+                work.link_position,
                 work.axis,
                 work.com,
                 work.inertia,
@@ -193,6 +219,8 @@ def free_body_residual(m: Model, qd: wp.array, work: Work) -> None:
                 m.world.timestep,
                 qd,
                 work.qdd_fixed,
+                work.origin,
+                work.link_position,
                 work.axis,
                 work.com,
                 work.inertia,

@@ -122,6 +122,43 @@ def advance_activation(m: Model, activation: wp.array, rate: wp.array, out: wp.a
     )
 
 
+@wp.kernel
+def _shift_kernel(
+    timestep: wp.array(dtype=real),
+    fraction: real,
+    x: wp.array2d(dtype=real),
+    rate: wp.array2d(dtype=real),
+    out: wp.array2d(dtype=real),
+):
+    w, i = wp.tid()
+    out[w, i] = x[w, i] + timestep[w] * fraction * rate[w, i]
+
+
+@wp.kernel
+def _average_kernel(
+    a: wp.array2d(dtype=real),
+    b: wp.array2d(dtype=real),
+    c: wp.array2d(dtype=real),
+    d: wp.array2d(dtype=real),
+    out: wp.array2d(dtype=real),
+):
+    """Simpson-like weights of the classical Runge–Kutta rule."""
+    w, i = wp.tid()
+    out[w, i] = (a[w, i] + real(2.0) * (b[w, i] + c[w, i]) + d[w, i]) / real(6.0)
+
+
+def shift(m: Model, x: wp.array, rate: wp.array, out: wp.array, *, fraction: float) -> None:
+    """out = x + fraction·h·rate, element by element."""
+    wp.launch(
+        _shift_kernel, dim=x.shape, inputs=[m.world.timestep, fraction, x, rate], outputs=[out], device=m.device
+    )
+
+
+def average(m: Model, values: list[wp.array], out: wp.array) -> None:
+    """Classical Runge–Kutta average of four rates (W, n)."""
+    wp.launch(_average_kernel, dim=out.shape, inputs=values, outputs=[out], device=m.device)
+
+
 def semi_implicit(m: Model, s: State, work: Work, s_out: State) -> None:
     """qd⁺ = qd + h·qdd, then q⁺ = q ⊕ h·qd⁺: first order, and stable where the explicit rule is not."""
     advance(m, s, s_out.qd, work.qdd, s_out.q, s_out.qd)

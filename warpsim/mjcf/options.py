@@ -72,7 +72,7 @@ def _integrator(source: MjSource) -> str:
     integrator = mujoco.mjtIntegrator(source.model.opt.integrator)
     if integrator not in _INTEGRATORS:
         word = integrator.name.removeprefix("mjINT_").lower()
-        source.unsupported("option", f"integrator {word}", f"use one of {', '.join(_INTEGRATORS.values())}")
+        source.unsupported("option", f"integrator {word}", "not modelled; implicitfast would take its place")
     return _INTEGRATORS.get(integrator, "implicitfast")
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from warpsim.mjcf.engine import mujoco
 from warpsim.mjcf.source import MjSource
+from warpsim.scene.checks import sensor_targets
 from warpsim.scene.description import Scene, Sensor
 
 _SITE_KINDS = ("accelerometer", "velocimeter", "gyro", "force", "torque")
@@ -60,16 +61,7 @@ _TARGETS = {
 
 def read_sensors(source: MjSource, scene: Scene) -> list[Sensor]:
     """Sensors that have a counterpart and whose targets are in `scene`; the others are noted as unsupported."""
-    known = {
-        "": {""},
-        "body": {"", *(body.name for body in scene.bodies)},
-        "shape": {shape.name for shape in scene.shapes},
-        "site": {site.name for site in scene.sites},
-        "joint": {joint.name for joint in scene.joints},
-        "tendon": {tendon.name for tendon in scene.tendons},
-        "actuator": {actuator.name for actuator in scene.actuators},
-    }
-    known["inertia"] = known["body"]
+    known = sensor_targets(scene)
     sensors = []
     for index in range(source.model.nsensor):
         path = source.path("sensor", index)

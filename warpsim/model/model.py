@@ -29,6 +29,25 @@ from warpsim.model.topology import Layout, Topology
 from warpsim.precision import numpy_real
 from warpsim.scene.description import Options
 
+MASS_PARAMETERS = ("body.mass", "body.com", "body.inertia")
+FEEDS = {
+    **dict.fromkeys(
+        (
+            *MASS_PARAMETERS,
+            "shape.size",
+            "shape.density",
+            "shape.mass",
+            "shape.position",
+            "shape.rotation",
+        ),
+        (*MASS_PARAMETERS, "fluid.box", "fluid.rotation"),
+    ),
+    "body.rotation": ("body.rotation",),
+    "site.rotation": ("site.rotation",),
+    "joint.axis": ("joint.axis",),
+}
+"""Authored parameter → the derived ones it reaches; a parameter that is not listed is physical itself."""
+
 GROUPS = ("body", "joint", "tendon", "actuator", "drive", "site", "world", "fluid")
 
 
@@ -151,8 +170,17 @@ class Model:
 
     def require_gradients(self, names: list[str]) -> None:
         """Lets authored parameters carry gradients; call before a rollout is recorded."""
+        reached = set()
         for name in names:
             self._authored(name).requires_grad = True
+            reached.update(FEEDS.get(name, (name,)))
+        for group in GROUPS:
+            struct = getattr(self, group)
+            for field_name in struct._cls.vars:
+                if f"{group}.{field_name}" in reached:
+                    array = getattr(struct, field_name)
+                    array.requires_grad = True
+                    setattr(struct, field_name, array)  # the struct keeps a copy of the pointers
 
     def _authored(self, name: str) -> wp.array:
         if name not in self.authored:

@@ -114,6 +114,29 @@ def make_work(m: Model, arena: Arena) -> Work:
 
 
 @dataclass
+class RungeKuttaWork:
+    """The four evaluations of a Runge–Kutta step, the states they are made at, and their averages."""
+
+    evaluations: list[Work]
+    states: list[State]  # three in between
+    rate: wp.array  # (W, nv): average qd
+    qdd: wp.array  # (W, nv): average acceleration
+    activation_rate: wp.array  # (W, na)
+
+
+def make_runge_kutta_work(m: Model, arena: Arena) -> RungeKuttaWork:
+    """Allocates a Runge–Kutta step's intermediates."""
+    fields = state_fields(m)
+    return RungeKuttaWork(
+        evaluations=[make_work(m, arena) for _ in range(4)],
+        states=[Arrays("state", {f.name: arena.array(f.shape, f.dtype) for f in fields}) for _ in range(3)],
+        rate=arena.array((m.worlds, m.nv), real),
+        qdd=arena.array((m.worlds, m.nv), real),
+        activation_rate=arena.array((m.worlds, m.na), real),
+    )
+
+
+@dataclass
 class Scratch:
     """Untaped intermediates that no adjoint reads: one set serves all steps of a program."""
 

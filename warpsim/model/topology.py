@@ -62,6 +62,7 @@ class Topology:
 
     free_count: wp.int32  # trees that move as one free body, where their gyroscopic derivative is used
     free_dof: wp.array(dtype=wp.int32)  # (free_count,) first dof
+    free_link: wp.array(dtype=wp.int32)  # (free_count,) the free joint's link
     free_start: wp.array(dtype=wp.int32)  # (free_count + 1,)
     free_body: wp.array(dtype=wp.int32)  # bodies of these trees
 
@@ -223,6 +224,7 @@ def _free_bodies(scene: Scene, builder: _Builder) -> dict[str, int | np.ndarray]
     return dict(
         free_count=len(dofs),
         free_dof=np.array(dofs, np.int32),
+        free_link=np.array([builder.links["dof"].index(d, 1) for d in dofs], np.int32),
         free_start=np.array(starts, np.int32),
         free_body=np.array(bodies, np.int32),
     )

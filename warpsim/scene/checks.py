@@ -103,6 +103,21 @@ def named_kinds(scene: Scene) -> dict[str, Collection[Any]]:
     }
 
 
+def sensor_targets(scene: Scene) -> dict[str, set[str]]:
+    """Kind of SENSOR_TARGETS → the names a sensor may point at; the world, a body, is ""."""
+    bodies = {body.name for body in scene.bodies} | {""}
+    return {
+        "": {""},
+        "body": bodies,
+        "inertia": bodies,
+        "site": {site.name for site in scene.sites},
+        "shape": {shape.name for shape in scene.shapes},
+        "joint": {joint.name for joint in scene.joints},
+        "tendon": {tendon.name for tendon in scene.tendons},
+        "actuator": {actuator.name for actuator in scene.actuators},
+    }
+
+
 def check_names(scene: Scene) -> None:
     """Names are non-empty strings, unique per kind, and meshes are filed under their own."""
     for kind, members in named_kinds(scene).items():

@@ -17,6 +17,7 @@ from warpsim.scene.checks import (
     check_reference,
     check_unit,
     place,
+    sensor_targets,
 )
 from warpsim.scene.description import (
     ACTUATOR_DYNAMICS,
@@ -107,7 +108,7 @@ def _check_size(shape: Shape) -> None:
     used = np.asarray(shape.size, dtype=float)[: SHAPE_SIZES_USED.get(shape.kind, 3)]
     if np.any(used <= 0):
         raise SceneError(
-            f"{place(shape)}: size {shape.size} of a {shape.kind}; the first {len(used)} of the three must be above zero"
+            f"{place(shape)}: size {shape.size} of a {shape.kind}; the first {len(used)} of three must be above zero"
         )
 
 
@@ -239,17 +240,7 @@ def _check_override(override: ContactOverride, shapes: set[str]) -> None:
 
 
 def _check_sensors(scene: Scene) -> None:
-    bodies = {body.name for body in scene.bodies} | {""}
-    known = {
-        "": {""},
-        "body": bodies,
-        "inertia": bodies,
-        "site": {site.name for site in scene.sites},
-        "shape": {shape.name for shape in scene.shapes},
-        "joint": {joint.name for joint in scene.joints},
-        "tendon": {tendon.name for tendon in scene.tendons},
-        "actuator": {actuator.name for actuator in scene.actuators},
-    }
+    known = sensor_targets(scene)
     for sensor in scene.sensors:
         where = place(sensor)
         check_choice(where, "target_kind", sensor.target_kind, SENSOR_TARGETS)

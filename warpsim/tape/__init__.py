@@ -1,6 +1,35 @@
 """Gradients of rollouts of any length in bounded memory, for any step written in Warp kernels."""
 
 from warpsim.tape.arena import Arena
+from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.checks import StaleInputError
+from warpsim.tape.diagnostics import NonFiniteError, SegmentReport
+from warpsim.tape.inputs import InputProvider, KnotInputs
 from warpsim.tape.program import Arrays, Field, Program, SplittableProgram
+from warpsim.tape.run import Gradients, ReleasedError, Run
+from warpsim.tape.schedule import AllStarts, FullTape, Plan, Revolve, Schedule, Windows
+from warpsim.tape.seeds import EveryStep
 
-__all__ = ["Arena", "Arrays", "Field", "Program", "SplittableProgram"]
+__all__ = [
+    "AllStarts",
+    "Arena",
+    "Arrays",
+    "CheckpointedTape",
+    "EveryStep",
+    "Field",
+    "FullTape",
+    "Gradients",
+    "InputProvider",
+    "KnotInputs",
+    "NonFiniteError",
+    "Plan",
+    "Program",
+    "ReleasedError",
+    "Revolve",
+    "Run",
+    "Schedule",
+    "SegmentReport",
+    "SplittableProgram",
+    "StaleInputError",
+    "Windows",
+]

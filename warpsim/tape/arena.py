@@ -83,7 +83,9 @@ class Arena:
         else:
             start, self._value_cursor = self._value_cursor, self._value_cursor + nbytes
         if self._accumulator_cursor > self._accumulator_end or self._value_cursor > self._value_end:
-            raise InputError("make_work asked for more than it did the first time; it must ask for the same arrays always")
+            raise InputError(
+                "make_work asked for more than it did the first time; it must ask for the same arrays always"
+            )
         self._views.append(self._view(self._values, start, shape, dtype, gradient))
         return self._views[-1]
 
@@ -99,7 +101,9 @@ class Arena:
         self, block: wp.array, start: int, shape: tuple[int, ...], dtype: Any, gradient: wp.array | None = None
     ) -> wp.array:
         view = wp.array(ptr=block.ptr + start, shape=shape, dtype=dtype, device=self.device, grad=gradient)
-        view._ref = block  # as in Warp's own views: keeps the memory alive, and a captured graph knows one region, not many
+        view._ref = (
+            block  # as in Warp's own views: keeps the memory alive, and a captured graph knows one region, not many
+        )
         return view
 
     def fill(self, value: float) -> None:

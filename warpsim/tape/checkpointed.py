@@ -1,14 +1,15 @@
 """The checkpointed tape: rollouts of any length, differentiated within a memory budget.
 
-    tape = CheckpointedTape(program, steps=100_000, memory_budget="64MB")
-    print(tape.plan)
-    run = tape.forward(initial_state, inputs={"torque": torque}, keep_outputs=["cost"])
-    gradients = tape.backward(run, output_seeds={"cost": EveryStep(np.ones(worlds))})
+tape = CheckpointedTape(program, steps=100_000, memory_budget="64MB")
+print(tape.plan)
+run = tape.forward(initial_state, {"torque": torque}, keep_outputs=["cost"])
+gradients = tape.backward(run, output_seeds={"cost": EveryStep(np.ones(worlds))})
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,11 @@ import numpy as np
 from tqdm import tqdm
 
 from warpsim.errors import InputError, unknown_name
-from warpsim.tape import budget, checks, footprint, inputs, rows, seeds, storage, threads
-from warpsim.tape.diagnostics import SegmentReport
+from warpsim.tape import budget, checks, footprint, rows, seeds
+from warpsim.tape import inputs as feeds
+from warpsim.tape import storage as stores
+from warpsim.tape import threads as teams
+from warpsim.tape.diagnostics import NonFiniteError, SegmentReport
 from warpsim.tape.inputs import ArrayFeed, Feed, InputProvider, ProviderFeed
 from warpsim.tape.part import Keep, Part
 from warpsim.tape.program import Arrays, Field, Program
@@ -30,7 +34,7 @@ Selection = bool | Sequence[str]
 
 
 class CheckpointedTape:
-    """Runs a program forward and backward over a fixed number of steps.
+    """Runs a program forward and backward over a fixed number of steps; several runs may be open at once.
 
     Attributes:
         program: What a step does.
@@ -58,32 +62,255 @@ class CheckpointedTape:
             program: The step.
             steps: N, length of each rollout.
             memory_budget: Most memory to use beyond the program's own and the caller's arrays (kept trajectories, inputs,
-                gradients): bytes, a size such as "512MB", or a share such as "50%" of what is free.
+                gradients), for one open run: bytes, a size such as "512MB", or a share such as "50%" of what is free.
             segment: K, steps per segment; by default what fits the cache and the budget.
             schedule: `FullTape()`, `AllStarts()`, `Revolve(count)` or `Windows(length)`; by default the cheapest that fits.
             storage: Where checkpoints live: "device", "host" or "disk".
-            directory: For "disk": where the files go; by default a temporary directory that is removed.
+            directory: For "disk": where the files go; by default the system's temporary directory.
             threads: CPU threads that share the worlds.
             groups: Groups of worlds, at least one per thread; more keep each group's memory within the cache.
             capture: Replay captured graphs; False launches eagerly, with the same bits.
             check: Try the step once, at the first rollout, against the rules of a program; and stop at states and adjoints
                 that are not finite.
         """
+        if storage not in stores.KINDS:
+            raise InputError(f"storage={storage!r}; use one of {', '.join(stores.KINDS)}")
+        if threads > 1 and not capture:
+            raise InputError("threads replay captured graphs; use threads=1 with capture=False")
         self.program = program
         self._check = check
         self._tried = False
-        self._storage = storage_kind(storage)
-        self._directory = Path(directory) if directory is not None else None
-        self._team = make_team(threads, capture)
-        split = split_worlds(program, groups or threads)
-        limit = None if memory_budget is None else budget.parse(memory_budget, program.device)
+        self._storage = storage
+        self._directory = None if directory is None else Path(directory)
+        self._team = teams.Team(threads)
+        split = teams.split(program, groups or threads)
         self.plan: Plan = make_plan(
             footprint.measure(part for part, _ in split),
             steps,
             schedule=schedule,
             segment=segment,
-            memory_budget=limit,
+            memory_budget=None if memory_budget is None else budget.parse(memory_budget, program.device),
             storage=storage,
         )
         self._sweeps = [Sweep(part, self.plan, worlds, capture=capture) for part, worlds in split]
-        self._spare: list[storage_module.Checkpoints] = []
+        self._spare: list[stores.Checkpoints] = []
+
+    def start(
+        self,
+        initial_state: Mapping[str, Any],
+        inputs: Mapping[str, Any] | InputProvider | None = None,
+        *,
+        keep_states: Selection = False,
+        keep_outputs: Selection = False,
+        keep_every: int = 1,
+        differentiate: bool = True,
+    ) -> Run:
+        """Opens a rollout without taking a step; `Run.advance` takes them.
+
+        Args:
+            initial_state: All state fields, (worlds, …) each; copied.
+            inputs: Input fields as (steps, worlds, …) arrays (those left out are zero), or an `InputProvider`. Arrays of the
+                right type are used in place and must not change before the backward pass.
+            keep_states: State fields to keep as trajectories.
+            keep_outputs: Output fields to keep as trajectories.
+            keep_every: Keep the states of steps 0, e, 2e …, and the outputs of the steps that lead to them.
+            differentiate: False for a rollout that needs no gradient: nothing is recorded or checkpointed.
+        """
+        program, plan = self.program, self.plan
+        if keep_every < 1:
+            raise InputError(f"keep_every={keep_every}; keep every step or fewer")
+        keep = Keep(
+            keep_every,
+            rows.allocate(_select("state", keep_states, program.state), plan.steps // keep_every + 1, program.device),
+            rows.allocate(_select("output", keep_outputs, program.outputs), plan.steps // keep_every, program.device),
+        )
+        checkpoints = self._spare.pop() if self._spare else self._make_checkpoints()
+        rows.load_row("state", initial_state, program.state, checkpoints.blocks, program.device)
+        keep.start(checkpoints.blocks)
+        make_feed = self._feeds(inputs)
+        parts = [
+            Part(
+                plan=plan,
+                feed=make_feed(sweep.worlds),
+                checkpoints=checkpoints.worlds(sweep.worlds.start, sweep.worlds.stop),
+                touched=checkpoints.relax,
+                keep=keep.worlds(sweep.worlds.start, sweep.worlds.stop),
+                differentiate=differentiate,
+                finite=self._check,
+                checksums=np.zeros((plan.segments, len(program.inputs)), dtype=np.uint32),
+            )
+            for sweep in self._sweeps
+        ]
+        self._try_step(parts[0])
+        known = checks.parameter_checksums(program.parameters)
+        return Run(plan, checkpoints, parts, keep, known, self._advance, self._spare.append)
+
+    def forward(
+        self,
+        initial_state: Mapping[str, Any],
+        inputs: Mapping[str, Any] | InputProvider | None = None,
+        *,
+        keep_states: Selection = False,
+        keep_outputs: Selection = False,
+        keep_every: int = 1,
+        differentiate: bool = True,
+        progress: bool = False,
+    ) -> Run:
+        """Takes all steps; arguments as in `start`, and `progress` for a bar."""
+        run = self.start(
+            initial_state,
+            inputs,
+            keep_states=keep_states,
+            keep_outputs=keep_outputs,
+            keep_every=keep_every,
+            differentiate=differentiate,
+        )
+        self._advance(run, self.plan.steps, progress=progress)
+        return run
+
+    def backward(
+        self,
+        run: Run,
+        *,
+        state_seeds: Mapping[str, Any] | None = None,
+        output_seeds: Mapping[str, Any] | None = None,
+        input_gradients: Mapping[str, Any] | None = None,
+        retain: bool = False,
+        accumulate: bool = False,
+        clip: float | None = None,
+        on_segment: Callable[[SegmentReport], None] | None = None,
+        progress: bool = False,
+    ) -> Gradients:
+        """Differentiates a finished rollout.
+
+        Args:
+            run: What `forward` returned.
+            state_seeds: Derivative of the objective by the states, by field: a (steps + 1, worlds, …) array, a mapping from
+                step to a (worlds, …) array (negative steps count from the end), or `EveryStep`.
+            output_seeds: The same by the outputs, of which there are `steps`.
+            input_gradients: Arrays (steps, worlds, …) that receive the gradients of inputs; made if not given.
+            retain: Keep the checkpoints, so that the run can be differentiated again.
+            accumulate: Add to the gradients of parameters instead of starting from zero.
+            clip: Largest norm of the state adjoint of a world that is handed from segment to segment.
+            on_segment: Called after each segment.
+            progress: Show a bar.
+        """
+        self._check_backward(run)
+        program, steps = self.program, self.plan.steps
+        by_state = seeds.adopt("state", state_seeds, program.state, steps + 1, program.device)
+        by_output = seeds.adopt("output", output_seeds, program.outputs, steps, program.device)
+        gradients = self._input_gradients(run, input_gradients or {})
+        initial = rows.allocate(rows.differentiable(program.state), 1, program.device)
+        if not accumulate:
+            for parameter in program.parameters.values():
+                if parameter.grad is not None:
+                    parameter.grad.zero_()
+        pulls = [
+            Pullback(
+                state_seeds={n: s.worlds(sweep.worlds.start, sweep.worlds.stop) for n, s in by_state.items()},
+                output_seeds={n: s.worlds(sweep.worlds.start, sweep.worlds.stop) for n, s in by_output.items()},
+                input_gradients={n: b.worlds(sweep.worlds.start, sweep.worlds.stop) for n, b in gradients.items()},
+                initial={n: b.worlds(sweep.worlds.start, sweep.worlds.stop) for n, b in initial.items()},
+                norms=np.zeros(self.plan.segments),
+                retain=retain,
+                clip=clip,
+                on_segment=None if on_segment is None else self._team.guarded(on_segment),
+            )
+            for sweep in self._sweeps
+        ]
+        self._prepare(differentiate=True)
+        work = list(zip(self._sweeps, run.parts, pulls, strict=True))
+        with self._bar("backward", progress) as tick:
+            self._team.run(lambda item: item[0].backward(item[1], item[2], tick), work)
+        self._check_parameter_gradients()
+        if not retain:
+            run.release()
+        return Gradients(
+            Arrays("initial state", {name: block.array[0] for name, block in initial.items()}),
+            Arrays("input", {name: block.array for name, block in gradients.items()}),
+            np.max([pull.norms for pull in pulls], axis=0),
+        )
+
+    def _advance(self, run: Run, steps: int, *, progress: bool = False) -> None:
+        run.checkpoints  # noqa: B018  raises if they were released
+        self._prepare(differentiate=run.differentiable)
+        work = list(zip(self._sweeps, run.parts, strict=True))
+        with self._bar("forward", progress) as tick:
+            self._team.run(lambda item: item[0].forward(item[1], steps, tick), work)
+
+    def _prepare(self, *, differentiate: bool) -> None:
+        """Captures before threads start: capture belongs to one thread."""
+        if self._team.threads > 1:
+            for sweep in self._sweeps:
+                sweep.prepare(differentiate=differentiate)
+
+    def _make_checkpoints(self) -> stores.Checkpoints:
+        program = self.program
+        return stores.make(self._storage, program.state, self.plan.snapshots + 1, program.device, self._directory)
+
+    def _feeds(self, inputs: Mapping[str, Any] | InputProvider | None) -> Callable[[range], Feed]:
+        """How each group of worlds gets its inputs."""
+        if isinstance(inputs, InputProvider):
+            return lambda worlds: ProviderFeed(inputs, worlds, self._team.guarded)
+        values = feeds.adopt_arrays(self.program, inputs or {}, self.plan.steps)
+        return lambda worlds: ArrayFeed({n: block.worlds(worlds.start, worlds.stop) for n, block in values.items()})
+
+    def _input_gradients(self, run: Run, given: Mapping[str, Any]) -> rows.Blocks:
+        """Blocks for the gradients of those inputs that were arrays and are differentiable."""
+        wanted = [field for field in rows.differentiable(self.program.inputs) if field.name in run.parts[0].feed.names]
+        for name in given:
+            if name not in [field.name for field in wanted]:
+                raise unknown_name("differentiable input array", name, [field.name for field in wanted])
+        made = rows.allocate([f for f in wanted if f.name not in given], self.plan.steps, self.program.device)
+        for field in wanted:
+            if field.name in given:
+                what = f"gradient of input {field.name!r}"
+                made[field.name] = rows.adopt(what, given[field.name], field, self.plan.steps, self.program.device)
+        return made
+
+    def _try_step(self, part: Part) -> None:
+        """Tries the first step of the first rollout against the rules of a program."""
+        if self._tried or not self._check:
+            return
+        sweep = self._sweeps[0]
+        part.feed.fill(0, 1, 0, sweep.segment.inputs)
+        checks.check_step(sweep.segment.program, part.checkpoints, sweep.segment.inputs)
+        self._tried = True
+
+    def _check_backward(self, run: Run) -> None:
+        run.checkpoints.nbytes  # noqa: B018  raises if they were released
+        if run.plan is not self.plan:
+            raise InputError("this run belongs to another tape")
+        if not run.differentiable:
+            raise InputError("this run was made with differentiate=False; run forward again without it")
+        if run.step < self.plan.steps:
+            raise InputError(f"this run has taken {run.step} of {self.plan.steps} steps; advance it to the end first")
+        checks.compare_parameters(run.parameter_checksums, self.program.parameters)
+
+    def _check_parameter_gradients(self) -> None:
+        for name, parameter in self.program.parameters.items():
+            if self._check and parameter.grad is not None and not np.isfinite(parameter.grad.numpy()).all():
+                world = int(np.argwhere(~np.isfinite(parameter.grad.numpy()))[0][0])
+                raise NonFiniteError(f"the gradient of parameter {name!r} is not finite, world {world}")
+
+    @contextmanager
+    def _bar(self, what: str, shown: bool) -> Iterator[Callable[[], None]]:
+        """A progress bar over segments, as the function to call after each; threads may call it."""
+        with tqdm(total=self.plan.segments * len(self._sweeps), desc=what, unit="segment", disable=not shown) as bar:
+            yield self._team.guarded(lambda: bar.update()) if shown else _nothing
+
+
+def _nothing() -> None:
+    """No progress bar."""
+
+
+def _select(kind: str, selection: Selection, fields: Iterable[Field]) -> list[Field]:
+    """The fields a caller wants kept."""
+    fields = list(fields)
+    if isinstance(selection, bool):
+        return fields if selection else []
+    known = [field.name for field in fields]
+    for name in selection:
+        if name not in known:
+            raise unknown_name(kind, name, known)
+    return [field for field in fields if field.name in selection]

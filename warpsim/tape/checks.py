@@ -98,4 +98,3 @@ def _read_only(program: Program, segment: Segment) -> dict[str, Any]:
         **{f"input {name!r}": checksum(block, 0, 1) for name, block in segment.inputs.items()},
         **{f"parameter {name!r}": value for name, value in parameter_checksums(program.parameters).items()},
     }
-

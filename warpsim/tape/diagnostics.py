@@ -68,7 +68,13 @@ def clip(blocks: rows.Blocks, row: int, norms: np.ndarray, largest: float) -> No
 
 def finite(blocks: rows.Blocks, row: int | slice) -> bool:
     """Whether all real numbers in one row, or in a range of rows, are finite."""
-    return all(np.isfinite(b.read(row)).all() for b in blocks.values() if is_real(b.array.dtype))
+    for block in blocks.values():
+        if block.real:
+            value = block.read(row).ravel()
+            # a dot product is the quickest way to touch all numbers; only if it overflows is a closer look needed
+            if not math.isfinite(np.dot(value, value)) and not np.isfinite(value).all():
+                return False
+    return True
 
 
 def raise_for_state(segment: Segment, start: int, count: int, first_world: int) -> None:
@@ -120,7 +126,7 @@ def _blame(kernel: str | None) -> str:
 
 def _first_bad(blocks: rows.Blocks, row: int) -> tuple[str, int] | None:
     for name, block in blocks.items():
-        if not is_real(block.array.dtype):
+        if not block.real:
             continue
         bad = ~np.isfinite(block.read(row))
         if bad.any():
@@ -138,13 +144,8 @@ def _guilty_launch(launches: Iterable[Any], *, forward: bool) -> str | None:
             single.backward()
         if guilty is not None:
             continue
-        arrays = () if callable(launch) else ((launch[4] if forward else launch[3]))
+        arrays = () if callable(launch) else (launch[4] if forward else launch[3])
         values = [a if forward else a.grad for a in arrays if isinstance(a, wp.array)]
         if any(is_real(v.dtype) and not np.isfinite(v.numpy()).all() for v in values if v is not None):
             guilty = launch[0].key
     return guilty
-
-
-def combined_norm(norms: np.ndarray) -> float:
-    """Largest of the worlds' norms; NaN if any is."""
-    return float(norms.max()) if norms.size else math.nan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import warp as wp
@@ -32,20 +32,23 @@ class InputProvider(Protocol):
 class Feed(Protocol):
     """The inputs of one group of worlds, as the sweep asks for them."""
 
+    names: Collection[str]
+    """Fields given as arrays, whose gradients are arrays too."""
+
     def fill(self, step: int, count: int, row: int, inputs: rows.Blocks) -> None:
         """Writes the inputs of `count` steps from `step` on to rows `row` …."""
 
-    def collect(self, step: int, count: int, adjoints: rows.Blocks) -> None:
-        """Takes the adjoints of `count` steps from `step` on, in rows 0 …."""
+    def collect(self, step: int, count: int, adjoints: rows.Blocks, gradients: rows.Blocks) -> None:
+        """Takes the adjoints of `count` steps from `step` on, in rows 0 …; `gradients` are (steps, …) for the `names`."""
 
 
 class ArrayFeed:
     """Inputs from arrays over all steps; fields that were not given stay zero."""
 
-    def __init__(self, values: rows.Blocks, gradients: rows.Blocks) -> None:
-        """Takes (steps, worlds, …) blocks of values, and of gradients where they are wanted."""
+    def __init__(self, values: rows.Blocks) -> None:
+        """Takes (steps, worlds, …) blocks."""
         self._values = values
-        self._gradients = gradients
+        self.names: Collection[str] = values.keys()
 
     def fill(self, step: int, count: int, row: int, inputs: rows.Blocks) -> None:
         """Copies rows of the arrays."""
@@ -55,18 +58,21 @@ class ArrayFeed:
             else:
                 target.zero(row, count)
 
-    def collect(self, step: int, count: int, adjoints: rows.Blocks) -> None:
+    def collect(self, step: int, count: int, adjoints: rows.Blocks, gradients: rows.Blocks) -> None:
         """Copies rows to the gradients."""
-        for name, block in self._gradients.items():
+        for name, block in gradients.items():
             block.copy_from(step, adjoints[name], 0, count)
 
 
 class ProviderFeed:
     """Inputs from a provider."""
 
-    def __init__(self, provider: InputProvider, worlds: range) -> None:
-        """Names the worlds of this group."""
-        self._provider = provider
+    names: Collection[str] = ()
+
+    def __init__(self, provider: InputProvider, worlds: range, guard: Callable[[Callable], Callable]) -> None:
+        """Names the worlds of this group; `guard` makes a function safe to be called from several threads."""
+        self._fill = guard(provider.fill)
+        self._accumulate = guard(provider.accumulate)
         self._worlds = worlds
 
     def fill(self, step: int, count: int, row: int, inputs: rows.Blocks) -> None:
@@ -74,12 +80,12 @@ class ProviderFeed:
         for block in inputs.values():
             block.zero(row, count)
         views = {name: block.array[row : row + count] for name, block in inputs.items()}
-        self._provider.fill(step, self._worlds, Arrays("input", views))
+        self._fill(step, self._worlds, Arrays("input", views))
 
-    def collect(self, step: int, count: int, adjoints: rows.Blocks) -> None:
+    def collect(self, step: int, count: int, adjoints: rows.Blocks, gradients: rows.Blocks) -> None:
         """Hands the adjoints to the provider."""
         views = {name: block.array[:count] for name, block in adjoints.items()}
-        self._provider.accumulate(step, self._worlds, Arrays("input", views))
+        self._accumulate(step, self._worlds, Arrays("input", views))
 
 
 def adopt_arrays(program: Program, inputs: Mapping[str, Any], steps: int) -> rows.Blocks:
@@ -89,7 +95,8 @@ def adopt_arrays(program: Program, inputs: Mapping[str, Any], steps: int) -> row
         if name not in fields:
             raise unknown_name("input", name, fields)
     return {
-        name: rows.adopt(f"input {name!r}", value, fields[name], steps, program.device) for name, value in inputs.items()
+        name: rows.adopt(f"input {name!r}", value, fields[name], steps, program.device)
+        for name, value in inputs.items()
     }
 
 

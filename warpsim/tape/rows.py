@@ -13,17 +13,25 @@ import numpy as np
 import warp as wp
 
 from warpsim.errors import InputError, unknown_name
+from warpsim.tape.dtypes import is_real
 from warpsim.tape.program import Arrays, Field
 
 
 class Block:
-    """An array of shape (rows, *field shape), and its NumPy view when it lies in host memory."""
+    """An array of shape (rows, *field shape).
 
-    __slots__ = ("array", "host")
+    Attributes:
+        array: The array.
+        host: Its NumPy view when it lies in host memory.
+        real: Whether it holds floating-point numbers.
+    """
+
+    __slots__ = ("array", "host", "real")
 
     def __init__(self, array: wp.array, host: np.ndarray | None = None) -> None:
         """Wraps an array; `host` overrides the NumPy view made from it."""
         self.array = array
+        self.real = is_real(array.dtype)
         self.host = host if host is not None or not array.device.is_cpu else array.numpy()
 
     @property
@@ -71,9 +79,7 @@ Blocks = dict[str, Block]
 
 def allocate(fields: Iterable[Field], rows: int, device: wp.Device, *, pinned: bool = False) -> Blocks:
     """Zeroed blocks of `rows` rows for each field."""
-    return {
-        f.name: Block(wp.zeros((rows, *f.shape), dtype=f.dtype, device=device, pinned=pinned)) for f in fields
-    }
+    return {f.name: Block(wp.zeros((rows, *f.shape), dtype=f.dtype, device=device, pinned=pinned)) for f in fields}
 
 
 def differentiable(fields: Iterable[Field]) -> tuple[Field, ...]:

@@ -8,7 +8,7 @@ S = number of segments; fewer checkpoints cost more recomputation, at the optima
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from warpsim.errors import InputError
 from warpsim.tape import revolve
@@ -99,6 +99,14 @@ class Windows:
         return segments
 
 
+class Span(NamedTuple):
+    """The steps `start` … `start` + `count` - 1 of segment `segment`."""
+
+    segment: int
+    start: int
+    count: int
+
+
 @dataclass(frozen=True)
 class Plan:
     """A schedule with its numbers, ready to be printed or asserted.
@@ -151,13 +159,13 @@ class Plan:
         """Forward evaluations per step for one gradient, recorded ones included; with windows an upper bound."""
         return 1.0 + self.segment_advances * self.slots / self.steps
 
-    def span(self, segment: int) -> tuple[int, int]:
-        """First step and number of steps of a segment."""
+    def span(self, segment: int) -> Span:
+        """Which steps a segment covers."""
         window = self.window or self.steps
         per_window = -(-window // self.slots)
         turn, part = divmod(segment, per_window)
         start = turn * window + part * self.slots
-        return start, min(self.slots, (turn + 1) * window - start, self.steps - start)
+        return Span(segment, start, min(self.slots, (turn + 1) * window - start, self.steps - start))
 
     def segment_of(self, step: int) -> int:
         """The segment that takes step `step`."""
@@ -165,10 +173,9 @@ class Plan:
         turn, rest = divmod(step, window)
         return turn * -(-window // self.slots) + rest // self.slots
 
-    def cut_after(self, segment: int) -> bool:
-        """Whether the adjoint of the state at the end of this segment stops there."""
-        start, count = self.span(segment)
-        return self.window is not None and (start + count) % self.window == 0 and start + count < self.steps
+    def cut_at(self, step: int) -> bool:
+        """Whether the adjoint of the state at this step stops there, between two windows."""
+        return self.window is not None and step % self.window == 0 and 0 < step < self.steps
 
     def __str__(self) -> str:
         kept = "all" if self.snapshots == self.segments else f"{self.snapshots} at a time"
@@ -253,7 +260,13 @@ def _fit(footprint: Footprint, steps: int, segment: int | None, budget: int, sto
 
 
 def _too_small(
-    footprint: Footprint, steps: int, schedule: Schedule | None, segment: int | None, budget: int, storage: str, first: Plan
+    footprint: Footprint,
+    steps: int,
+    schedule: Schedule | None,
+    segment: int | None,
+    budget: int,
+    storage: str,
+    first: Plan,
 ) -> InputError:
     if schedule is None:
         least = _plan(footprint, steps, min(segment or 1, steps), Revolve(1), storage)

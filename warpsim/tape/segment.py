@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import warp as wp
@@ -141,12 +142,11 @@ class Segment:
     def _replay(self, step: Callable[[int], None], chunk: range) -> Replay:
         """The act of running `step` for each slot of `chunk` again: a captured graph, or the calls themselves."""
         if not self.capture:
-            return lambda: [step(slot) for slot in chunk] and None
+            return partial(_each, step, chunk)
         with wp.ScopedCapture(device=self.program.device) as capture:
             for slot in chunk:
                 step(slot)
-        graph = capture.graph
-        return lambda: wp.capture_launch(graph)
+        return partial(wp.capture_launch, capture.graph)
 
     def _plain_step(self, slot: int) -> None:
         self._step(slot, self._plain_work[0], None)
@@ -172,3 +172,8 @@ class Segment:
             rows.row_views("output", self.outputs, self.output_adjoints if taped else {}, slot),
             tape=tape,
         )
+
+
+def _each(step: Callable[[int], None], chunk: range) -> None:
+    for slot in chunk:
+        step(slot)

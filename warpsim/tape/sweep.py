@@ -7,6 +7,7 @@ adjoints of intermediates are zero when the backward pass of a step begins.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from warpsim.tape.checks import StaleInputError, checksum
 from warpsim.tape.diagnostics import SegmentReport
 from warpsim.tape.part import Part
 from warpsim.tape.program import Arrays, Program
-from warpsim.tape.schedule import Plan
+from warpsim.tape.schedule import Plan, Span
 from warpsim.tape.seeds import Seed
 from warpsim.tape.segment import Segment
 
@@ -29,6 +30,7 @@ class Pullback:
     Attributes:
         state_seeds: By differentiable state field.
         output_seeds: By differentiable output field.
+        input_gradients: Blocks of (steps, …) that receive the gradients of inputs given as arrays.
         initial: Blocks of one row that receive the gradient of the initial state.
         norms: (segments,) largest adjoint norm at each segment's start, over this group's worlds.
         retain: Keep checkpoints for another backward pass.
@@ -40,6 +42,7 @@ class Pullback:
 
     state_seeds: dict[str, Seed]
     output_seeds: dict[str, Seed]
+    input_gradients: rows.Blocks
     initial: rows.Blocks
     norms: np.ndarray
     retain: bool = False
@@ -67,6 +70,7 @@ class Sweep:
         """
         self.plan = plan
         self.worlds = worlds
+        self._last = plan.segments - 1
         self.segment = Segment(program, plan.slots, lengths=plan.lengths, capture=capture)
         self._end_adjoint = rows.allocate(rows.differentiable(program.state), 1, program.device)
         self._at: tuple[Part, int, int] | None = None  # the slots hold this part's state of that step in that row
@@ -84,38 +88,39 @@ class Sweep:
         stores = self._forward_stores(part)
         end = part.step + steps
         while part.step < end:
-            segment = self.plan.segment_of(part.step)
-            start, length = self.plan.span(segment)
-            slot = part.step - start
-            count = min(end - part.step, length - slot)
+            span = self.plan.span(self.plan.segment_of(part.step))
+            slot = part.step - span.start
+            count = min(end - part.step, span.count - slot)
             self._enter(part, slot)
-            if slot == 0 and segment in stores:
-                part.push(segment, self.segment.states)
-            self._fill(part, segment, slot, count)
-            self._step(part, segment, slot, count, recorded=part.differentiate and segment == self.plan.segments - 1)
+            if slot == 0 and span.segment in stores:
+                part.push(span.segment, self.segment.states)
+            self._fill(part, span, slot, count)
+            self._step(part, span, slot, count, recorded=part.differentiate and span.segment == self._last)
+            if part.finite and not diagnostics.finite(self.segment.states, slot + count):
+                diagnostics.raise_for_state(self.segment, span.start, slot + count, self.worlds.start)
+            part.keep.take(part.step, slot, count, self.segment.states, self.segment.outputs)
             part.step += count
-            part.keep.take(start + slot, slot, count, self.segment.states, self.segment.outputs)
-            if slot + count == length:
+            if slot + count == span.count:
                 progress()
         part.save(part.reached_row, self.segment.states, self._at[2])
 
     def backward(self, part: Part, pull: Pullback, progress: Callable[[], None]) -> None:
         """Differentiates all segments, last first; the adjoint of the initial state ends up in `pull.initial`."""
         for segment in reversed(range(pull.remaining(self.plan))):
-            start, count = self.plan.span(segment)
-            if self._recorded == (part, segment):
-                self._verify(part, segment)
-            else:
+            span = self.plan.span(segment)
+            recorded = self._recorded == (part, segment)
+            if not recorded:
                 self._reach(part, segment)
-                self._verify(part, segment)
-                self._step(part, segment, 0, count, recorded=True)
-            self._seed_end(pull, segment)
-            self._seed_inside(pull, segment)
+            self._verify(part, span)
+            if not recorded:
+                self._step(part, span, 0, span.count, recorded=True)
+            self._seed_end(pull, span)
+            self._seed_inside(pull, span)
             for name, block in self._end_adjoint.items():
-                block.copy_from(0, self.segment.state_adjoints[name], count, 1)
-            self.segment.backward(0, count)
-            self._report(part, pull, segment)
-            part.feed.collect(start, count, self.segment.input_adjoints)
+                block.copy_from(0, self.segment.state_adjoints[name], span.count, 1)
+            self.segment.backward(0, span.count)
+            self._report(part, pull, span)
+            part.feed.collect(span.start, span.count, self.segment.input_adjoints, pull.input_gradients)
             self._forget(part, pull, segment)
             if pull.finished is not None:
                 pull.finished(segment)
@@ -127,8 +132,9 @@ class Sweep:
         """Segments whose start the forward pass stores."""
         found: set[int] = set()
         if part.differentiate:
-            last, snapshots = self.plan.segments - 1, self.plan.snapshots
-            revolve.approach(0, last, snapshots, lambda _, stop, store: found.add(stop) if store else None)
+            revolve.approach(
+                0, self._last, self.plan.snapshots, lambda _, stop, store: found.add(stop) if store else None
+            )
         return found
 
     def _enter(self, part: Part, slot: int) -> None:
@@ -146,34 +152,31 @@ class Sweep:
             for block in self.segment.states.values():
                 block.copy_from(target, block, source, 1)
 
-    def _fill(self, part: Part, segment: int, slot: int, count: int) -> None:
+    def _fill(self, part: Part, span: Span, slot: int, count: int) -> None:
         """Loads inputs for the first time and remembers their checksums."""
-        part.feed.fill(self.plan.span(segment)[0] + slot, count, slot, self.segment.inputs)
+        part.feed.fill(span.start + slot, count, slot, self.segment.inputs)
         if part.differentiate:
-            known = part.checksums[segment]
+            known = part.checksums[span.segment]
             for i, block in enumerate(self.segment.inputs.values()):
                 known[i] = checksum(block, slot, count, int(known[i]))
 
-    def _verify(self, part: Part, segment: int) -> None:
+    def _verify(self, part: Part, span: Span) -> None:
         """Loads the inputs of a whole segment again and makes sure that they are what they were."""
-        start, count = self.plan.span(segment)
-        part.feed.fill(start, count, 0, self.segment.inputs)
+        part.feed.fill(span.start, span.count, 0, self.segment.inputs)
+        known = part.checksums[span.segment]
         for i, (name, block) in enumerate(self.segment.inputs.items()):
-            if checksum(block, 0, count) != part.checksums[segment, i]:
+            if checksum(block, 0, span.count) != known[i]:
                 raise StaleInputError(
-                    f"input {name!r} changed between the forward and the backward pass, within steps {start} … "
-                    f"{start + count - 1}; hand the tape a copy, or run forward again"
+                    f"input {name!r} changed between the forward and the backward pass, within steps {span.start} … "
+                    f"{span.start + span.count - 1}; hand the tape a copy, or run forward again"
                 )
 
-    def _step(self, part: Part, segment: int, slot: int, count: int, *, recorded: bool) -> None:
+    def _step(self, part: Part, span: Span, slot: int, count: int, *, recorded: bool) -> None:
         """Steps slots from `slot` on; the slots then hold the state after them."""
-        start, _ = self.plan.span(segment)
-        whole = recorded and (slot == 0 or self._recorded == (part, segment))
+        whole = recorded and (slot == 0 or self._recorded == (part, span.segment))
         self.segment.forward(slot, count, recorded=recorded)
-        self._at = (part, start + slot + count, slot + count)
-        self._recorded = (part, segment) if whole else None
-        if part.finite and not diagnostics.finite(self.segment.states, slot + count):
-            diagnostics.raise_for_state(self.segment, start, slot + count, self.worlds.start)
+        self._at = (part, span.start + slot + count, slot + count)
+        self._recorded = (part, span.segment) if whole else None
 
     def _reach(self, part: Part, target: int) -> None:
         """Brings the start of segment `target` into row 0, from the newest snapshot before it."""
@@ -183,56 +186,54 @@ class Sweep:
 
         def advance(first: int, stop: int, store: bool) -> None:
             for segment in range(first, stop):
-                self._verify(part, segment)
-                _, count = self.plan.span(segment)
-                self._step(part, segment, 0, count, recorded=False)
-                self._move(count, 0)
+                span = self.plan.span(segment)
+                self._verify(part, span)
+                self._step(part, span, 0, span.count, recorded=False)
+                self._move(span.count, 0)
             if store:
                 part.push(stop, self.segment.states)
 
         revolve.approach(stored, target, 1 + len(part.free_rows), advance)
         self._at = None
 
-    def _seed_end(self, pull: Pullback, segment: int) -> None:
+    def _seed_end(self, pull: Pullback, span: Span) -> None:
         """The adjoint of a segment's end state: its seed if nothing follows, else what the segment after it left in row 0."""
-        start, count = self.plan.span(segment)
-        ends = segment == self.plan.segments - 1 or self.plan.cut_after(segment)
+        end = span.start + span.count
+        ends = end == self.plan.steps or self.plan.cut_at(end)
         for name, block in self.segment.state_adjoints.items():
             if ends:
-                pull.state_seeds[name].write(block, count, start + count, 1)
+                pull.state_seeds[name].write(block, span.count, end, 1)
             else:
-                block.copy_from(count, block, 0, 1)
+                block.copy_from(span.count, block, 0, 1)
 
-    def _seed_inside(self, pull: Pullback, segment: int) -> None:
+    def _seed_inside(self, pull: Pullback, span: Span) -> None:
         """The seeds of all other states of a segment and of its outputs; adjoints of inputs start from zero."""
-        start, count = self.plan.span(segment)
         for name, block in self.segment.state_adjoints.items():
-            pull.state_seeds[name].write(block, 0, start, count)
-            if segment > 0 and self.plan.cut_after(segment - 1):  # that seed flows into the window before
+            pull.state_seeds[name].write(block, 0, span.start, span.count)
+            if self.plan.cut_at(span.start):  # that seed flows into the window before
                 block.zero(0, 1)
         for name, block in self.segment.output_adjoints.items():
-            pull.output_seeds[name].write(block, 0, start, count)
+            pull.output_seeds[name].write(block, 0, span.start, span.count)
         for block in self.segment.input_adjoints.values():
-            block.zero(0, count)
+            block.zero(0, span.count)
 
-    def _report(self, part: Part, pull: Pullback, segment: int) -> None:
+    def _report(self, part: Part, pull: Pullback, span: Span) -> None:
         """Norm, non-finite numbers, clipping and the caller's hook, for the adjoint of the segment's start."""
-        start, count = self.plan.span(segment)
         adjoints = self.segment.state_adjoints
         norms = diagnostics.world_norms(adjoints, 0)
-        pull.norms[segment] = diagnostics.combined_norm(norms)
+        largest = pull.norms[span.segment] = float(norms.max())
         if part.finite and not (
-            np.isfinite(pull.norms[segment]) and diagnostics.finite(self.segment.input_adjoints, slice(count))
+            math.isfinite(largest) and diagnostics.finite(self.segment.input_adjoints, slice(span.count))
         ):
             for name, block in self._end_adjoint.items():
-                adjoints[name].copy_from(count, block, 0, 1)
-            self._seed_inside(pull, segment)
-            diagnostics.raise_for_adjoint(self.segment, start, count, self.worlds.start)
-        if pull.clip is not None and segment > 0:
+                adjoints[name].copy_from(span.count, block, 0, 1)
+            self._seed_inside(pull, span)
+            diagnostics.raise_for_adjoint(self.segment, span.start, span.count, self.worlds.start)
+        if pull.clip is not None and span.segment > 0:
             diagnostics.clip(adjoints, 0, norms, pull.clip)
         if pull.on_segment is not None:
             views = Arrays("state adjoint", {name: block.array[0] for name, block in adjoints.items()})
-            pull.on_segment(SegmentReport(segment, start, count, self.worlds, float(pull.norms[segment]), views))
+            pull.on_segment(SegmentReport(span.segment, span.start, span.count, self.worlds, largest, views))
 
     def _forget(self, part: Part, pull: Pullback, segment: int) -> None:
         """Frees the snapshot of a finished segment, unless all starts are kept for another backward pass."""

@@ -30,7 +30,7 @@ from warpsim.usd.author.joints import (
     site,
     spherical,
 )
-from warpsim.usd.author.stages import frame, new_stage, physics_scene, reference, save, world
+from warpsim.usd.author.stages import frame, move, new_stage, physics_scene, reference, save, world
 
 __all__ = [
     "actuator",
@@ -51,6 +51,7 @@ __all__ = [
     "material",
     "mesh",
     "mimic",
+    "move",
     "new_stage",
     "physics_scene",
     "prismatic",

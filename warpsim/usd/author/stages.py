@@ -80,6 +80,14 @@ def place(prim: Usd.Prim, position: Sequence[float], rotation: Sequence[float], 
         xformable.AddScaleOp(double).Set(Gf.Vec3d(*map(float, scale)))
 
 
+def move(prim: Usd.Prim, *, position: Sequence[float] | None = None, rotation: Sequence[float] | None = None) -> None:
+    """Puts a prim made by this module elsewhere: a joint made before keeps its frames, so this sets its coordinate."""
+    if position is not None:
+        prim.GetAttribute("xformOp:translate").Set(Gf.Vec3d(*map(float, position)))
+    if rotation is not None:
+        prim.GetAttribute("xformOp:orient").Set(Gf.Quatd(*map(float, rotation)))
+
+
 def frame(
     parent: Usd.Prim, name: str, *, position: Sequence[float] = (0, 0, 0), rotation: Sequence[float] = (1, 0, 0, 0)
 ) -> Usd.Prim:

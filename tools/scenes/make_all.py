@@ -1,0 +1,22 @@
+"""Writes every scene of this folder: `python tools/scenes/make_all.py` from the project's root."""
+
+from __future__ import annotations
+
+import arm
+import bounce
+import bowl
+import cartpole
+import humanoid
+import incline
+import pendulum
+import quadrotor
+import quadruped
+import stack
+import throw
+from common import write
+
+SCENES = (arm, bounce, bowl, cartpole, humanoid, incline, pendulum, quadrotor, quadruped, stack, throw)
+
+if __name__ == "__main__":
+    for module in SCENES:
+        print(write(module.build(), module.__name__))

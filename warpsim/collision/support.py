@@ -1,0 +1,84 @@
+"""Convex shapes by their support points: the point of a shape furthest along a direction, in the shape's own frame.
+
+Spheres and capsules are a core (point, segment) and a radius around it; the support is that of the core.
+"""
+
+from __future__ import annotations
+
+import warp as wp
+
+from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, SPHERE
+from warpsim.collision.maths import TINY
+from warpsim.precision import real, vec3
+
+
+@wp.struct
+class HullData:
+    """Convex hulls of all shapes, flat; a shape's part is [start[shape], start[shape + 1])."""
+
+    vertex_start: wp.array(dtype=int)  # (ns + 1,)
+    vertex: wp.array(dtype=vec3)  # m, at scale one
+    edge_start: wp.array(dtype=int)  # (ns + 1,)
+    edge: wp.array2d(dtype=int)  # (ne, 2) vertex numbers within the shape
+    face_start: wp.array(dtype=int)  # (ns + 1,)
+    face_vertex: wp.array2d(dtype=int)  # (nf, 3) three vertices of a face, counter-clockwise from outside
+    face_normal: wp.array(dtype=vec3)  # (nf,) outward
+
+
+@wp.func
+def core_radius(kind: int, size: vec3) -> real:
+    """Radius around a shape's core, m."""
+    if kind == SPHERE or kind == CAPSULE:
+        return size[0]
+    return real(0.0)
+
+
+@wp.func
+def signed(value: real, sign: real) -> real:
+    """`value` with the sign of `sign` (+ at zero)."""
+    if sign < real(0.0):
+        return -value
+    return value
+
+
+@wp.func
+def rim_support(m: vec3, radius: real, z: real) -> vec3:
+    """Point of the circle of `radius` at height z furthest along m."""
+    across = wp.sqrt(m[0] * m[0] + m[1] * m[1])
+    if across < TINY:
+        return vec3(radius, real(0.0), z)
+    return vec3(radius * m[0] / across, radius * m[1] / across, z)
+
+
+@wp.func
+def hull_support(hulls: HullData, shape: int, m: vec3) -> int:
+    """Number, within the hull, of the vertex furthest along m; the lowest number among equals."""
+    first = hulls.vertex_start[shape]
+    best = int(0)
+    furthest = real(-1.0e30)
+    for i in range(first, hulls.vertex_start[shape + 1]):
+        along = wp.dot(hulls.vertex[i], m)
+        if along > furthest:
+            furthest = along
+            best = i - first
+    return best
+
+
+@wp.func
+def core_support(kind: int, size: vec3, m: vec3) -> vec3:
+    """Support point of a shape's core along the local direction m (any length); hulls have their own function."""
+    if kind == CAPSULE:
+        return vec3(real(0.0), real(0.0), signed(size[1], m[2]))
+    if kind == BOX:
+        return vec3(signed(size[0], m[0]), signed(size[1], m[1]), signed(size[2], m[2]))
+    if kind == CYLINDER:
+        return rim_support(m, size[0], signed(size[1], m[2]))
+    if kind == CONE:
+        rim = rim_support(m, size[0], -size[1])
+        if wp.dot(rim, m) > size[1] * m[2]:
+            return rim
+        return vec3(real(0.0), real(0.0), size[1])
+    if kind == ELLIPSOID:
+        scaled = wp.cw_mul(size, m)
+        return wp.cw_mul(size, scaled) / wp.max(wp.length(scaled), TINY)
+    return vec3()
