@@ -1,15 +1,15 @@
 """A `Scene` rebuilt as a MuJoCo model: an oracle for whatever reads or simulates scenes.
 
-Not carried over, because MuJoCo has no such thing: excluded shape pairs, friction_combine, restitution, kinematic bodies
-(an error), distance equalities (an error); cones become meshes of 64 sides.
+Not carried over, because MuJoCo has no such thing: excluded shape pairs, friction_combine, restitution, kinematic
+bodies (an error), distance equalities (an error); cones become meshes of 64 sides.
 """
 
 from __future__ import annotations
 
 import mujoco
 import numpy as np
-from shape_mass import body_mass
 
+from shape_mass import body_mass
 from warpsim.scene import Scene
 
 _GEOMS = {

@@ -12,6 +12,9 @@ from warpsim.mjcf import read_mjcf, scene_from_mjmodel
 from warpsim.scene import Scene, validate
 from warpsim.scene.ledger import unsupported
 
+RAG = """<flexcomp name="rag" type="grid" dim="2" count="3 3 1" spacing=".1 .1 .1" mass="1" radius=".01">
+  <edge equality="true"/></flexcomp>"""
+
 UNSUPPORTED = {
     "joint stiffness polynomial": (
         model_of(world=jointed('stiffness="1 2 3"')),
@@ -95,12 +98,8 @@ UNSUPPORTED = {
         ),
         "geom 'hill': type hfield",
     ),
-    "flex": (
-        model_of(
-            world='<flexcomp name="rag" type="grid" dim="2" count="3 3 1" spacing=".1 .1 .1" mass="1" radius=".01"/>'
-        ),
-        "model: flex",
-    ),
+    "flex": (model_of(world=RAG), "model: flex"),
+    "equality of a flex": (model_of(world=RAG), "type flex"),
     "plugin": (
         model_of(
             extension='<plugin plugin="mujoco.pid"/>',

@@ -7,8 +7,8 @@ from pxr import Usd
 
 from warpsim.usd import author
 
-DOCUMENTATION = """A 7-dof arm (roll and pitch joints in turn, 1 m long, 9 kg) is fixed to a table; drives hold it in a ready
-pose with its fingertip above a cube of 0.2 kg that lies on the table. Each drive's target is a control."""
+DOCUMENTATION = """A 7-dof arm (roll and pitch joints in turn, 1 m long, 9 kg) is fixed to a table; drives hold it in
+a ready pose with its fingertip above a cube of 0.2 kg that lies on the table. Each drive's target is a control."""
 
 LINKS = (
     # name, axis, length, radius, mass, drive target (deg), limits (deg), stiffness, damping, largest torque
@@ -26,7 +26,9 @@ def build() -> Usd.Stage:
     """The scene."""
     stage = author.new_stage(documentation=DOCUMENTATION)
     world = author.world(stage)
-    author.physics_scene(stage, gravity=9.81, steps_per_second=500, attributes={"mjc:option:integrator": "implicitfast"})
+    author.physics_scene(
+        stage, gravity=9.81, steps_per_second=500, attributes={"mjc:option:integrator": "implicitfast"}
+    )
     wood = author.material(world, "Wood", friction=0.6)
     author.ground(world, color=WHITE, material=wood)
     author.box(world, "Table", (0.6, 0.5, 0.02), position=(0.3, 0, 0.48), color=GREY, material=wood)
@@ -39,7 +41,14 @@ def build() -> Usd.Stage:
     for name, axis, length, radius, mass, target, limits, stiffness, damping, strength in LINKS:
         link = author.body(parent, name, position=(0, 0, reach))
         author.capsule(
-            link, "Shape", radius, max(length - radius, 0.02), position=(0, 0, length / 2), mass=mass, color=ORANGE, material=wood
+            link,
+            "Shape",
+            radius,
+            max(length - radius, 0.02),
+            position=(0, 0, length / 2),
+            mass=mass,
+            color=ORANGE,
+            material=wood,
         )
         author.revolute(
             link,

@@ -8,15 +8,17 @@ from pxr import Usd
 
 from warpsim.usd import author
 
-DOCUMENTATION = """A bowl (half a hollow sphere, 0.3 m inside, 0.04 m thick) and in it an egg-shaped mesh of 0.3 kg that starts near the
-rim, rolls down and settles at the bottom. Both collide as signed distance fields of their meshes: as a convex hull the bowl
-would be full."""
+DOCUMENTATION = """A bowl (half a hollow sphere, 0.3 m inside, 0.04 m thick) and in it an egg-shaped mesh of 0.3 kg
+that starts near the rim, rolls down and settles at the bottom. Both collide as signed distance fields of their
+meshes: as a convex hull the bowl would be full."""
 
 
 def _rings(radii: np.ndarray, heights: np.ndarray, sides: int) -> np.ndarray:
     turns = 2 * np.pi * np.arange(sides) / sides
     circle = np.stack([np.cos(turns), np.sin(turns)], axis=1)
-    return np.concatenate([np.column_stack([r * circle, np.full(sides, h)]) for r, h in zip(radii, heights, strict=True)])
+    return np.concatenate(
+        [np.column_stack([r * circle, np.full(sides, h)]) for r, h in zip(radii, heights, strict=True)]
+    )
 
 
 def lathe(radii: np.ndarray, heights: np.ndarray, sides: int) -> tuple[np.ndarray, np.ndarray]:
@@ -41,7 +43,8 @@ def lathe(radii: np.ndarray, heights: np.ndarray, sides: int) -> tuple[np.ndarra
 
 
 def bowl(inner: float, thickness: float, rings: int = 10, sides: int = 32) -> tuple[np.ndarray, np.ndarray]:
-    """Half a hollow sphere, open upwards, its centre at the origin: from the outer pole up and round the rim to the inner."""
+    """Half a hollow sphere, open upwards, its centre at the origin: from the outer pole up and round the rim to the
+    inner."""
     outer = inner + thickness
     down = np.linspace(-np.pi / 2, 0, rings)
     radii = np.concatenate([outer * np.cos(down), inner * np.cos(down[::-1])])

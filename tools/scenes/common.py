@@ -42,7 +42,9 @@ def turn(axis: str, degrees: float) -> tuple[float, float, float, float]:
     return (float(np.cos(half)), *map(float, imaginary))
 
 
-def servo(stiffness: float, damping: float, target: float = 0.0, max_force: float | None = None) -> dict[str, float | None]:
+def servo(
+    stiffness: float, damping: float, target: float = 0.0, max_force: float | None = None
+) -> dict[str, float | None]:
     """Drive settings from gains per radian and a target in degrees."""
     per = NEWTON_METRES_PER_DEGREE
     return {"stiffness": stiffness * per, "damping": damping * per, "target": target, "max_force": max_force}

@@ -7,15 +7,18 @@ from pxr import Usd
 
 from warpsim.usd import author
 
-DOCUMENTATION = """A humanoid of 1.6 m and about 47 kg with 21 joints: three in the waist, three in each hip, a knee, two in each
-ankle, two in each shoulder, an elbow. Hips and ankles are compounds: several hinges between one pair of bodies. Drives hold
-it upright on two flat feet; motors (control -1 to 1) act beside them. Neighbours that overlap do not collide."""
+DOCUMENTATION = """A humanoid of 1.6 m and about 47 kg with 21 joints: three in the waist, three in each hip, a knee,
+two in each ankle, two in each shoulder, an elbow. Hips and ankles are compounds: several hinges between one pair of
+bodies. Drives hold it upright on two flat feet; motors (control -1 to 1) act beside them. Neighbours that overlap do
+not collide."""
 
 ROOT_HEIGHT = 0.96
 """m: the pelvis, with legs straight."""
 
 
-def _hinge(child: Usd.Prim, name: str, parent: Usd.Prim, axis: str, limits, stiffness: float, strength: float) -> Usd.Prim:
+def _hinge(
+    child: Usd.Prim, name: str, parent: Usd.Prim, axis: str, limits, stiffness: float, strength: float
+) -> Usd.Prim:
     return author.revolute(
         child,
         name,
@@ -42,7 +45,10 @@ def _leg(pelvis: Usd.Prim, side: str, y: float, skin: Usd.Prim) -> tuple[list[Us
     joints.append(_hinge(shin, "Knee", thigh, "Y", (-2, 150), 600, 200))
     foot = author.body(shin, "Foot", position=(0, 0, -0.43))
     author.box(foot, "Sole", (0.12, 0.05, 0.02), position=(0.035, 0, -0.04), mass=1.0, color=DARK, material=skin)
-    joints += [_hinge(foot, "AnkleY", shin, "Y", (-45, 45), 600, 120), _hinge(foot, "AnkleX", shin, "X", (-30, 30), 400, 80)]
+    joints += [
+        _hinge(foot, "AnkleY", shin, "Y", (-45, 45), 600, 120),
+        _hinge(foot, "AnkleX", shin, "X", (-30, 30), 400, 80),
+    ]
     author.filter_pairs(shin, pelvis)
     return joints, [thigh, shin, foot]
 
@@ -66,7 +72,9 @@ def build() -> Usd.Stage:
     """The scene."""
     stage = author.new_stage(documentation=DOCUMENTATION)
     world = author.world(stage)
-    author.physics_scene(stage, gravity=9.81, steps_per_second=500, attributes={"mjc:option:integrator": "implicitfast"})
+    author.physics_scene(
+        stage, gravity=9.81, steps_per_second=500, attributes={"mjc:option:integrator": "implicitfast"}
+    )
     skin = author.material(world, "Skin", friction=0.9)
     author.ground(world, color=WHITE, material=skin)
     pelvis = author.body(world, "Pelvis", position=(0.03, 0, ROOT_HEIGHT), articulation_root=True)

@@ -10,8 +10,9 @@ from warpsim.usd import author
 
 ANGLE = 25.0
 """Of the slope, degrees."""
-DOCUMENTATION = f"""A block of 1 kg on a slope of {ANGLE:.0f} degrees with friction 0.3, pushed off downhill at 0.2 m/s. As tan 25° = 0.466
-is more than 0.3 it keeps sliding, with acceleration g (sin 25° - 0.3 cos 25°) = 1.479 m/s²."""
+DOCUMENTATION = f"""A block of 1 kg on a slope of {ANGLE:.0f} degrees with friction 0.3, pushed off downhill at 0.2
+m/s. As tan 25° = 0.466 is more than 0.3 it keeps sliding, with acceleration g (sin 25° - 0.3 cos 25°) = 1.479
+m/s²."""
 
 
 def build() -> Usd.Stage:

@@ -9,9 +9,9 @@ from warpsim.usd import author
 
 ARM = 0.17
 """m from the middle to each rotor, along x and y."""
-DOCUMENTATION = """A quadrotor of 1 kg on the ground, in air (1.2 kg/m³, 1.8e-5 Pa s) that drags on it. Four actuators push
-along z at the rotors (control is thrust in N, 0 to 6) and turn the body about z with 0.016 m of torque per thrust, the two
-diagonals in opposite senses. It takes off with more than 2.4525 N on each."""
+DOCUMENTATION = """A quadrotor of 1 kg on the ground, in air (1.2 kg/m³, 1.8e-5 Pa s) that drags on it. Four actuators
+push along z at the rotors (control is thrust in N, 0 to 6) and turn the body about z with 0.016 m of torque per
+thrust, the two diagonals in opposite senses. It takes off with more than 2.4525 N on each."""
 
 
 def build() -> Usd.Stage:

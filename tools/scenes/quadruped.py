@@ -14,13 +14,16 @@ PITCH, KNEE = 45.0, -90.0
 """Standing pose, degrees."""
 FOOT = 0.025
 """Radius, m."""
-DOCUMENTATION = """A quadruped of 12 kg: a trunk and four legs of three joints (abduction, hip, knee), round rubber feet. Drives hold
-it crouched with its knees at a right angle; it stands on the ground from the start. Legs do not collide with the trunk."""
+DOCUMENTATION = """A quadruped of 12 kg: a trunk and four legs of three joints (abduction, hip, knee), round rubber
+feet. Drives hold it crouched with its knees at a right angle; it stands on the ground from the start. Legs do not
+collide with the trunk."""
 
 
 def _leg(trunk: Usd.Prim, name: str, x: float, y: float, rubber: Usd.Prim) -> list[Usd.Prim]:
     side = np.sign(y)
-    hip = author.body(trunk, f"{name}Hip", position=(x, y, 0), mass=0.5, center_of_mass=(0, 0, 0), inertia=(6e-4, 6e-4, 6e-4))
+    hip = author.body(
+        trunk, f"{name}Hip", position=(x, y, 0), mass=0.5, center_of_mass=(0, 0, 0), inertia=(6e-4, 6e-4, 6e-4)
+    )
     author.cylinder(hip, "Shape", 0.04, 0.05, axis="Y", position=(0, 0.03 * side, 0), color=DARK, collides=False)
     author.revolute(hip, "Abduction", trunk, hip, "X", limits=(-45, 45), **_actuated(0))
     thigh = author.body(hip, "Thigh", position=(0, 0.07 * side, 0), mass=0.9, center_of_mass=(0, 0, -0.05))
@@ -43,13 +46,20 @@ def build() -> Usd.Stage:
     """The scene."""
     stage = author.new_stage(documentation=DOCUMENTATION)
     world = author.world(stage)
-    author.physics_scene(stage, gravity=9.81, steps_per_second=500, attributes={"mjc:option:integrator": "implicitfast"})
+    author.physics_scene(
+        stage, gravity=9.81, steps_per_second=500, attributes={"mjc:option:integrator": "implicitfast"}
+    )
     rubber = author.material(world, "Rubber", friction=0.9)
     author.ground(world, color=WHITE, material=rubber)
     height = THIGH * np.cos(np.radians(PITCH)) + CALF * np.cos(np.radians(PITCH + KNEE)) + FOOT
     trunk = author.body(world, "Trunk", position=(0, 0, height), articulation_root=True)
     author.box(trunk, "Shape", (0.2, 0.09, 0.05), mass=5.6, color=WHITE, material=rubber)
-    for name, x, y in (("FrontLeft", 0.18, 0.05), ("FrontRight", 0.18, -0.05), ("RearLeft", -0.18, 0.05), ("RearRight", -0.18, -0.05)):
+    for name, x, y in (
+        ("FrontLeft", 0.18, 0.05),
+        ("FrontRight", 0.18, -0.05),
+        ("RearLeft", -0.18, 0.05),
+        ("RearRight", -0.18, -0.05),
+    ):
         author.filter_pairs(trunk, *_leg(trunk, name, x, y, rubber))
     return stage
 

@@ -7,8 +7,8 @@ from pxr import Usd
 
 from warpsim.usd import author
 
-DOCUMENTATION = """Five wooden boxes (600 kg/m³, friction 0.6), each a little smaller than the one below, stand on the ground
-on top of one another and should go on doing so."""
+DOCUMENTATION = """Five wooden boxes (600 kg/m³, friction 0.6), each a little smaller than the one below, stand on the
+ground on top of one another and should go on doing so."""
 
 
 def build() -> Usd.Stage:

@@ -7,9 +7,9 @@ from pxr import Usd
 
 from warpsim.usd import author
 
-DOCUMENTATION = """A ball of 0.2 kg is thrown from a height of 0.3 m with the velocity authored on it. `Target` is a frame in the
-air, 1 m away: which velocity passes through it after 0.4 s? The ground, stiff enough for the ball to sink in by less than
-2 mm, stops it if it falls short."""
+DOCUMENTATION = """A ball of 0.2 kg is thrown from a height of 0.3 m with the velocity authored on it. `Target` is a
+frame in the air, 1 m away: which velocity passes through it after 0.4 s? The ground, stiff enough for the ball to
+sink in by less than 2 mm, stops it if it falls short."""
 
 
 def build() -> Usd.Stage:

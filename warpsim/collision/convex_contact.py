@@ -146,20 +146,25 @@ def convex_contact(
         b: Second shape.
         feature_b: Its feature.
         hulls: All hulls.
-        seed: Unit normal that the search ended with; no gradient.
+        seed: Unit normal that the search ended with; where a face meets an edge or a face, so that the features alone give
+            the normal, the touching point of the feature that is not the reference face, in its shape's frame. No gradient.
 
     Returns:
         Distance (m), contact point, unit normal from the first to the second.
     """
+    count_a = constraint_count(a.kind, feature_a)
+    count_b = constraint_count(b.kind, feature_b)
     n = refined_normal(a, feature_a, b, feature_b, hulls, seed)
     point_a = point_of(a, feature_a, hulls, n)
     point_b = point_of(b, feature_b, hulls, -n)
+    if count_a == 2 and count_b > 0:
+        point_b = b.position + b.frame @ seed
+    elif count_b == 2 and count_a > 0:
+        point_a = a.position + a.frame @ seed
     radius_a = core_radius(a.kind, a.size)
     radius_b = core_radius(b.kind, b.size)
     distance = wp.dot(n, point_b - point_a) - radius_a - radius_b
-    count_a = constraint_count(a.kind, feature_a)
-    count_b = constraint_count(b.kind, feature_b)
-    if count_a == 0:
+    if count_a == 0 or (count_b == 2 and count_a == 1):
         return distance, point_a + n * (radius_a + real(0.5) * distance), n
     if count_a == 1 and count_b == 1:
         m_a = wp.transpose(a.frame) @ n

@@ -49,8 +49,8 @@ def _acceleration_kernel(
         qdd[w, d] = -residual[w, d]
     if t.prescribed_count > 0:
         _fix_prescribed(t, w, factor, qdd)
-    ldl_factor(t, w, factor)
-    ldl_solve(t, w, factor, qdd)
+    ldl_factor(t.nv, t.row_start, t.row_column, w, factor)
+    ldl_solve(t.nv, t.row_start, t.row_column, w, factor, qdd)
 
 
 @wp.kernel(enable_backward=False)
@@ -68,7 +68,7 @@ def _acceleration_adjoint_kernel(
         residual_adjoint[w, d] = -qdd_adjoint[w, d]
         if t.dof_prescribed[d] == 1:
             residual_adjoint[w, d] = real(0.0)
-    ldl_solve(t, w, factor, residual_adjoint)
+    ldl_solve(t.nv, t.row_start, t.row_column, w, factor, residual_adjoint)
 
 
 def acceleration(m: Model, s: State, work: Work, scratch: Scratch) -> None:

@@ -212,19 +212,20 @@ def _mass_matrix_rows(prev: list[int]) -> tuple[np.ndarray, np.ndarray]:
 
 def _free_bodies(scene: Scene, builder: _Builder) -> dict[str, int | np.ndarray]:
     """Trees with one free joint and no other, kinematic ones left out; only "implicitfast" tells them apart."""
-    dofs, starts, bodies = [], [0], []
+    dofs, links, starts, bodies = [], [], [0], []
     trees = np.array(builder.bodies["tree"])[np.array(builder.dofs["body"], int)]
     for k, joint in enumerate(builder.joints):
         first = builder.joint_dof[k]
         alone = joint.kind == "free" and not builder.dofs["prescribed"][first] and (trees == trees[first]).sum() == 6
         if alone and scene.options.integrator == "implicitfast":
             dofs.append(first)
+            links.append(builder.links["joint"].index(k))
             bodies += [b for b in range(1, len(builder.bodies["tree"])) if builder.bodies["tree"][b] == trees[first]]
             starts.append(len(bodies))
     return dict(
         free_count=len(dofs),
         free_dof=np.array(dofs, np.int32),
-        free_link=np.array([builder.links["dof"].index(d, 1) for d in dofs], np.int32),
+        free_link=np.array(links, np.int32),
         free_start=np.array(starts, np.int32),
         free_body=np.array(bodies, np.int32),
     )

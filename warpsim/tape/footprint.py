@@ -11,6 +11,7 @@ from warpsim.tape import arena as arenas
 from warpsim.tape import rows
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Program
+from warpsim.tape.rows import Packed
 
 GRAPH_BYTES = 300_000
 """Fixed cost of one set of captured graphs (plain, recorded, backward): three graphs of about 100 kB each."""
@@ -74,12 +75,12 @@ def measure(programs: Iterable[Program]) -> Footprint:
 
 def _measure_one(program: Program) -> Footprint:
     size = arenas.measure(program)
-    exchanged = (*program.inputs, *program.outputs)
+    exchanged = (program.inputs, program.outputs)
     return Footprint(
-        state=rows.row_bytes(program.state),
-        state_adjoint=rows.row_bytes(rows.differentiable(program.state)),
-        exchange=rows.row_bytes(exchanged),
-        exchange_adjoint=rows.row_bytes(rows.differentiable(exchanged)),
+        state=rows.packed_bytes(program.state),
+        state_adjoint=rows.packed_bytes(rows.differentiable(program.state)),
+        exchange=sum(rows.packed_bytes(group) for group in exchanged),
+        exchange_adjoint=sum(rows.packed_bytes(rows.differentiable(group)) for group in exchanged),
         work=size.values,
         work_adjoint=size.adjoints,
         launches=_count_launches(program),
@@ -88,22 +89,22 @@ def _measure_one(program: Program) -> Footprint:
 
 def _count_launches(program: Program) -> int:
     """Number of taped launches, found by capturing one step, which launches nothing."""
-    states = rows.allocate(program.state, 2, program.device)
-    inputs = rows.allocate(program.inputs, 1, program.device)
-    outputs = rows.allocate(program.outputs, 1, program.device)
-    adjoints = [
-        rows.allocate(rows.differentiable(group), 2, program.device)
-        for group in (program.state, program.inputs, program.outputs)
-    ]
+    states = Packed.allocate(program.state, 2, program.device)
+    inputs = Packed.allocate(program.inputs, 1, program.device)
+    outputs = Packed.allocate(program.outputs, 1, program.device)
+    by_state, by_input, by_output = (
+        Packed.allocate(rows.differentiable(fields), 2, program.device)
+        for fields in (program.state, program.inputs, program.outputs)
+    )
     work = program.make_work(Arena(program.device, arenas.ArenaSize(), None, None))
     tape = wp.Tape()
     with wp.ScopedCapture(device=program.device), tape:
         program.step(
-            rows.row_views("state", states, adjoints[0], 0),
-            rows.row_views("input", inputs, adjoints[1], 0),
+            states.views("state", 0, by_state),
+            inputs.views("input", 0, by_input),
             work,
-            rows.row_views("state", states, adjoints[0], 1),
-            rows.row_views("output", outputs, adjoints[2], 0),
+            states.views("state", 1, by_state),
+            outputs.views("output", 0, by_output),
             tape=tape,
         )
     return len(tape.launches)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from warpsim.tape import rows
 from warpsim.tape.inputs import Feed
 from warpsim.tape.schedule import Plan
+from warpsim.tape.storage import Checkpoints
 
 
 @dataclass
@@ -27,13 +27,9 @@ class Keep:
     states: rows.Blocks = field(default_factory=dict)
     outputs: rows.Blocks = field(default_factory=dict)
 
-    def worlds(self, first: int, last: int) -> Keep:
+    def worlds(self, worlds: range) -> Keep:
         """The same for a range of worlds."""
-        return Keep(
-            self.every,
-            {name: block.worlds(first, last) for name, block in self.states.items()},
-            {name: block.worlds(first, last) for name, block in self.outputs.items()},
-        )
+        return Keep(self.every, rows.worlds_of(self.states, worlds), rows.worlds_of(self.outputs, worlds))
 
     def start(self, states: rows.Blocks) -> None:
         """Keeps the initial state, in row 0 of `states`."""
@@ -61,11 +57,10 @@ class Part:
         plan: How the run is cut.
         feed: Its inputs.
         checkpoints: Rows of states: row 0 the initial state, the last row the state reached, snapshots between.
-        touched: Told how many bytes of checkpoints were stored or loaded.
         keep: Kept rows of the trajectory.
         differentiate: Whether a backward pass will follow.
         finite: Whether to stop at states and adjoints that are not finite.
-        checksums: (segments, inputs) CRC of what each segment read, filled by the forward pass.
+        checksums: (segments,) CRC of the inputs that each segment read, filled by the forward pass.
         step: Steps taken so far.
         snapshots: Stack of (segment, row): which segment starts are stored, ascending.
         free_rows: Rows that hold no snapshot.
@@ -73,41 +68,28 @@ class Part:
 
     plan: Plan
     feed: Feed
-    checkpoints: rows.Blocks
-    touched: Callable[[int], None]
+    checkpoints: Checkpoints
     keep: Keep
     differentiate: bool
     finite: bool
-    checksums: np.ndarray
+    checksums: np.ndarray = field(init=False)
     step: int = 0
     snapshots: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     free_rows: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.checksums = np.zeros(self.plan.segments, dtype=np.uint32)
         self.free_rows = list(range(self.plan.snapshots - 1, 0, -1))
-        self._row_bytes = sum(block.nbytes // block.array.shape[0] for block in self.checkpoints.values())
 
     @property
     def reached_row(self) -> int:
         """Row of the state reached so far."""
-        return self.plan.snapshots
+        return self.plan.snapshots if self.step else 0
 
-    def save(self, row: int, states: rows.Blocks, slot: int) -> None:
-        """Copies the state in a slot to a row."""
-        for name, block in self.checkpoints.items():
-            block.copy_from(row, states[name], slot, 1)
-        self.touched(self._row_bytes)
-
-    def load(self, row: int, states: rows.Blocks, slot: int) -> None:
-        """Copies a row to the state in a slot."""
-        for name, block in self.checkpoints.items():
-            states[name].copy_from(slot, block, row, 1)
-        self.touched(self._row_bytes)
-
-    def push(self, segment: int, states: rows.Blocks) -> None:
+    def push(self, segment: int, states: rows.Packed) -> None:
         """Makes a snapshot of slot 0, the start of `segment`."""
         row = self.free_rows.pop()
-        self.save(row, states, 0)
+        self.checkpoints.save(row, states, 0)
         self.snapshots.append((segment, row))
 
     def pop(self) -> None:

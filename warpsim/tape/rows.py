@@ -76,31 +76,90 @@ class Block:
 Blocks = dict[str, Block]
 """Blocks by field name."""
 
+_FIELD_ALIGNMENT = 16
+_ROW_ALIGNMENT = 64
+"""Bytes: vector loads within a row, cache lines between rows."""
 
-def allocate(fields: Iterable[Field], rows: int, device: wp.Device, *, pinned: bool = False) -> Blocks:
-    """Zeroed blocks of `rows` rows for each field."""
-    return {f.name: Block(wp.zeros((rows, *f.shape), dtype=f.dtype, device=device, pinned=pinned)) for f in fields}
+
+class Packed:
+    """Rows of several fields side by side, so that a whole row is copied, and all rows cleared, in one go.
+
+    Attributes:
+        fields: One block per field, each a view with the stride of a row.
+        data: The same rows as bytes, (rows, bytes per row).
+    """
+
+    def __init__(self, fields: Iterable[Field], rows: int, memory: wp.array, offset: int = 0) -> None:
+        """Lays the fields out in `memory`, an array of bytes, from `offset` on."""
+        fields = tuple(fields)
+        stride = packed_bytes(fields)
+        self.data = Block(_view(memory, offset, (rows, stride), (stride, 1), wp.uint8))
+        self.fields: Blocks = {}
+        for field in fields:
+            inner = _contiguous_strides(field)
+            shape, strides = (rows, *field.shape), (stride, *inner)
+            self.fields[field.name] = Block(_view(memory, offset, shape, strides, field.dtype))
+            offset += _round_up(field.nbytes, _FIELD_ALIGNMENT)
+
+    @staticmethod
+    def allocate(fields: Iterable[Field], rows: int, device: wp.Device, *, pinned: bool = False) -> Packed:
+        """Zeroed rows."""
+        fields = tuple(fields)
+        nbytes = max(rows * packed_bytes(fields), 1)
+        return Packed(fields, rows, wp.zeros(nbytes, dtype=wp.uint8, device=device, pinned=pinned))
+
+    def copy_row(self, row: int, source: Packed, source_row: int) -> None:
+        """Copies one row of all fields from rows of the same fields."""
+        self.data.copy_from(row, source.data, source_row, 1)
+
+    def views(self, kind: str, row: int, adjoints: Packed | None = None) -> Arrays:
+        """One row as the arrays handed to a step, with gradients for the fields that `adjoints` has."""
+        found = {}
+        for name, block in self.fields.items():
+            view = found[name] = block.array[row]
+            if adjoints is not None and name in adjoints.fields:
+                view.grad = adjoints.fields[name].array[row]
+        return Arrays(kind, found)
+
+
+def packed_bytes(fields: Iterable[Field]) -> int:
+    """Bytes of one packed row."""
+    return _round_up(sum(_round_up(field.nbytes, _FIELD_ALIGNMENT) for field in fields), _ROW_ALIGNMENT)
+
+
+def _round_up(nbytes: int, alignment: int) -> int:
+    return -(-nbytes // alignment) * alignment
+
+
+def _contiguous_strides(field: Field) -> tuple[int, ...]:
+    strides, step = [], wp.types.type_size_in_bytes(field.dtype)
+    for extent in reversed(field.shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def _view(
+    memory: wp.array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any
+) -> wp.array:
+    view = wp.array(ptr=memory.ptr + offset, shape=shape, strides=strides, dtype=dtype, device=memory.device)
+    view._ref = memory  # as in Warp's own views: keeps the memory alive, and a captured graph knows one region, not many
+    return view
+
+
+def allocate(fields: Iterable[Field], rows: int, device: wp.Device) -> Blocks:
+    """Zeroed contiguous blocks, one per field."""
+    return {f.name: Block(wp.zeros((rows, *f.shape), dtype=f.dtype, device=device)) for f in fields}
+
+
+def worlds_of(blocks: Blocks, worlds: range) -> Blocks:
+    """The blocks restricted to a range of worlds."""
+    return {name: block.worlds(worlds.start, worlds.stop) for name, block in blocks.items()}
 
 
 def differentiable(fields: Iterable[Field]) -> tuple[Field, ...]:
     """Those fields that have an adjoint."""
     return tuple(f for f in fields if f.differentiable)
-
-
-def row_bytes(fields: Iterable[Field]) -> int:
-    """Bytes of one row of all fields."""
-    return sum(f.nbytes for f in fields)
-
-
-def row_views(kind: str, blocks: Blocks, adjoints: Blocks, row: int) -> Arrays:
-    """Row `row` of each block as the arrays handed to a step, with gradients where `adjoints` has the field."""
-    views = {}
-    for name, block in blocks.items():
-        view = block.array[row]
-        if name in adjoints:
-            view.grad = adjoints[name].array[row]
-        views[name] = view
-    return Arrays(kind, views)
 
 
 def adopt(what: str, value: Any, field: Field, rows: int | None, device: wp.Device) -> Block:
@@ -125,14 +184,13 @@ def adopt(what: str, value: Any, field: Field, rows: int | None, device: wp.Devi
     return Block(value if rows is not None else value.reshape((1, *shape)))
 
 
-def load_row(what: str, values: Mapping[str, Any], fields: Iterable[Field], blocks: Blocks, device: wp.Device) -> None:
-    """Copies one full set of field values into row 0 of `blocks`; every field must be given.
+def adopt_row(what: str, values: Mapping[str, Any], fields: Iterable[Field], device: wp.Device) -> Blocks:
+    """Checks one full set of field values, (worlds, …) each, and returns them as blocks of one row.
 
     Args:
         what: Kind of the values for errors, e.g. "state".
-        values: By field name; `None` values are not allowed.
+        values: By field name; every field must be given.
         fields: All fields that must be there.
-        blocks: Where the values go.
         device: Device of the program.
     """
     fields = tuple(fields)
@@ -140,8 +198,7 @@ def load_row(what: str, values: Mapping[str, Any], fields: Iterable[Field], bloc
     for name in values:
         if name not in known:
             raise unknown_name(what, name, known)
-    for field in fields:
-        if field.name not in values:
-            raise InputError(f"{what} {field.name!r} is missing; give all of: {', '.join(known)}")
-        source = adopt(f"{what} {field.name!r}", values[field.name], field, None, device)
-        blocks[field.name].copy_from(0, source, 0, 1)
+    for name in known:
+        if name not in values:
+            raise InputError(f"{what} {name!r} is missing; give all of: {', '.join(known)}")
+    return {f.name: adopt(f"{what} {f.name!r}", values[f.name], f, None, device) for f in fields}

@@ -26,6 +26,7 @@ from warpsim.tape import arena as arenas
 from warpsim.tape import rows
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Program
+from warpsim.tape.rows import Packed
 
 Replay = Callable[[], None]
 
@@ -36,6 +37,30 @@ class Work:
 
     arena: Arena
     arrays: Any
+
+
+class Adjoints:
+    """Adjoints of a segment's states, inputs and outputs, in one piece of memory that is cleared in one go."""
+
+    def __init__(self, program: Program, slots: int) -> None:
+        """Allocates them for `slots` steps."""
+        state, inputs, outputs = (
+            rows.differentiable(fields) for fields in (program.state, program.inputs, program.outputs)
+        )
+        sizes = [
+            (slots + 1) * rows.packed_bytes(state),
+            slots * rows.packed_bytes(inputs),
+            slots * rows.packed_bytes(outputs),
+        ]
+        memory = wp.zeros(max(sum(sizes), 1), dtype=wp.uint8, device=program.device)
+        self.states = Packed(state, slots + 1, memory)
+        self.inputs = Packed(inputs, slots, memory, sizes[0])
+        self.outputs = Packed(outputs, slots, memory, sizes[0] + sizes[1])
+        self._all = rows.Block(memory)
+
+    def zero(self) -> None:
+        """Clears all of them."""
+        self._all.zero(0, self._all.array.shape[0])
 
 
 class Segment:
@@ -54,12 +79,10 @@ class Segment:
         self.slots = slots
         self.capture = capture
         device = program.device
-        self.states = rows.allocate(program.state, slots + 1, device)
-        self.inputs = rows.allocate(program.inputs, slots, device)
-        self.outputs = rows.allocate(program.outputs, slots, device)
-        self.state_adjoints: rows.Blocks = {}
-        self.input_adjoints: rows.Blocks = {}
-        self.output_adjoints: rows.Blocks = {}
+        self.states = Packed.allocate(program.state, slots + 1, device)
+        self.inputs = Packed.allocate(program.inputs, slots, device)
+        self.outputs = Packed.allocate(program.outputs, slots, device)
+        self._adjoints: Adjoints | None = None
         self._lengths = {*lengths, slots}
         self._size = arenas.measure(program)
         self._plain_work: list[Work] = []
@@ -68,6 +91,13 @@ class Segment:
         self._plain: dict[range, Replay] = {}
         self._recorded: dict[range, Replay] = {}
         self._backward: dict[range, Replay] = {}
+
+    @property
+    def adjoints(self) -> Adjoints:
+        """Adjoints of the rows, made when first asked for."""
+        if self._adjoints is None:
+            self._adjoints = Adjoints(self.program, self.slots)
+        return self._adjoints
 
     def prepare(self, first: int, count: int, *, recorded: bool) -> None:
         """Captures what `count` slots from `first` on need: plain steps, or (`recorded`) taped steps and their adjoints.
@@ -127,13 +157,8 @@ class Segment:
             self._plain_work = self._make_work(1, gradients=False)
 
     def _allocate_recorded(self) -> None:
-        if self._recorded_work:
-            return
-        program, device = self.program, self.program.device
-        self.state_adjoints = rows.allocate(rows.differentiable(program.state), self.slots + 1, device)
-        self.input_adjoints = rows.allocate(rows.differentiable(program.inputs), self.slots, device)
-        self.output_adjoints = rows.allocate(rows.differentiable(program.outputs), self.slots, device)
-        self._recorded_work = self._make_work(self.slots, gradients=True)
+        if not self._recorded_work:
+            self._recorded_work = self._make_work(self.slots, gradients=True)
 
     def _make_work(self, slots: int, *, gradients: bool) -> list[Work]:
         made = arenas.allocate(self.program.device, self._size, slots, gradients=gradients)
@@ -161,15 +186,16 @@ class Segment:
         self._tapes[slot].backward()
 
     def _step(self, slot: int, work: Work, tape: wp.Tape | None) -> None:
-        taped = tape is not None
-        state_adjoints = self.state_adjoints if taped else {}
+        by_state, by_input, by_output = (None, None, None)
+        if tape is not None:
+            by_state, by_input, by_output = self.adjoints.states, self.adjoints.inputs, self.adjoints.outputs
         work.arena.zero_accumulators()
         self.program.step(
-            rows.row_views("state", self.states, state_adjoints, slot),
-            rows.row_views("input", self.inputs, self.input_adjoints if taped else {}, slot),
+            self.states.views("state", slot, by_state),
+            self.inputs.views("input", slot, by_input),
             work.arrays,
-            rows.row_views("state", self.states, state_adjoints, slot + 1),
-            rows.row_views("output", self.outputs, self.output_adjoints if taped else {}, slot),
+            self.states.views("state", slot + 1, by_state),
+            self.outputs.views("output", slot, by_output),
             tape=tape,
         )
 

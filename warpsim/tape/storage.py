@@ -14,6 +14,7 @@ import warp as wp
 from warpsim.errors import InputError
 from warpsim.tape import rows
 from warpsim.tape.program import Field
+from warpsim.tape.rows import Packed
 
 KINDS = ("device", "host", "disk")
 
@@ -24,66 +25,63 @@ _RESIDENT_BYTES = 4_000_000
 class Checkpoints:
     """Rows of states. Row 0 is the initial state, the last row the state reached so far, those between are snapshots."""
 
-    def __init__(self, fields: tuple[Field, ...], blocks: rows.Blocks) -> None:
-        """Takes the blocks that hold the rows; see `make`."""
-        self.fields = fields
-        self.blocks = blocks
+    def __init__(self, states: Packed) -> None:
+        """Takes the rows; see `make`."""
+        self.states = states
 
     @property
     def nbytes(self) -> int:
         """Bytes of all rows."""
-        return sum(block.nbytes for block in self.blocks.values())
+        return self.states.data.nbytes
 
-    def worlds(self, first: int, last: int) -> rows.Blocks:
-        """The blocks restricted to a range of worlds."""
-        return {name: block.worlds(first, last) for name, block in self.blocks.items()}
+    def save(self, row: int, states: Packed, slot: int) -> None:
+        """Copies the state in a slot to a row."""
+        self.states.copy_row(row, states, slot)
 
-    def relax(self, written: int) -> None:
-        """Called after each `written` bytes were stored or loaded; does nothing in memory."""
-
-    def close(self) -> None:
-        """Gives the memory back."""
-        self.blocks = {}
+    def load(self, row: int, states: Packed, slot: int) -> None:
+        """Copies a row to the state in a slot."""
+        states.copy_row(slot, self.states, row)
 
 
 class DiskCheckpoints(Checkpoints):
-    """Rows in memory-mapped files, one per field, removed on `close` or when the object is collected."""
+    """Rows in a memory-mapped file, in a temporary directory that is removed when the object is collected."""
 
-    def __init__(self, fields: tuple[Field, ...], row_count: int, directory: Path | None) -> None:
-        """Creates the files, or opens those that are there.
+    def __init__(self, fields: tuple[Field, ...], row_count: int, file: Path | None) -> None:
+        """Creates the file, or opens it if it is there.
 
         Args:
             fields: The state.
             row_count: Number of rows.
-            directory: Where the files go and stay; None for a temporary directory that is removed.
+            file: A file that stays; None for a temporary one.
         """
-        self._folder = Path(tempfile.mkdtemp(prefix="warpsim_checkpoints_")) if directory is None else directory
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._temporary = directory is None
-        self._maps = {f.name: map_file(self._folder / f"{f.name}.bin", row_count * f.nbytes) for f in fields}
-        super().__init__(fields, {f.name: mapped_block(self._maps[f.name], f, row_count) for f in fields})
+        if file is None:
+            folder = tempfile.mkdtemp(prefix="warpsim_checkpoints_")
+            weakref.finalize(self, shutil.rmtree, folder, True)
+            file = Path(folder) / "states.bin"
+        self._mapped = map_file(file, row_count * rows.packed_bytes(fields))
         self._touched = 0
-        if self._temporary:
-            self._remove = weakref.finalize(self, shutil.rmtree, self._folder, True)
+        super().__init__(Packed(fields, row_count, mapped_bytes(self._mapped)))
 
-    def relax(self, written: int) -> None:
-        """Lets the system take back the pages: the data stays in its cache or on disk, not in this process."""
-        self._touched += written
+    def save(self, row: int, states: Packed, slot: int) -> None:
+        """Copies the state in a slot to a row of the file."""
+        super().save(row, states, slot)
+        self._relax()
+
+    def load(self, row: int, states: Packed, slot: int) -> None:
+        """Copies a row of the file to the state in a slot."""
+        super().load(row, states, slot)
+        self._relax()
+
+    def _relax(self) -> None:
+        """Now and then lets the system take the pages: the data stays in its cache or on disk, not in this process."""
+        self._touched += self.states.data.array.shape[1]
         if self._touched > _RESIDENT_BYTES and hasattr(mmap, "MADV_DONTNEED"):
             self._touched = 0
-            for mapped in self._maps.values():
-                mapped.madvise(mmap.MADV_DONTNEED)
-
-    def close(self) -> None:
-        """Unmaps the files, and removes them if they are temporary."""
-        super().close()
-        self._maps = {}
-        if self._temporary:
-            self._remove()
+            self._mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def make(
-    kind: str, fields: tuple[Field, ...], row_count: int, device: wp.Device, directory: Path | None = None
+    kind: str, fields: tuple[Field, ...], row_count: int, device: wp.Device, file: Path | None = None
 ) -> Checkpoints:
     """Room for `row_count` states.
 
@@ -92,14 +90,14 @@ def make(
         fields: The state.
         row_count: Number of states.
         device: Where the program runs.
-        directory: For "disk": where the files go; by default a temporary directory that is removed.
+        file: For "disk": a file that stays; by default a temporary one.
     """
     if kind == "device":
-        return Checkpoints(fields, rows.allocate(fields, row_count, device))
+        return Checkpoints(Packed.allocate(fields, row_count, device))
     if kind == "host":
-        return Checkpoints(fields, rows.allocate(fields, row_count, wp.get_device("cpu"), pinned=device.is_cuda))
+        return Checkpoints(Packed.allocate(fields, row_count, wp.get_device("cpu"), pinned=device.is_cuda))
     if kind == "disk":
-        return DiskCheckpoints(fields, row_count, directory)
+        return DiskCheckpoints(fields, row_count, file)
     raise InputError(f"storage={kind!r}; use one of {', '.join(KINDS)}")
 
 
@@ -110,9 +108,6 @@ def map_file(path: Path, nbytes: int) -> mmap.mmap:
         return mmap.mmap(file.fileno(), max(nbytes, 1))
 
 
-def mapped_block(mapped: mmap.mmap, field: Field, row_count: int) -> rows.Block:
-    """A block over a mapped file; it keeps the mapping alive."""
-    raw = np.frombuffer(mapped, dtype=np.uint8)
-    array = wp.array(ptr=raw.ctypes.data, shape=(row_count, *field.shape), dtype=field.dtype, device="cpu")
-    array._ref = raw  # as in Warp's own views of foreign memory
-    return rows.Block(array)
+def mapped_bytes(mapped: mmap.mmap) -> wp.array:
+    """A mapped file as an array of bytes, which keeps the mapping alive."""
+    return wp.array(np.frombuffer(mapped, dtype=np.uint8), dtype=wp.uint8, device="cpu", copy=False)

@@ -1,7 +1,7 @@
 """MuJoCo's schemas: sites, fixed tendons, actuators and key frames.
 
-Their numbers are in the stage's units with radians. A control keeps the unit it was authored for; gains and gears carry the
-conversion, so forces come out in SI.
+Their numbers are in the stage's units with radians. A control keeps the unit it was authored for; gains and gears
+carry the conversion, so forces come out in SI.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def add_sites(context: Context, objects: PhysicsObjects) -> None:
         pose = context.frame(prim).pose
         if owner is not None:
             pose = context.frame(objects.bodies[owner]).pose.inverse() @ pose
-        context.scene.sites.append(Site(str(path), str(owner) if owner is not None else None, pose.position, pose.rotation))
+        context.scene.sites.append(
+            Site(str(path), str(owner) if owner is not None else None, pose.position, pose.rotation)
+        )
 
 
 def add_tendons(context: Context) -> None:
@@ -91,7 +93,9 @@ def _tendon_values(context: Context, prim: Usd.Prim, tendon: Tendon, angular: bo
             setattr(tendon, f"{field}_solimp", solimp * np.array([1.0, 1.0, length, 1.0, 1.0]))
 
 
-def _range(context: Context, prim: Usd.Prim, name: str, limited: str, factor: float = 1.0) -> tuple[float, float] | None:
+def _range(
+    context: Context, prim: Usd.Prim, name: str, limited: str, factor: float = 1.0
+) -> tuple[float, float] | None:
     """A range that acts if its flag is "true", or "auto" and the range is authored."""
     flag = context.read.token(prim, f"mjc:{limited}", choices=("auto", "true", "false")) or "auto"
     low, high = (context.read.number(prim, f"mjc:{name}:{side}") for side in ("min", "max"))
@@ -172,7 +176,8 @@ def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> bool:
 
 
 def _scale(context: Context, actuator: Actuator, angular: bool) -> None:
-    """Stage units → SI: force (1 N or 1 N·m) = factor, lengths enter gains by their inverse, site torques by the gear."""
+    """Stage units → SI: force (1 N or 1 N·m) = factor, lengths enter gains by their inverse, site torques by the
+    gear."""
     units = context.units
     force, length = units.force(angular), 1.0 if angular else units.length
     actuator.gain = force * actuator.gain / np.array([1.0, length, length])
@@ -180,9 +185,13 @@ def _scale(context: Context, actuator: Actuator, angular: bool) -> None:
     if actuator.transmission == "site":
         actuator.gear = actuator.gear * np.array([1.0, 1.0, 1.0, units.length, units.length, units.length])
     prim = context.prim(actuator.name)
-    context.source("actuator", actuator.name, "gain", prim, "mjc:gainPrm", force, np.diag(1.0 / np.array([1, length, length])))
+    context.source(
+        "actuator", actuator.name, "gain", prim, "mjc:gainPrm", force, np.diag(1.0 / np.array([1, length, length]))
+    )
     context.source("actuator", actuator.name, "gear", prim, "mjc:gear", 1.0)
-    context.source("actuator", actuator.name, "bias", prim, "mjc:biasPrm", force, np.diag(1.0 / np.array([1, length, length])))
+    context.source(
+        "actuator", actuator.name, "bias", prim, "mjc:biasPrm", force, np.diag(1.0 / np.array([1, length, length]))
+    )
 
 
 def _inherited(context: Context, prim: Usd.Prim, actuator: Actuator) -> tuple[float, float] | None:

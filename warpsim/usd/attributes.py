@@ -79,7 +79,9 @@ class AttributeReader:
             raise SceneError(f"{place(prim, name)}: {allowed} is needed there, not {value!r}")
         return value
 
-    def vector(self, prim: Usd.Prim, name: str, size: int, *, mark: bool = True, finite: bool = True) -> np.ndarray | None:
+    def vector(
+        self, prim: Usd.Prim, name: str, size: int, *, mark: bool = True, finite: bool = True
+    ) -> np.ndarray | None:
         """`size` numbers, from a vector or an array."""
         values = self.array(prim, name, mark=mark, finite=finite)
         if values is not None and values.shape != (size,):

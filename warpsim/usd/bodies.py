@@ -11,20 +11,17 @@ from warpsim.usd.extensions import lookup
 from warpsim.usd.frames import Pose
 from warpsim.usd.joints import Dof, JointSpec
 from warpsim.usd.physics_objects import PhysicsObjects
+from warpsim.usd.state_names import FREE_SUFFIX, QD_ATTRIBUTE
 from warpsim.usd.tree import Link
 from warpsim.usd.units import DEGREE
 
-FREE_SUFFIX = ":free"
-"""A free joint has no prim: it is named after its body."""
 POSE_TOLERANCE = 1e-4
 """m and rad: joints on one body pair whose frames disagree by more are reported."""
 
 
 def read_kinematic(context: Context, objects: PhysicsObjects) -> set[Sdf.Path]:
     """Paths of the bodies that move as their velocity says."""
-    return {
-        path for path, prim in objects.bodies.items() if context.read.flag(prim, "physics:kinematicEnabled", False)
-    }
+    return {path for path, prim in objects.bodies.items() if context.read.flag(prim, "physics:kinematicEnabled", False)}
 
 
 def add_link(context: Context, objects: PhysicsObjects, link: Link, kinematic: bool) -> None:
@@ -43,7 +40,7 @@ def add_link(context: Context, objects: PhysicsObjects, link: Link, kinematic: b
     for spec in link.joints:
         for dof in reversed(spec.dofs) if link.reverse else spec.dofs:
             context.scene.joints.append(make_joint(context, spec, dof, link))
-    _settle_velocities(context, prim)
+    _settle_velocities(context, prim, link)
 
 
 def reference_pose(context: Context, link: Link) -> Pose:
@@ -80,7 +77,9 @@ def make_joint(context: Context, spec: JointSpec, dof: Dof, link: Link) -> Joint
     frame = spec.frame0 if link.reverse else spec.frame1
     name = spec.name + dof.suffix
     axis = frame.matrix @ dof.axis
-    joint = Joint(name, dof.kind, str(link.body), frame.position.copy(), -axis if link.reverse else axis, limit=dof.limit)
+    joint = Joint(
+        name, dof.kind, str(link.body), frame.position.copy(), -axis if link.reverse else axis, limit=dof.limit
+    )
     if spec.scale1 is not None and not link.reverse:
         factor = context.units.length
         context.source("joint", name, "anchor", spec.prim, "physics:localPos1", factor, np.diag(spec.scale1))
@@ -153,11 +152,14 @@ def _source_position(context: Context, prim: Usd.Prim, name: str) -> None:
         context.source("body", name, "position", prim, "xformOp:translate", context.units.length, linear)
 
 
-def _settle_velocities(context: Context, prim: Usd.Prim) -> None:
+def _settle_velocities(context: Context, prim: Usd.Prim, link: Link) -> None:
     """A jointed body's velocity follows from its joints'."""
+    known = any(name.startswith(QD_ATTRIBUTE) for spec in link.joints for name in spec.prim.GetAuthoredPropertyNames())
     for name in ("physics:velocity", "physics:angularVelocity"):
         value = context.read.vector(prim, name, 3, mark=False)
-        if value is not None and value.any():
+        if value is not None and known:
+            context.ledger.ignored(prim, name, f"its joints have {QD_ATTRIBUTE}")
+        elif value is not None and value.any():
             context.ledger.unsupported(prim, name, "the body is jointed: author state:*:physics:velocity on its joints")
         elif value is not None:
             context.ledger.ignored(prim, name, "zero, and the body is jointed")

@@ -50,7 +50,7 @@ class Context:
         """
         path = prim.GetPath()
         if path not in self._frames:
-            matrix = np.array(self._local_to_world(prim)).T  # USD multiplies rows; columns are used here
+            matrix = np.array(self.local_to_world(prim)).T  # USD multiplies rows; columns are used here
             if not np.isfinite(matrix).all():
                 raise SceneError(f"{path}: its world transform holds NaN or infinite numbers; check its xformOps")
             linear = matrix[:3, :3]
@@ -61,14 +61,15 @@ class Context:
             self._frames[path] = split_affine(turn @ linear, self.units.length * (turn @ matrix[:3, 3]))
         return self._frames[path]
 
-    def _local_to_world(self, prim: Usd.Prim) -> Gf.Matrix4d:
+    def local_to_world(self, prim: Usd.Prim) -> Gf.Matrix4d:
+        """The prim's world transform in stage units and axes, for row vectors, as USD has it."""
         path = prim.GetPath()
         if path not in self._world:
             if prim.IsPseudoRoot():
                 self._world[path] = Gf.Matrix4d(1.0)
             else:
                 local, resets = self._local(prim)
-                self._world[path] = local if resets else local * self._local_to_world(prim.GetParent())
+                self._world[path] = local if resets else local * self.local_to_world(prim.GetParent())
         return self._world[path]
 
     def _local(self, prim: Usd.Prim) -> tuple[Gf.Matrix4d, bool]:
@@ -80,6 +81,8 @@ class Context:
             time = Usd.TimeCode.EarliestTime()  # ops that have only time samples
         return xformable.GetLocalTransformation(time), xformable.GetResetXformStack()
 
-    def source(self, kind: str, name: str, field_name: str, prim: Usd.Prim, attribute: str, factor: float, frame: Any = None):
+    def source(
+        self, kind: str, name: str, field_name: str, prim: Usd.Prim, attribute: str, factor: float, frame: Any = None
+    ) -> None:
         """Records that a value of the scene is factor · (frame ·) an attribute's value."""
         self.scene.sources[(kind, name, field_name)] = Source(str(prim.GetPath()), attribute, float(factor), frame)

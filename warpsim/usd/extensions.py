@@ -12,7 +12,8 @@ from pxr import Usd
 from warpsim.usd.context import Context
 
 FORCE, GAIN, LENGTH, PURE = "force", "gain", "length", "pure"
-"""Dimension of a value: along a joint's dof (force; force per coordinate or rate), a length (radians on angular dofs), or none."""
+"""Dimension of a value: along a joint's dof (force; force per coordinate or rate), a length (radians on angular
+dofs), or none."""
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,18 @@
-"""Where a rollout starts: joint coordinates from our own arrays, from authored joint states, or from the bodies' poses."""
+"""Where a rollout starts: joint coordinates from our own arrays, from authored joint states, or from the bodies'
+poses."""
 
 from __future__ import annotations
 
 import numpy as np
-from pxr import Usd
 
-from warpsim.errors import SceneError
 from warpsim.scene import Joint
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE
-from warpsim.usd.bodies import FREE_SUFFIX, reference_pose
+from warpsim.usd.bodies import reference_pose
 from warpsim.usd.context import Context
 from warpsim.usd.frames import IDENTITY, Pose, quat_about, quat_conjugate, quat_log, quat_multiply
 from warpsim.usd.physics_objects import PhysicsObjects
+from warpsim.usd.state_names import Q_ATTRIBUTE, QD_ATTRIBUTE, state_place
 from warpsim.usd.tree import Link
-
-Q_ATTRIBUTE = "warpsim:q"
-QD_ATTRIBUTE = "warpsim:qd"
-"""double[] on a joint prim (on the body's, for free joints): one joint's coordinates and velocities, SI."""
 
 _NOISE = 1e-6
 """m and rad: joint frames are float32, so a smaller departure from zero is rounding, not a pose."""
@@ -31,39 +27,33 @@ def set_initial_state(context: Context, objects: PhysicsObjects, link: Link) -> 
     if link.joints:
         _from_pose(context, objects, link, joints)
         for joint in joints:
-            _from_state(context, link, joint)
+            _from_state(context, joint)
     for joint in joints:
-        _from_own_arrays(context, link, joint)
+        _from_own_arrays(context, joint)
 
 
-def _prim_of(link: Link, joint: Joint, context: Context) -> tuple[Usd.Prim, str]:
-    """(prim that holds a joint's state, axis token)."""
-    if joint.name.endswith(FREE_SUFFIX) and not link.joints:
-        return context.prim(link.body), ""
-    for spec in link.joints:
-        for dof in spec.dofs:
-            if spec.name + dof.suffix == joint.name:
-                return spec.prim, dof.token
-    raise SceneError(f"joint {joint.name!r} belongs to no joint prim of body {link.body}")
-
-
-def _from_own_arrays(context: Context, link: Link, joint: Joint) -> None:
-    prim, token = _prim_of(link, joint, context)
-    several = sum(len(spec.dofs) for spec in link.joints if spec.prim == prim) > 1
-    suffix = f":{token}" if several else ""
+def _from_own_arrays(context: Context, joint: Joint) -> None:
+    path, suffix = state_place(joint.name)
+    prim = context.prim(path)
     q = context.read.vector(prim, Q_ATTRIBUTE + suffix, JOINT_Q_SIZE[joint.kind])
     qd = context.read.vector(prim, QD_ATTRIBUTE + suffix, JOINT_DOF_SIZE[joint.kind])
-    if q is not None:
-        joint.initial_q = q
-    if qd is not None:
-        joint.initial_qd = qd
+    for field, value in (("initial_q", q), ("initial_qd", qd)):
+        if value is not None:
+            setattr(joint, field, value)
+            for key in [
+                key
+                for key in context.scene.sources
+                if key[:2] == ("joint", joint.name) and key[2].startswith(field + ":")
+            ]:
+                del context.scene.sources[key]
 
 
-def _from_state(context: Context, link: Link, joint: Joint) -> None:
+def _from_state(context: Context, joint: Joint) -> None:
     """PhysX' joint states, `state:<axis>:physics:position` and `velocity`."""
     if joint.kind not in ("hinge", "slide"):
         return
-    prim, token = _prim_of(link, joint, context)
+    path, suffix = state_place(joint.name)
+    prim, token = context.prim(path), suffix[1:] or ("angular" if joint.kind == "hinge" else "linear")
     factor = context.units.coordinate(joint.kind == "hinge")
     for quantity, field in (("position", "initial_q"), ("velocity", "initial_qd")):
         name = f"state:{token}:physics:{quantity}"

@@ -12,11 +12,11 @@ from warpsim.usd.context import Context
 from warpsim.usd.frames import Pose, matrix_to_quat
 from warpsim.usd.ledger_scan import applied_apis
 from warpsim.usd.physics_objects import PhysicsObjects
+from warpsim.usd.state_names import D6_AXES, D6_BALL
 from warpsim.usd.units import DEGREE, axis_vector
 
 ENDLESS = 3e38
 """Bounds beyond this are infinite: some exporters write the largest float32."""
-D6_AXES = ("transX", "transY", "transZ", "rotX", "rotY", "rotZ")
 
 
 @dataclass
@@ -167,7 +167,9 @@ def _spherical(context: Context, spec: JointSpec) -> None:
         for name in names:
             if spec.prim.GetAttribute(name).HasAuthoredValue():
                 context.ledger.unsupported(
-                    spec.prim, name, "a cone about the axis is not modelled: the smaller angle limits the whole rotation"
+                    spec.prim,
+                    name,
+                    "a cone about the axis is not modelled: the smaller angle limits the whole rotation",
                 )
     axis = _axis(context, spec)
     spec.dofs = [Dof("ball", axis, "angular", "", limit)]
@@ -196,7 +198,9 @@ def _d6(context: Context, spec: JointSpec) -> None:
     turns = [dof for dof in dofs if dof.angular]
     driven = any(f"PhysicsDriveAPI:{dof.token}" in apis for dof in turns)
     if len(turns) == 3 and not driven and all(dof.limit is None for dof in turns):
-        dofs = [dof for dof in dofs if not dof.angular] + [Dof("ball", np.array([0.0, 0.0, 1.0]), "angular", ":rot")]
+        dofs = [dof for dof in dofs if not dof.angular] + [
+            Dof("ball", np.array([0.0, 0.0, 1.0]), "angular", f":{D6_BALL}")
+        ]
     if len(dofs) == 4 and dofs[-1].kind == "ball" and all(dof.limit is None for dof in dofs):
         spec.kind = "free"
     spec.dofs = dofs

@@ -134,7 +134,9 @@ _RULES = (
     _rule(r"newton:(maxHullVertices|maxhullvert)", lambda v: int(v) < 0, "no bound", "hulls keep all their vertices"),
     _rule(r"state:.*:appliedForce", _always, "an output of another engine"),
     _rule(r"physxScene:.*", _always, "a choice within another engine's solver"),
-    _rule(r"physxRigidBody:(linear|angular)Damping", _zero, "zero", "bodies have no damping of their own; use a medium"),
+    _rule(
+        r"physxRigidBody:(linear|angular)Damping", _zero, "zero", "bodies have no damping of their own; use a medium"
+    ),
     _rule(r"physxRigidBody:enableGyroscopicForces", _true, "always on here", "gyroscopic forces are always on"),
     _rule(r"physxRigidBody:(locked\w+)", _zero, "nothing locked", "lock axes with a joint to the world instead"),
     _rule(r"physxRigidBody:max\w*Velocity", _always, "velocities are not clipped here"),
@@ -143,7 +145,11 @@ _RULES = (
     _rule(r"physxCollision:restOffset", _zero, "zero", "use newton:contactMargin"),
     _rule(r"physxCollision:(contactOffset|torsionalPatchRadius|minTorsionalPatchRadius)", _always, "another engine's"),
     _rule(r"physxJoint:maxJointVelocity", _always, "velocities are not clipped here"),
-    _rule(r"physx(ConvexHullCollision|TriangleMesh\w+|ConvexDecompositionCollision|Cooked\w+):.*", _always, "a cooking hint"),
+    _rule(
+        r"physx(ConvexHullCollision|TriangleMesh\w+|ConvexDecompositionCollision|Cooked\w+):.*",
+        _always,
+        "a cooking hint",
+    ),
 )
 
 

@@ -35,7 +35,9 @@ def add_loop(context: Context, spec: JointSpec, kinematic: set[Sdf.Path]) -> Non
                 context.ledger.unsupported(spec.prim, name, "a hinge that closes a loop is not limited")
     else:
         kinds = ", ".join(dof.kind for dof in spec.dofs)
-        context.ledger.unsupported(spec.prim, spec.prim.GetTypeName(), f"a loop cannot be closed by: {kinds}; it stays open")
+        context.ledger.unsupported(
+            spec.prim, spec.prim.GetTypeName(), f"a loop cannot be closed by: {kinds}; it stays open"
+        )
 
 
 def _add(
@@ -92,7 +94,9 @@ def add_mimics(context: Context, specs: list[JointSpec]) -> None:
             continue
         kinds = _kind(context, spec.name), _kind(context, str(leader[0]))
         if not all(kind in ("hinge", "slide") for kind in kinds):
-            context.ledger.unsupported(spec.prim, attribute, "a mimic joint and its leader must be single hinges or slides")
+            context.ledger.unsupported(
+                spec.prim, attribute, "a mimic joint and its leader must be single hinges or slides"
+            )
             continue
         equality = Equality(f"{spec.name}:mimic", "joint", spec.name, str(leader[0]))
         equality.polynomial = _polynomial(context, spec.prim, kinds[0] == "hinge", kinds[1] == "hinge", attribute)

@@ -20,7 +20,9 @@ BARE_RADIUS = 0.1
 """m: a body with mass but neither inertia nor colliders turns like a solid sphere of this radius, as in UsdPhysics."""
 
 
-def set_shape_mass(context: Context, prim: Usd.Prim, material: Usd.Prim | None, body: Usd.Prim | None, shape: Shape) -> None:
+def set_shape_mass(
+    context: Context, prim: Usd.Prim, material: Usd.Prim | None, body: Usd.Prim | None, shape: Shape
+) -> None:
     """Sets a shape's mass or density."""
     mass = _positive(context, prim, "physics:mass")
     own_density = _positive(context, prim, "physics:density")
@@ -41,7 +43,16 @@ def set_shape_mass(context: Context, prim: Usd.Prim, material: Usd.Prim | None, 
     explicit = _positive(context, body, "physics:mass") is not None
     if mass is not None and prim != body:
         shape.mass = context.units.mass * mass
-        _settle(context, "shape", shape.name, "mass", prim, "physics:mass", context.units.mass, _hidden(context, body, explicit))
+        _settle(
+            context,
+            "shape",
+            shape.name,
+            "mass",
+            prim,
+            "physics:mass",
+            context.units.mass,
+            _hidden(context, body, explicit),
+        )
     for where, value in sources:
         if value is None:
             continue

@@ -58,7 +58,9 @@ def _friction(context: Context, material: Usd.Prim, shape: Shape, is_mjc: bool) 
         chosen = "physics:staticFriction"
         context.ledger.used(material, chosen, "no dynamicFriction is authored, so it holds for sliding too")
     elif static is not None and static == dynamic:
-        context.ledger.used(material, "physics:staticFriction", "as the dynamic one: contact has one sliding coefficient")
+        context.ledger.used(
+            material, "physics:staticFriction", "as the dynamic one: contact has one sliding coefficient"
+        )
     elif static is not None:
         reason = "contact has one sliding coefficient, the dynamic one"
         context.ledger.unsupported(material, "physics:staticFriction", reason)
@@ -80,8 +82,8 @@ def _friction(context: Context, material: Usd.Prim, shape: Shape, is_mjc: bool) 
 def _softness(context: Context, prim: Usd.Prim, material: Usd.Prim | None, shape: Shape) -> None:
     """Stiffness and damping per unit of contact inertia, as MuJoCo's solref means them.
 
-    Newton's material values win over the collider's MuJoCo ones, unless both say the same: then MuJoCo's are kept, which
-    are double precision and held above two time steps.
+    Newton's material values win over the collider's MuJoCo ones, unless both say the same: then MuJoCo's are kept,
+    which are double precision and held above two time steps.
     """
     solimp = context.read.vector(prim, "mjc:solimp", 5)
     if solimp is not None:

@@ -32,7 +32,9 @@ def read_mesh(context: Context, prim: Usd.Prim, pose: Pose) -> Mesh:
         raise SceneError(f"{prim.GetPath()}: points must be (n, 3) and face arrays flat")
     counts, indices = counts.astype(int), indices.astype(int)
     if (counts < 3).any() or counts.sum() != len(indices):
-        raise SceneError(f"{prim.GetPath()}: faceVertexCounts sum to {counts.sum()} with {len(indices)} indices (each ≥ 3)")
+        raise SceneError(
+            f"{prim.GetPath()}: faceVertexCounts sum to {counts.sum()} with {len(indices)} indices (each ≥ 3)"
+        )
     if (indices < 0).any() or (indices >= len(points)).any():
         raise SceneError(f"{prim.GetPath()}: a faceVertexIndex lies outside its {len(points)} points")
     faces = triangulate(counts, indices)

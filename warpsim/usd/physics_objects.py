@@ -103,7 +103,9 @@ def _add_collider(context: Context, objects: PhysicsObjects, prim: Usd.Prim, kin
     if not context.read.flag(prim, "physics:collisionEnabled", True):
         return
     if kind in ("custom", "points"):
-        context.ledger.unsupported(prim, "PhysicsCollisionAPI", f"{prim.GetTypeName()} prims do not collide or weigh here")
+        context.ledger.unsupported(
+            prim, "PhysicsCollisionAPI", f"{prim.GetTypeName()} prims do not collide or weigh here"
+        )
         return
     objects.colliders[prim.GetPath()] = Collider(prim, kind, objects.owner(prim))
 
@@ -116,4 +118,6 @@ def list_lost_colliders(context: Context, objects: PhysicsObjects) -> None:
             if not context.ledger.knows(prim, "PhysicsCollisionAPI") and not context.ledger.knows(
                 prim, "physics:collisionEnabled"
             ):
-                context.ledger.unsupported(prim, "PhysicsCollisionAPI", f"{prim.GetTypeName() or 'untyped'} is no shape")
+                context.ledger.unsupported(
+                    prim, "PhysicsCollisionAPI", f"{prim.GetTypeName() or 'untyped'} is no shape"
+                )

@@ -37,7 +37,9 @@ def open_stage(source: str | PathLike[str] | Usd.Stage) -> Usd.Stage:
     try:
         stage = Usd.Stage.Open(fspath(source))
     except Tf.ErrorException as error:
-        raise SceneError(f"{fspath(source)}: USD cannot open it; check the path and the file's syntax\n{error}") from error
+        raise SceneError(
+            f"{fspath(source)}: USD cannot open it; check the path and the file's syntax\n{error}"
+        ) from error
     if stage is None:
         raise SceneError(f"{fspath(source)}: USD cannot open it; check the path and the file's syntax")
     return stage

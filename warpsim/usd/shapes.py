@@ -126,7 +126,9 @@ def _mesh_size(context: Context, prim: Usd.Prim, frame: Frame, shape: Shape) -> 
     if prim.HasAPI(UsdPhysics.MeshCollisionAPI):
         approximation = context.read.token(prim, "physics:approximation") or "none"
     if approximation not in _APPROXIMATIONS:
-        context.ledger.unsupported(prim, "physics:approximation", f"{approximation!r} is not known; the mesh itself collides")
+        context.ledger.unsupported(
+            prim, "physics:approximation", f"{approximation!r} is not known; the mesh itself collides"
+        )
     elif approximation == "convexDecomposition":
         context.ledger.unsupported(prim, "physics:approximation", "collides as one convex hull, not as several")
     elif approximation == "meshSimplification":

@@ -1,8 +1,8 @@
 """Joints → a tree of bodies that hangs on the world, plus the joints left over, which close loops.
 
-Each connected set of bodies gets a root: where an articulation root says so, else a kinematic body, else a body jointed to
-the world, else the first body in prim order. From there the tree grows breadth first in joint order, so that a loop is cut
-far from the root and both of its halves stay short.
+Each connected set of bodies gets a root: where an articulation root says so, else a kinematic body, else a body
+jointed to the world, else the first body in prim order. From there the tree grows breadth first in joint order, so
+that a loop is cut far from the root and both of its halves stay short.
 """
 
 from __future__ import annotations

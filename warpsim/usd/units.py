@@ -9,7 +9,6 @@ from pxr import Usd, UsdGeom, UsdPhysics
 
 from warpsim.errors import SceneError
 
-
 DEGREE = np.pi / 180.0
 EARTH_GRAVITY = 9.81
 """m/s², for a stage that leaves gravity to the engine."""
@@ -103,5 +102,3 @@ def axis_rotation(token: str) -> np.ndarray:
         "Y": np.array([_HALF, -_HALF, 0.0, 0.0]),
         "Z": np.array([1.0, 0.0, 0.0, 0.0]),
     }[token]
-
-

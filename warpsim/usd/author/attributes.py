@@ -10,7 +10,9 @@ from pxr import Gf, Sdf, Usd, Vt
 
 from warpsim.errors import InputError, unknown_name
 
-_FLOAT, _DOUBLE, _INT, _BOOL, _TOKEN = (getattr(Sdf.ValueTypeNames, n) for n in ("Float", "Double", "Int", "Bool", "Token"))
+_FLOAT, _DOUBLE, _INT, _BOOL, _TOKEN = (
+    getattr(Sdf.ValueTypeNames, n) for n in ("Float", "Double", "Int", "Bool", "Token")
+)
 _DOUBLES, _INTS = Sdf.ValueTypeNames.DoubleArray, Sdf.ValueTypeNames.IntArray
 
 
@@ -21,7 +23,9 @@ def _named(prefix: str, api: str, types: Mapping[Any, str]) -> dict[str, tuple[A
 EXTENSIONS: dict[str, tuple[Any, str]] = {
     **_named("newton", "NewtonJointAPI", {_FLOAT: "armature friction damping limitStiffness limitDamping"}),
     **_named("newton", "NewtonMimicAPI", {_FLOAT: "mimicCoef0 mimicCoef1", _BOOL: "mimicEnabled"}),
-    **_named("newton", "NewtonMaterialAPI", {_FLOAT: "contactStiffness contactDamping torsionalFriction rollingFriction"}),
+    **_named(
+        "newton", "NewtonMaterialAPI", {_FLOAT: "contactStiffness contactDamping torsionalFriction rollingFriction"}
+    ),
     **_named("newton", "NewtonCollisionAPI", {_FLOAT: "contactMargin contactGap"}),
     **_named("newton", "NewtonSDFCollisionAPI", {_INT: "sdfMaxResolution"}),
     **_named("newton", "NewtonArticulationRootAPI", {_BOOL: "selfCollisionEnabled"}),

@@ -41,7 +41,7 @@ def body(
         mass: Stage units.
         center_of_mass: In the body's frame.
         inertia: Principal moments about the centre of mass.
-        principal_axes: (w, x, y, z) of the principal axes in the body's frame.
+        principal_axes: (w, x, y, z) of the principal axes in the body's frame; None: the body's own axes.
         velocity: Initial, in the body's frame, stage units per s.
         angular_velocity: Initial, in the body's frame, degrees per s.
         kinematic: Moves as its velocity says.
@@ -57,7 +57,7 @@ def body(
         "physics:mass": mass,
         "physics:centerOfMass": center_of_mass,
         "physics:diagonalInertia": inertia,
-        "physics:principalAxes": principal_axes,
+        "physics:principalAxes": (1, 0, 0, 0) if inertia is not None and principal_axes is None else principal_axes,
     }
     if any(value is not None for value in values.values()):
         UsdPhysics.MassAPI.Apply(prim)
@@ -148,7 +148,13 @@ def ground(parent: Usd.Prim, name: str = "Ground", *, extent: float = 10.0, **op
 
 
 def mesh(
-    parent: Usd.Prim, name: str, points: np.ndarray, faces: np.ndarray, *, approximation: str = "convexHull", **options: Any
+    parent: Usd.Prim,
+    name: str,
+    points: np.ndarray,
+    faces: np.ndarray,
+    *,
+    approximation: str = "convexHull",
+    **options: Any,
 ) -> Usd.Prim:
     """A triangle mesh collider; options as for `box`.
 

@@ -70,7 +70,9 @@ def define(parent: Usd.Prim, name: str, kind: str) -> Usd.Prim:
     return parent.GetStage().DefinePrim(path, kind)
 
 
-def place(prim: Usd.Prim, position: Sequence[float], rotation: Sequence[float], scale: Sequence[float] | None = None) -> None:
+def place(
+    prim: Usd.Prim, position: Sequence[float], rotation: Sequence[float], scale: Sequence[float] | None = None
+) -> None:
     """Authors translate, orient (w, x, y, z) and scale ops in double precision."""
     xformable = UsdGeom.Xformable(prim)
     double = UsdGeom.XformOp.PrecisionDouble

@@ -1,0 +1,302 @@
+"""Search, untaped: which features of two general convex shapes touch.
+
+GJK and EPA give the touching points; where those lie on the shapes names the features, and Newton steps on the normal polish
+what curved shapes leave open. A face against anything becomes plane contacts, several per pair, so that shapes rest.
+
+Feature bits: type (2), feature of the first shape (14), of the second (14). Type 0: the two features themselves
+(`convex_contact`); 1: the first shape's face as a plane, against a point of the second (numbered as in `plane_contact`, hulls
+by vertex); 2: the same with the roles exchanged.
+"""
+
+from __future__ import annotations
+
+import warp as wp
+
+from warpsim.collision.bounds import bounding_radius, bounds_apart
+from warpsim.collision.convex_contact import convex_contact, refined_normal
+from warpsim.collision.convex_feature import constraint_count
+from warpsim.collision.convex_plane import face_plane, plane_point, point_count
+from warpsim.collision.gjk import Closest, Core, closest_cores, support_of, to_world
+from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, HULL, PLANE
+from warpsim.collision.support import HullData, core_radius
+from warpsim.precision import quat, real, vec3
+from warpsim.spatial import quat_matrix
+
+wp.set_module_options({"enable_backward": False})
+
+POLISH_STEPS = wp.constant(8)
+PLANE_CONTACTS = wp.constant(4)
+"""Most contacts with one face."""
+
+
+@wp.func
+def classify_hull(hulls: HullData, shape: int, scale: real, point: vec3, way: vec3, tolerance: real) -> int:
+    """Vertex, edge or face of a hull on which a point lies (shape's frame)."""
+    local = point / scale
+    near = tolerance / scale
+    first = hulls.vertex_start[shape]
+    for i in range(first, hulls.vertex_start[shape + 1]):
+        if wp.length(hulls.vertex[i] - local) < near:
+            return 3 * (i - first)
+    for i in range(hulls.edge_start[shape], hulls.edge_start[shape + 1]):
+        p = hulls.vertex[first + hulls.edge[i, 0]]
+        along = wp.normalize(hulls.vertex[first + hulls.edge[i, 1]] - p)
+        if wp.length(wp.cross(local - p, along)) < near:
+            return 3 * (i - hulls.edge_start[shape]) + 1
+    face = int(0)
+    best = real(-2.0)
+    for i in range(hulls.face_start[shape], hulls.face_start[shape + 1]):
+        cosine = wp.dot(hulls.face_normal[i], way)
+        if cosine > best:
+            best = cosine
+            face = i - hulls.face_start[shape]
+    return 3 * face + 2
+
+
+@wp.func
+def classify(core: Core, point: vec3, way: vec3, hulls: HullData, tolerance: real) -> int:
+    """Feature on which a core's point lies; `way` is the outward direction there (both in the shape's frame)."""
+    size = core.size
+    if core.kind == BOX:
+        region = int(13)
+        step = int(1)
+        for k in range(3):
+            if point[k] > size[k] - tolerance:
+                region += step
+            elif point[k] < tolerance - size[k]:
+                region -= step
+            step *= 3
+        if region != 13:
+            return region
+        return 14
+    if core.kind == CAPSULE:
+        if point[2] > size[1] - tolerance:
+            return 2
+        if point[2] < tolerance - size[1]:
+            return 0
+        return 1
+    if core.kind == HULL:
+        return classify_hull(hulls, core.shape, size[0], point, way, tolerance)
+    if core.kind == CYLINDER or core.kind == CONE:
+        rim = wp.sqrt(point[0] * point[0] + point[1] * point[1]) > size[0] - tolerance
+        if point[2] < tolerance - size[1]:
+            if rim:
+                return 4
+            return 2
+        if point[2] > size[1] - tolerance:
+            if core.kind == CONE:
+                return 5
+            if rim:
+                return 3
+            return 1
+    return 0
+
+
+@wp.func
+def gap_along(a: Core, b: Core, hulls: HullData, n: vec3) -> real:
+    """g(n): the gap between two cores along a unit direction, never more than their signed distance."""
+    return wp.dot(n, to_world(b, support_of(b, hulls, -n)) - to_world(a, support_of(a, hulls, n)))
+
+
+@wp.func
+def find_features(a: Core, b: Core, hulls: HullData, found: Closest, scale: real) -> wp.vec2i:
+    """Features of the touching points. Of three tolerances the one whose features give the largest gap wins."""
+    best = wp.vec2i(0, 0)
+    best_gap = real(-1.0e30)
+    for i in range(3):
+        tolerance = scale * real(1e-6)
+        if i == 1:
+            tolerance = scale * real(1e-4)
+        if i == 2:
+            tolerance = scale * real(1e-2)
+        feature_a = classify(a, found.point_a, wp.transpose(a.frame) @ found.normal, hulls, tolerance)
+        feature_b = classify(b, found.point_b, wp.transpose(b.frame) @ (-found.normal), hulls, tolerance)
+        n = found.normal
+        for _step in range(POLISH_STEPS):
+            n = refined_normal(a, feature_a, b, feature_b, hulls, n)
+        gap = gap_along(a, b, hulls, n)
+        if gap > best_gap + scale * real(1e-12):
+            best_gap = gap
+            best = wp.vec2i(feature_a, feature_b)
+    return best
+
+
+@wp.func
+def over_face(core: Core, feature: int, hulls: HullData, point: vec3, slack: real) -> bool:
+    """Whether a world point lies over (or under) a face, not beside it."""
+    if core.kind == PLANE:
+        return True
+    local = wp.transpose(core.frame) @ (point - core.position)
+    if core.kind == BOX:
+        for k in range(3):
+            side = (feature // (1 + 2 * k * k)) % 3 - 1
+            if side == 0 and wp.abs(local[k]) > core.size[k] + slack:
+                return False
+        return True
+    if core.kind == HULL:
+        first = hulls.face_start[core.shape]
+        face = first + feature // 3
+        normal = hulls.face_normal[face]
+        start = hulls.vertex_start[core.shape]
+        on_face = hulls.vertex[start + hulls.face_vertex[face, 0]] * core.size[0]
+        local = local - normal * wp.dot(local - on_face, normal)
+        for i in range(first, hulls.face_start[core.shape + 1]):
+            corner = hulls.vertex[start + hulls.face_vertex[i, 0]] * core.size[0]
+            if i != face and wp.dot(local - corner, hulls.face_normal[i]) > slack:
+                return False
+        return True
+    reach = core.size[0] + slack
+    return local[0] * local[0] + local[1] * local[1] <= reach * reach
+
+
+@wp.func
+def spread(i: int, point: vec3, p: vec3, q: vec3, r: vec3, normal: vec3) -> real:
+    """How much a point adds to the i points chosen so far: distance from the first, then area of the polygon."""
+    if i == 1:
+        return wp.length(point - p)
+    if i == 2:
+        return wp.length(wp.cross(point - p, q - p))
+    turn = wp.dot(wp.cross(q - p, r - p), normal)
+    side_pq = wp.dot(wp.cross(q - p, point - p), normal)
+    side_qr = wp.dot(wp.cross(r - q, point - q), normal)
+    side_rp = wp.dot(wp.cross(p - r, point - r), normal)
+    if turn < real(0.0):
+        return wp.max(side_pq, wp.max(side_qr, side_rp))
+    return -wp.min(side_pq, wp.min(side_qr, side_rp))
+
+
+@wp.func
+def find_on_face(
+    plane: Core,
+    face: int,
+    other: Core,
+    hulls: HullData,
+    margin: real,
+    base: int,
+    shift: int,
+    world: int,
+    start: int,
+    candidate_feature: wp.array2d(dtype=int),
+) -> int:
+    """Up to four points of `other` near a face of `plane`: the deepest, then those that spread the contacts widest."""
+    origin, normal = face_plane(plane, face, hulls)
+    slack = real(1e-9) * (real(1.0) + wp.length(other.size))
+    chosen = wp.zeros(shape=(4,), dtype=vec3)
+    count = int(0)
+    searching = bool(True)
+    while searching and count < PLANE_CONTACTS:
+        best = int(-1)
+        best_score = real(1e-9)
+        if count == 0:
+            best_score = -margin
+        for i in range(point_count(other, hulls)):
+            distance, point = plane_point(origin, normal, other, i, hulls)
+            if distance < margin:
+                score = -distance
+                if count > 0:
+                    score = spread(count, point, chosen[0], chosen[1], chosen[2], normal)
+                if score > best_score:
+                    if over_face(plane, face, hulls, point, slack):
+                        best = i
+                        best_score = score
+                        chosen[count] = point
+        searching = best >= 0
+        if best >= 0:
+            candidate_feature[world, start + count] = base + (best << shift)
+            count += 1
+    return count
+
+
+@wp.func
+def find_convex(
+    a: Core,
+    b: Core,
+    hulls: HullData,
+    margin: real,
+    scale: real,
+    world: int,
+    start: int,
+    candidate_feature: wp.array2d(dtype=int),
+    candidate_seed: wp.array2d(dtype=vec3),
+) -> int:
+    """Active features of a convex pair; returns their number."""
+    if a.kind == PLANE:
+        return find_on_face(a, 0, b, hulls, margin, 1, 16, world, start, candidate_feature)
+    found = closest_cores(a, b, hulls)
+    if found.distance - core_radius(a.kind, a.size) - core_radius(b.kind, b.size) >= margin:
+        return 0
+    features = find_features(a, b, hulls, found, scale)
+    feature_a = features[0]
+    feature_b = features[1]
+    count_a = constraint_count(a.kind, feature_a)
+    count_b = constraint_count(b.kind, feature_b)
+    count = int(0)
+    if count_a == 2:
+        count = find_on_face(a, feature_a, b, hulls, margin, 1 + (feature_a << 2), 16, world, start, candidate_feature)
+    if count_b == 2:
+        count += find_on_face(
+            b, feature_b, a, hulls, margin, 2 + (feature_b << 16), 2, world, start + count, candidate_feature
+        )
+    if count > 0:
+        return count
+    seed = found.normal
+    if count_a == 2 and count_b > 0:
+        seed = found.point_b
+    elif count_b == 2 and count_a > 0:
+        seed = found.point_a
+    else:
+        for _step in range(POLISH_STEPS):
+            seed = refined_normal(a, feature_a, b, feature_b, hulls, seed)
+    distance, _point, _normal = convex_contact(a, feature_a, b, feature_b, hulls, seed)
+    if distance >= margin:
+        return 0
+    candidate_feature[world, start] = (feature_a << 2) + (feature_b << 16)
+    candidate_seed[world, start] = seed
+    return 1
+
+
+@wp.kernel(enable_backward=False)
+def narrow_convex_kernel(
+    # topology
+    first_pair: int,
+    shape_kind: wp.array(dtype=int),
+    shape_unit_radius: wp.array(dtype=real),
+    pair_shapes: wp.array2d(dtype=int),
+    pair_case: wp.array(dtype=int),
+    pair_start: wp.array(dtype=int),
+    hulls: HullData,
+    # state
+    shape_position: wp.array2d(dtype=vec3),
+    shape_rotation: wp.array2d(dtype=quat),
+    shape_size: wp.array2d(dtype=vec3),
+    pair_margin: wp.array2d(dtype=real),
+    # out
+    pair_count: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=int),
+    candidate_seed: wp.array2d(dtype=vec3),
+):
+    world, local = wp.tid()
+    pair = first_pair + local
+    i = pair_shapes[pair, 0]
+    j = pair_shapes[pair, 1]
+    margin = pair_margin[world, pair]
+    a = Core()
+    a.kind = shape_kind[i]
+    a.shape = i
+    a.position = shape_position[world, i]
+    a.size = shape_size[world, i]
+    b = Core()
+    b.kind = shape_kind[j]
+    b.shape = j
+    b.position = shape_position[world, j]
+    b.size = shape_size[world, j]
+    radius_a = bounding_radius(a.kind, a.size, shape_unit_radius[i])
+    radius_b = bounding_radius(b.kind, b.size, shape_unit_radius[j])
+    pair_count[world, pair] = 0
+    if bounds_apart(a.kind, a.position, shape_rotation[world, i], radius_a, b.position, radius_b, margin):
+        return
+    a.frame = quat_matrix(shape_rotation[world, i])
+    b.frame = quat_matrix(shape_rotation[world, j])
+    pair_count[world, pair] = find_convex(
+        a, b, hulls, margin, wp.min(radius_a, radius_b), world, pair_start[pair], candidate_feature, candidate_seed
+    )

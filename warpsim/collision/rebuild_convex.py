@@ -1,0 +1,69 @@
+"""Rebuild, taped: distance, point and frame of general convex contacts from their frozen features and normals."""
+
+from __future__ import annotations
+
+import warp as wp
+
+from warpsim.collision.convex_contact import convex_contact
+from warpsim.collision.convex_plane import face_plane, plane_point
+from warpsim.collision.gjk import Core
+from warpsim.collision.maths import contact_frame
+from warpsim.collision.support import HullData
+from warpsim.precision import mat33, quat, real, vec3
+from warpsim.spatial import quat_matrix
+
+
+@wp.func
+def convex_pair_contact(a: Core, b: Core, feature: int, seed: vec3, hulls: HullData) -> tuple[real, vec3, vec3]:
+    """Distance, point and normal of one contact; see `narrow_convex` for the feature's bits."""
+    feature_a = (feature >> 2) & 16383
+    feature_b = (feature >> 16) & 16383
+    if (feature & 3) == 1:
+        origin, normal = face_plane(a, feature_a, hulls)
+        distance, point = plane_point(origin, normal, b, feature_b, hulls)
+        return distance, point, normal
+    if (feature & 3) == 2:
+        origin, normal = face_plane(b, feature_b, hulls)
+        distance, point = plane_point(origin, normal, a, feature_a, hulls)
+        return distance, point, -normal
+    return convex_contact(a, feature_a, b, feature_b, hulls, seed)
+
+
+@wp.kernel
+def rebuild_convex_kernel(
+    # topology
+    first_pair: int,
+    last_pair: int,
+    shape_kind: wp.array(dtype=int),
+    pair_shapes: wp.array2d(dtype=int),
+    hulls: HullData,
+    # choices
+    contact_count: wp.array(dtype=int),
+    contact_pair: wp.array2d(dtype=int),
+    contact_feature: wp.array2d(dtype=int),
+    contact_seed: wp.array2d(dtype=vec3),
+    # state
+    shape_position: wp.array2d(dtype=vec3),
+    shape_rotation: wp.array2d(dtype=quat),
+    shape_size: wp.array2d(dtype=vec3),
+    # out
+    contact_distance: wp.array2d(dtype=real),
+    contact_point: wp.array2d(dtype=vec3),
+    contact_axes: wp.array2d(dtype=mat33),
+):
+    world, place = wp.tid()
+    if place >= contact_count[world]:
+        return
+    pair = contact_pair[world, place]
+    if pair < first_pair or pair >= last_pair:
+        return
+    i = pair_shapes[pair, 0]
+    j = pair_shapes[pair, 1]
+    a = Core(shape_kind[i], i, shape_position[world, i], quat_matrix(shape_rotation[world, i]), shape_size[world, i])
+    b = Core(shape_kind[j], j, shape_position[world, j], quat_matrix(shape_rotation[world, j]), shape_size[world, j])
+    distance, point, normal = convex_pair_contact(
+        a, b, contact_feature[world, place], contact_seed[world, place], hulls
+    )
+    contact_distance[world, place] = distance
+    contact_point[world, place] = point
+    contact_axes[world, place] = contact_frame(normal, vec3())

@@ -1,0 +1,185 @@
+"""`write_result`: a rollout, and optimised values, as layers over an untouched source.
+
+out.usda                 small root layer: units, time range, provenance, and these sublayers, strongest first
+  out.animation.usdc     time samples of poses, joint states, velocities, contacts
+  out.values.usda        optimised attribute values, as sparse overrides (if any)
+  the source             never written
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pxr import Sdf, Usd, UsdGeom, UsdPhysics, Vt
+
+from warpsim.errors import InputError
+from warpsim.scene import Scene
+from warpsim.usd.animation import write_animation
+from warpsim.usd.attributes import AttributeReader
+from warpsim.usd.contact_prims import write_contacts
+from warpsim.usd.context import Context
+from warpsim.usd.ledger_scan import Ledger
+from warpsim.usd.motion import Motion
+from warpsim.usd.reader import open_stage
+from warpsim.usd.units import stage_units
+
+
+@dataclass
+class OptimisedValue:
+    """A new value of a USD attribute, in the attribute's own units."""
+
+    path: str
+    attribute: str
+    value: Any
+    initial: Any = None
+    """What it was before; kept as customData."""
+    gradient: Any = None
+    """dL/d(attribute) at the end; kept as customData."""
+
+
+def write_result(
+    path: str | PathLike[str],
+    source: str | PathLike[str] | Usd.Stage,
+    scene: Scene,
+    motion: Motion | None = None,
+    *,
+    values: list[OptimisedValue] | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    metres_per_newton: float = 0.002,
+) -> list[Path]:
+    """Writes a result that opens in any USD viewer and loads again as an initial state.
+
+    Args:
+        path: The result's root layer, .usda or .usdc; its other layers go beside it.
+        source: What was simulated: a USD file, or a stage whose root layer is a file.
+        scene: As read from the source.
+        motion: The rollout; None writes values only.
+        values: Optimised attributes.
+        provenance: Plain data (seed, configuration, versions, loss …) for the root's customLayerData.
+        metres_per_newton: Length of contact force lines.
+
+    Returns:
+        The files written, the root first.
+
+    Raises:
+        InputError: The motion does not fit the scene, or the result would overwrite its source.
+    """
+    root_path = Path(fspath(path))
+    stage = open_stage(source)
+    source_path = _source_path(stage, root_path)
+    context = Context(stage, stage_units(stage), ledger := Ledger(), AttributeReader(ledger, None))
+    written, sublayers = [root_path], []
+    rate, codes = 1.0, np.zeros(0)
+    if motion is not None:
+        motion.check(scene)
+        rate, codes = _time_codes(motion.times)
+        layer, name = _new_layer(root_path, "animation.usdc")
+        _copy_stage_metadata(stage, layer)
+        layer.timeCodesPerSecond = rate
+        write_animation(context, scene, motion, layer, codes)
+        if motion.contacts is not None and stage.GetDefaultPrim():
+            write_contacts(layer, stage.GetDefaultPrim().GetPath(), motion, context.units, codes, metres_per_newton)
+        written.append(_export(layer, root_path.parent / name))
+        sublayers.append(f"./{name}")
+    if values:
+        layer, name = _new_layer(root_path, "values.usda")
+        _copy_stage_metadata(stage, layer)
+        _write_values(stage, layer, values)
+        written.append(_export(layer, root_path.parent / name))
+        sublayers.append(f"./{name}")
+    root = Sdf.Layer.CreateAnonymous(".usda")
+    _copy_stage_metadata(stage, root)
+    root.subLayerPaths = [*sublayers, _relative(source_path, root_path.parent)]
+    if motion is not None:
+        root.timeCodesPerSecond = root.framesPerSecond = rate
+        root.startTimeCode, root.endTimeCode = float(codes[0]), float(codes[-1])
+    root.customLayerData = {"warpsim": _plain(provenance or {})}
+    _export(root, root_path)
+    return written
+
+
+def _source_path(stage: Usd.Stage, root_path: Path) -> Path:
+    layer = stage.GetRootLayer()
+    if layer.anonymous or not layer.realPath:
+        raise InputError("the source stage is not a file; save it first, so that the result can refer to it")
+    source = Path(layer.realPath)
+    if source == root_path.resolve():
+        raise InputError(
+            f"{root_path} is the source; results are written beside it, never over it: choose another name"
+        )
+    return source
+
+
+def _time_codes(times: np.ndarray) -> tuple[float, np.ndarray]:
+    """(time codes per second, code of each frame): frame numbers where frames are evenly spaced."""
+    if len(times) == 1:
+        return 24.0, 24.0 * times
+    rate = (len(times) - 1) / float(times[-1] - times[0])
+    rate = round(rate) if abs(rate - round(rate)) < 1e-6 * rate else rate
+    codes = times * rate
+    whole = np.round(codes)
+    return float(rate), np.where(np.abs(codes - whole) < 1e-6, whole, codes)
+
+
+def _new_layer(root_path: Path, suffix: str) -> tuple[Sdf.Layer, str]:
+    return Sdf.Layer.CreateAnonymous(Path(suffix).suffix), f"{root_path.stem}.{suffix}"
+
+
+def _export(layer: Sdf.Layer, path: Path) -> Path:
+    if not layer.Export(str(path)):
+        raise InputError(f"cannot write {path}; check the folder and the suffix (.usda, .usdc)")
+    return path
+
+
+def _relative(source: Path, folder: Path) -> str:
+    relative = os.path.relpath(source, folder.resolve())
+    return relative if relative.startswith(".") else f"./{relative}"
+
+
+def _copy_stage_metadata(stage: Usd.Stage, layer: Sdf.Layer) -> None:
+    target = Usd.Stage.Open(layer)
+    UsdGeom.SetStageUpAxis(target, UsdGeom.GetStageUpAxis(stage))
+    UsdGeom.SetStageMetersPerUnit(target, UsdGeom.GetStageMetersPerUnit(stage))
+    UsdPhysics.SetStageKilogramsPerUnit(target, UsdPhysics.GetStageKilogramsPerUnit(stage))
+    if stage.GetDefaultPrim():
+        layer.defaultPrim = stage.GetDefaultPrim().GetPath().pathString.lstrip("/")
+
+
+def _write_values(stage: Usd.Stage, layer: Sdf.Layer, values: list[OptimisedValue]) -> None:
+    """Sparse overrides, typed as in the source, with the value before and the gradient as customData."""
+    for item in values:
+        attribute = stage.GetAttributeAtPath(f"{item.path}.{item.attribute}")
+        if not attribute:
+            raise InputError(f"{item.path}.{item.attribute} is not an attribute of the source; nothing to override")
+        prim = Sdf.CreatePrimInLayer(layer, item.path)
+        spec = Sdf.AttributeSpec(prim, item.attribute, attribute.GetTypeName(), attribute.GetVariability())
+        spec.default = _typed(attribute, item.value)
+        notes = {"initial": item.initial, "gradient": item.gradient}
+        spec.customData = {"warpsim": _plain({key: value for key, value in notes.items() if value is not None})}
+
+
+def _typed(attribute: Usd.Attribute, value: Any) -> Any:
+    kind = attribute.GetTypeName().type.pythonClass
+    if np.ndim(value) == 0:
+        return value.item() if isinstance(value, np.generic | np.ndarray) else value
+    numbers = np.asarray(value, dtype=float).ravel().tolist()
+    return kind(numbers) if attribute.GetTypeName().isArray else kind(*numbers)
+
+
+def _plain(value: Any) -> Any:
+    """Nested data as USD dictionaries can hold it: arrays become lists of numbers, anything strange its text."""
+    if isinstance(value, Mapping):
+        return {str(key).replace(":", "_"): _plain(item) for key, item in value.items()}
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray | list | tuple) and np.asarray(value).dtype.kind in "fiu":
+        return Vt.DoubleArray([float(number) for number in np.asarray(value).ravel()])
+    return str(value)
