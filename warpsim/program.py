@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import warp as wp
@@ -20,8 +20,26 @@ from warpsim.model.state import (
     make_work,
     state_fields,
 )
+from warpsim.observe import Observation, make_observation, observable_fields, observe
 from warpsim.tape.arena import Arena
-from warpsim.tape.program import Arrays
+from warpsim.tape.program import Arrays, Field
+
+
+def output_fields(model: Model) -> dict[str, Field]:
+    """Every output a rollout can report, by name: observations of the state a step reaches, and reports of the step."""
+    reports = (
+        # −1 or 1 where a range cut an actuator's control or force, or a drive's force
+        Field("saturated", (model.worlds, model.nu + model.nd), wp.int32, differentiable=False),
+    )
+    return {**observable_fields(model), **{f.name: f for f in reports}}
+
+
+@dataclass
+class StepWork:
+    """Intermediates of one step, and of the observation of the state it reaches (None if nothing is observed)."""
+
+    step: Work | RungeKuttaWork
+    observation: Observation | None
 
 
 class RigidProgram:
@@ -32,38 +50,63 @@ class RigidProgram:
             rollouts.
     """
 
-    def __init__(self, model: Model, *, controls: Sequence[str], constants: Mapping[str, wp.array] | None = None):
-        """Chooses which controls a rollout varies.
+    def __init__(
+        self,
+        model: Model,
+        *,
+        controls: Sequence[str],
+        outputs: Sequence[str] = (),
+        constants: Mapping[str, wp.array] | None = None,
+    ):
+        """Chooses which controls a rollout varies and what it reports.
 
         Args:
             model: What is stepped; its derived parameters must have been filled.
             controls: Names from `control_fields` that become per-step inputs.
-            constants: Arrays for the others; allocated when not given.
+            outputs: Names from `output_fields` that become per-step outputs.
+            constants: Arrays for the controls that are not inputs; allocated when not given.
         """
-        fields = control_fields(model)
-        for name in controls:
-            if name not in fields:
-                raise unknown_name("control", name, fields)
+        fields, reported = control_fields(model), output_fields(model)
+        for kind, names, known in (("control", controls, fields), ("output", outputs, reported)):
+            for name in names:
+                if name not in known:
+                    raise unknown_name(kind, name, known)
         self.model = model
         self.device = model.device
         self.worlds = model.worlds
         self.state = state_fields(model)
         self.inputs = tuple(fields[name] for name in controls)
-        self.outputs = ()
+        self.outputs = tuple(reported[name] for name in outputs)
         self.parameters = model.physical
         self.constants = dict(constants) if constants is not None else _held_controls(model, controls)
         self._scratch = make_scratch(model)
+        observables = observable_fields(model)
+        self._observed = tuple(name for name in outputs if name in observables)
 
-    def make_work(self, arena: Arena) -> Work | RungeKuttaWork:
+    def make_work(self, arena: Arena) -> StepWork:
         """Intermediates of one step."""
         make = make_runge_kutta_work if self.model.options.integrator == "rk4" else make_work
-        return make(self.model, arena)
+        return StepWork(make(self.model, arena), make_observation(self.model, arena) if self._observed else None)
 
-    def step(self, state: Arrays, inputs: Arrays, work, next_state: Arrays, outputs: Arrays, *, tape: wp.Tape | None):
-        """One time step by the model's integrator."""
+    def step(
+        self,
+        state: Arrays,
+        inputs: Arrays,
+        work: StepWork,
+        next_state: Arrays,
+        outputs: Arrays,
+        *,
+        tape: wp.Tape | None,
+    ) -> None:
+        """One time step by the model's integrator, and the outputs of the state it reaches."""
         control = Arrays("control", {**self.constants, **inputs})
         advance = step.runge_kutta if self.model.options.integrator == "rk4" else step.euler
-        advance(self.model, state, control, work, self._scratch, next_state, tape)
+        advance(self.model, state, control, work.step, self._scratch, next_state, tape)
+        if work.observation is not None:
+            observe(self.model, next_state, work.observation, outputs, self._observed)
+        if "saturated" in outputs:
+            first = work.step.evaluations[0] if isinstance(work.step, RungeKuttaWork) else work.step
+            _report(first.saturated, outputs.saturated)
 
     def split(self, groups: int) -> list[RigidProgram]:
         """Programs over contiguous ranges of worlds, sharing this one's parameter arrays."""
@@ -73,8 +116,20 @@ class RigidProgram:
         for first, last in zip(edges[:-1], edges[1:], strict=True):
             constants = {name: array[first:last] for name, array in self.constants.items()}
             part = world_range(self.model, int(first), int(last))
-            parts.append(RigidProgram(part, controls=names, constants=constants))
+            outputs = [f.name for f in self.outputs]
+            parts.append(RigidProgram(part, controls=names, outputs=outputs, constants=constants))
         return parts
+
+
+@wp.kernel(enable_backward=False)
+def _report_kernel(value: wp.array2d(dtype=wp.int32), out: wp.array2d(dtype=wp.int32)):
+    w, i = wp.tid()
+    out[w, i] = value[w, i]
+
+
+def _report(value: wp.array, out: wp.array) -> None:
+    """Copies an integer report of the step (W, n) to an output."""
+    wp.launch(_report_kernel, dim=out.shape, inputs=[value], outputs=[out], device=out.device, record_tape=False)
 
 
 def _held_controls(model: Model, varied: Sequence[str]) -> dict[str, wp.array]:

@@ -43,8 +43,7 @@ def lathe(radii: np.ndarray, heights: np.ndarray, sides: int) -> tuple[np.ndarra
 
 
 def bowl(inner: float, thickness: float, rings: int = 10, sides: int = 32) -> tuple[np.ndarray, np.ndarray]:
-    """Half a hollow sphere, open upwards, its centre at the origin: from the outer pole up and round the rim to the
-    inner."""
+    """Half a hollow sphere, open upwards, centred at the origin; its profile runs round the rim and inwards."""
     outer = inner + thickness
     down = np.linspace(-np.pi / 2, 0, rings)
     radii = np.concatenate([outer * np.cos(down), inner * np.cos(down[::-1])])

@@ -28,9 +28,11 @@ import numpy as np
 import warp as wp
 
 from warpsim.collision.groups import GROUPS, PairGroup, candidate_count, group_of
+from warpsim.collision.hulls import hull_data
 from warpsim.collision.kinds import KIND_CODE, pair_case
 from warpsim.collision.pack import pack_kernel
 from warpsim.collision.pairs import collision_pairs
+from warpsim.collision.support import HullData
 from warpsim.errors import SimulationError
 from warpsim.precision import mat33, numpy_real, quat, real, vec3
 from warpsim.scene.description import Scene
@@ -68,6 +70,8 @@ class PairTable:
     """Candidate places of a world."""
     seeds: int
     """Candidate places that carry a search result, the first ones."""
+    hulls: HullData
+    """Convex hulls of the shapes that need one."""
 
     @staticmethod
     def from_scene(scene: Scene, device: wp.DeviceLike = None) -> PairTable:
@@ -100,16 +104,22 @@ class PairTable:
         def integers(values: object, shape: tuple[int, ...]) -> wp.array:
             return wp.array(np.array(values, np.int32).reshape(shape), dtype=wp.int32, device=device)
 
+        hulls, radii = hull_data(scene, device)
         return PairTable(
             shape_kind=integers([KIND_CODE[kind] for kind in kinds], (-1,)),
-            shape_unit_radius=wp.array(np.zeros(len(kinds), numpy_real), dtype=real, device=device),
+            shape_unit_radius=wp.array(radii.astype(numpy_real), dtype=real, device=device),
             pair_shapes=integers(np.asarray(pairs)[order], (-1, 2)),
             pair_case=integers([pair_case(*case) for case in cases], (-1,)),
             pair_start=integers(starts[:-1], (-1,)),
             ranges=tuple(ranges),
             candidates=int(starts[-1]),
             seeds=int(starts[max(seeded)]) if seeded else 0,
+            hulls=hulls,
         )
+
+    def geometry(self, group: PairGroup) -> list[object]:
+        """The mesh data a group's kernels take, as a list of zero or one argument."""
+        return [] if group.geometry is None else [getattr(self, group.geometry)]
 
     @property
     def pair_count(self) -> int:
@@ -220,12 +230,13 @@ def find_contacts(
                 table.pair_shapes,
                 table.pair_case,
                 table.pair_start,
+                *table.geometry(group),
                 shapes.position,
                 shapes.rotation,
                 shapes.size,
                 pair_margin,
             ],
-            outputs=[search.pair_count, search.candidate_feature],
+            outputs=[search.pair_count, search.candidate_feature] + [search.candidate_seed] * group.seeded,
             device=device,
             record_tape=False,
         )
@@ -250,9 +261,11 @@ def rebuild_contacts(table: PairTable, shapes: ShapePoses, contacts: Contacts) -
                 stop,
                 table.pair_shapes,
                 table.pair_case,
+                *table.geometry(group),
                 contacts.count,
                 contacts.pair,
                 contacts.feature,
+                *([contacts.seed] if group.seeded else []),
                 shapes.position,
                 shapes.rotation,
                 shapes.size,

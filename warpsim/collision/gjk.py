@@ -15,12 +15,11 @@ from warpsim.collision.support import HullData, core_support, hull_support
 from warpsim.precision import EPSILON, mat33, real, vec3
 
 GJK_STEPS = wp.constant(64)
-EPA_VERTICES = 48
-EPA_FACES = 2 * EPA_VERTICES
-EPA_EDGES = 64
-_VERTICES = wp.constant(EPA_VERTICES)
-_FACES = wp.constant(EPA_FACES)
-_EDGES = wp.constant(EPA_EDGES)
+EPA_VERTICES = wp.constant(48)
+EPA_PLACES = wp.constant(49)
+"""Vertices of the expanding polytope, and places for them and one candidate."""
+EPA_FACES = wp.constant(96)
+EPA_EDGES = wp.constant(64)
 RELATIVE = wp.constant(real(64.0 * EPSILON))
 """Relative accuracy of GJK's distance and EPA's depth."""
 
@@ -289,7 +288,7 @@ def toggle_edge(i: int, j: int, count: int, edge: wp.array(dtype=wp.vec2i)) -> i
         if edge[e][0] == j and edge[e][1] == i:
             edge[e] = edge[count - 1]
             return count - 1
-    if count < _EDGES:
+    if count < EPA_EDGES:
         edge[count] = wp.vec2i(i, j)
         return count + 1
     return count
@@ -330,12 +329,11 @@ def epa(
         result.point_b = support_of(b, hulls, -result.normal)
         result.distance = wp.dot(to_world(b, result.point_b) - to_world(a, result.point_a), result.normal)
         return result
-    flip = wp.dot(wp.cross(w[1] - w[0], w[2] - w[0]), w[3] - w[0]) > real(0.0)
     for f in range(4):
         i = (f + 1) % 4
         j = (f + 2) % 4
         k = (f + 3) % 4
-        if (f % 2 == 0) == flip:
+        if wp.dot(wp.cross(w[j] - w[i], w[k] - w[i]), w[f] - w[i]) < real(0.0):
             add_face(i, j, k, f, w, corner, normal, offset)
         else:
             add_face(i, k, j, f, w, corner, normal, offset)
@@ -344,7 +342,7 @@ def epa(
     way = normal[best]
     depth = offset[best]
     nearest = corner[best]
-    while n < _VERTICES:
+    while n < EPA_VERTICES:
         way = normal[best]
         depth = offset[best]
         nearest = corner[best]
@@ -365,7 +363,7 @@ def epa(
                 offset[f] = offset[faces]
             else:
                 f += 1
-        if edges < 3 or faces + edges > _FACES:
+        if edges < 3 or faces + edges > EPA_FACES:
             break
         for e in range(edges):
             add_face(edge[e][0], edge[e][1], n, faces, w, corner, normal, offset)
@@ -386,9 +384,9 @@ def epa(
 @wp.func
 def closest_cores(a: Core, b: Core, hulls: HullData) -> Closest:
     """Closest points of two cores, or deepest ones where they overlap."""
-    w = wp.zeros(shape=(EPA_VERTICES + 1,), dtype=vec3)
-    wa = wp.zeros(shape=(EPA_VERTICES + 1,), dtype=vec3)
-    wb = wp.zeros(shape=(EPA_VERTICES + 1,), dtype=vec3)
+    w = wp.zeros(shape=(EPA_PLACES,), dtype=vec3)
+    wa = wp.zeros(shape=(EPA_PLACES,), dtype=vec3)
+    wb = wp.zeros(shape=(EPA_PLACES,), dtype=vec3)
     count = wp.zeros(shape=(1,), dtype=int)
     result = gjk(a, b, hulls, w, wa, wb, count)
     if result.distance > real(0.0):

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 import warp as wp
 
+from warpsim.collision.kinds import KIND_ORDER
 from warpsim.collision.narrow_box import narrow_box_kernel
+from warpsim.collision.narrow_convex import narrow_convex_kernel
 from warpsim.collision.narrow_primitive import narrow_primitive_kernel
 from warpsim.collision.rebuild_box import rebuild_box_kernel
+from warpsim.collision.rebuild_convex import rebuild_convex_kernel
 from warpsim.collision.rebuild_primitive import rebuild_primitive_kernel
 from warpsim.errors import UnsupportedError
 
@@ -22,6 +25,8 @@ class PairGroup:
     rebuild: wp.Kernel
     candidates: dict[tuple[str, str], int]
     """Pairs of kinds → most contacts of such a pair."""
+    geometry: str | None = None
+    """Field of `PairTable` with the mesh data that the kernels read."""
     seeded: bool = False
     """Whether the search hands a point or direction to the rebuild."""
 
@@ -50,7 +55,25 @@ BOX = PairGroup(
     {("sphere", "box"): 1, ("sphere", "cylinder"): 1, ("capsule", "box"): 2, ("box", "box"): 8},
 )
 
-GROUPS = (BOX, PRIMITIVE)
+_CONVEX_KINDS = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "hull", "cone")
+
+
+def _convex_pairs() -> dict[tuple[str, str], int]:
+    """All ordered pairs of convex kinds that have no closed form, and hulls on planes."""
+    pairs = {("plane", "hull"): 4}
+    for first in _CONVEX_KINDS:
+        for second in _CONVEX_KINDS:
+            pair = (first, second)
+            if KIND_ORDER[first] <= KIND_ORDER[second] and pair not in PRIMITIVE.candidates | BOX.candidates:
+                pairs[pair] = 1 if {"sphere", "ellipsoid"} & set(pair) else 8
+    return pairs
+
+
+CONVEX = PairGroup(
+    "convex", narrow_convex_kernel, rebuild_convex_kernel, _convex_pairs(), geometry="hulls", seeded=True
+)
+
+GROUPS = (CONVEX, BOX, PRIMITIVE)
 """In the order of a table's pairs; those with seeds come first."""
 
 

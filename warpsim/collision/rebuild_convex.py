@@ -7,6 +7,7 @@ import warp as wp
 from warpsim.collision.convex_contact import convex_contact
 from warpsim.collision.convex_plane import face_plane, plane_point
 from warpsim.collision.gjk import Core
+from warpsim.collision.kinds import KINDS
 from warpsim.collision.maths import contact_frame
 from warpsim.collision.support import HullData
 from warpsim.precision import mat33, quat, real, vec3
@@ -34,8 +35,8 @@ def rebuild_convex_kernel(
     # topology
     first_pair: int,
     last_pair: int,
-    shape_kind: wp.array(dtype=int),
     pair_shapes: wp.array2d(dtype=int),
+    pair_case: wp.array(dtype=int),
     hulls: HullData,
     # choices
     contact_count: wp.array(dtype=int),
@@ -59,8 +60,8 @@ def rebuild_convex_kernel(
         return
     i = pair_shapes[pair, 0]
     j = pair_shapes[pair, 1]
-    a = Core(shape_kind[i], i, shape_position[world, i], quat_matrix(shape_rotation[world, i]), shape_size[world, i])
-    b = Core(shape_kind[j], j, shape_position[world, j], quat_matrix(shape_rotation[world, j]), shape_size[world, j])
+    a = Core(pair_case[pair] // KINDS, i, shape_position[world, i], quat_matrix(shape_rotation[world, i]), shape_size[world, i])
+    b = Core(pair_case[pair] % KINDS, j, shape_position[world, j], quat_matrix(shape_rotation[world, j]), shape_size[world, j])
     distance, point, normal = convex_pair_contact(
         a, b, contact_feature[world, place], contact_seed[world, place], hulls
     )

@@ -25,7 +25,8 @@ from warpsim.spatial import (
 
 
 @wp.func
-def _rotation_from_rest(joint: JointParameters, q: wp.array2d(dtype=real), w: int, a: int) -> vec3:
+def rotation_from_rest(joint: JointParameters, q: wp.array2d(dtype=real), w: int, a: int) -> vec3:
+    """Rotation vector from the rest orientation stored at coordinate a to that of q, in the turned frame, rad."""
     rest = quat_unit(quat(joint.rest[w, a], joint.rest[w, a + 1], joint.rest[w, a + 2], joint.rest[w, a + 3]))
     return quat_log(quat_mul(quat_conj(rest), read_quat(q, w, a)))
 
@@ -66,12 +67,12 @@ def _passive_kernel(
             dof_force[w, d] = joint_force[w, d] - joint.damping[w, d] * qd[w, d] - spring
         elif kind == BALL:
             k = joint.stiffness[w, j]
-            turn = _rotation_from_rest(joint, q, w, a)
+            turn = rotation_from_rest(joint, q, w, a)
             for e in range(3):
                 dof_force[w, d + e] = joint_force[w, d + e] - joint.damping[w, d + e] * qd[w, d + e] - k * turn[e]
         elif kind == FREE:
             k = joint.stiffness[w, j]
-            turn = _rotation_from_rest(joint, q, w, a + 3)
+            turn = rotation_from_rest(joint, q, w, a + 3)
             for e in range(3):
                 shift = q[w, a + e] - joint.rest[w, a + e]
                 dof_force[w, d + e] = joint_force[w, d + e] - joint.damping[w, d + e] * qd[w, d + e] - k * shift

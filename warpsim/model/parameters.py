@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.precision import quat, real, vec2, vec3, vec6
+from warpsim.precision import quat, real, vec2, vec3, vec5, vec6
 
 
 @wp.struct
@@ -92,3 +92,72 @@ class FluidParameters:
 
     box: wp.array2d(dtype=vec3)  # full edges, m
     rotation: wp.array2d(dtype=quat)  # principal axes in the body's frame
+
+
+@wp.struct
+class ShapeParameters:
+    """Per shape."""
+
+    position: wp.array2d(dtype=vec3)  # m, body frame
+    rotation: wp.array2d(dtype=quat)  # body frame, unit
+    size: wp.array2d(dtype=vec3)  # m, as `Shape.size`
+
+
+@wp.struct
+class PairParameters:
+    """Per colliding pair: the two shapes' contact parameters, mixed (derived)."""
+
+    friction: wp.array2d(dtype=vec5)  # sliding (2), torsional (m), rolling (2, m)
+    solref: wp.array2d(dtype=vec2)
+    solref_friction: wp.array2d(dtype=vec2)  # of elliptic friction rows; zeros: as solref
+    solimp: wp.array2d(dtype=vec5)
+    margin: wp.array2d(dtype=real)  # m: contacts act below this distance
+
+
+@wp.struct
+class WeightParameters:
+    """Inverse effective inertias at the reference configuration, which set how soft constraint rows are (derived)."""
+
+    body: wp.array2d(dtype=vec2)  # (W, nbody) translation 1/kg, rotation 1/(kg·m²)
+    dof: wp.array2d(dtype=real)  # (W, nv)
+    tendon: wp.array2d(dtype=real)  # (W, ntendon)
+
+
+@wp.struct
+class LimitParameters:
+    """Limits and dry friction of joints; limits per joint, friction per dof."""
+
+    range: wp.array2d(dtype=vec2)  # (W, njoint) rad or m, ±inf where open; ball: (0, largest angle)
+    margin: wp.array2d(dtype=real)  # (W, njoint)
+    solref: wp.array2d(dtype=vec2)  # (W, njoint)
+    solimp: wp.array2d(dtype=vec5)  # (W, njoint)
+    friction_loss: wp.array2d(dtype=real)  # (W, nv) N·m or N
+    friction_solref: wp.array2d(dtype=vec2)  # (W, nv)
+    friction_solimp: wp.array2d(dtype=vec5)  # (W, nv)
+
+
+@wp.struct
+class TendonLimitParameters:
+    """Limits and dry friction of tendons."""
+
+    range: wp.array2d(dtype=vec2)  # (W, ntendon)
+    margin: wp.array2d(dtype=real)
+    solref: wp.array2d(dtype=vec2)
+    solimp: wp.array2d(dtype=vec5)
+    friction_loss: wp.array2d(dtype=real)
+    friction_solref: wp.array2d(dtype=vec2)
+    friction_solimp: wp.array2d(dtype=vec5)
+
+
+@wp.struct
+class EqualityParameters:
+    """Per equality."""
+
+    anchor_a: wp.array2d(dtype=vec3)  # connect, distance: point in a's frame; weld: origin of the held frame in a
+    anchor_b: wp.array2d(dtype=vec3)  # point in b's frame
+    relative_rotation: wp.array2d(dtype=quat)  # weld: rotation of b in a
+    torque_scale: wp.array2d(dtype=real)  # weld, m
+    polynomial: wp.array2d(dtype=vec5)  # joint, tendon
+    range: wp.array2d(dtype=vec2)  # distance, m
+    solref: wp.array2d(dtype=vec2)
+    solimp: wp.array2d(dtype=vec5)

@@ -93,7 +93,7 @@ class CheckpointedTape:
             storage=storage,
         )
         self._sweeps = [Sweep(part, self.plan, worlds, capture=capture) for part, worlds in split]
-        self._spare: list[stores.Checkpoints] = []
+        self._spare: list[list[stores.Checkpoints]] = []
 
     def start(
         self,
@@ -124,26 +124,18 @@ class CheckpointedTape:
             rows.allocate(_select("state", keep_states, program.state), plan.steps // keep_every + 1, program.device),
             rows.allocate(_select("output", keep_outputs, program.outputs), plan.steps // keep_every, program.device),
         )
-        checkpoints = self._spare.pop() if self._spare else self._make_checkpoints()
-        rows.load_row("state", initial_state, program.state, checkpoints.blocks, program.device)
-        keep.start(checkpoints.blocks)
+        given = rows.adopt_row("state", initial_state, program.state, program.device)
+        keep.start(given)
         make_feed = self._feeds(inputs)
-        parts = [
-            Part(
-                plan=plan,
-                feed=make_feed(sweep.worlds),
-                checkpoints=checkpoints.worlds(sweep.worlds.start, sweep.worlds.stop),
-                touched=checkpoints.relax,
-                keep=keep.worlds(sweep.worlds.start, sweep.worlds.stop),
-                differentiate=differentiate,
-                finite=self._check,
-                checksums=np.zeros((plan.segments, len(program.inputs)), dtype=np.uint32),
-            )
-            for sweep in self._sweeps
-        ]
+        parts = []
+        for sweep, checkpoints in zip(self._sweeps, self._make_checkpoints(), strict=True):
+            for name, block in rows.worlds_of(given, sweep.worlds).items():
+                checkpoints.states.fields[name].copy_from(0, block, 0, 1)
+            feed = make_feed(sweep.worlds)
+            parts.append(Part(plan, feed, checkpoints, keep.worlds(sweep.worlds), differentiate, self._check))
         self._try_step(parts[0])
         known = checks.parameter_checksums(program.parameters)
-        return Run(plan, checkpoints, parts, keep, known, self._advance, self._spare.append)
+        return Run(plan, parts, keep, known, self._advance, self._spare.append)
 
     def forward(
         self,
@@ -207,10 +199,10 @@ class CheckpointedTape:
                     parameter.grad.zero_()
         pulls = [
             Pullback(
-                state_seeds={n: s.worlds(sweep.worlds.start, sweep.worlds.stop) for n, s in by_state.items()},
-                output_seeds={n: s.worlds(sweep.worlds.start, sweep.worlds.stop) for n, s in by_output.items()},
-                input_gradients={n: b.worlds(sweep.worlds.start, sweep.worlds.stop) for n, b in gradients.items()},
-                initial={n: b.worlds(sweep.worlds.start, sweep.worlds.stop) for n, b in initial.items()},
+                state_seeds={name: seed.worlds(sweep.worlds) for name, seed in by_state.items()},
+                output_seeds={name: seed.worlds(sweep.worlds) for name, seed in by_output.items()},
+                input_gradients=rows.worlds_of(gradients, sweep.worlds),
+                initial=rows.worlds_of(initial, sweep.worlds),
                 norms=np.zeros(self.plan.segments),
                 retain=retain,
                 clip=clip,
@@ -228,7 +220,7 @@ class CheckpointedTape:
         return Gradients(
             Arrays("initial state", {name: block.array[0] for name, block in initial.items()}),
             Arrays("input", {name: block.array for name, block in gradients.items()}),
-            np.max([pull.norms for pull in pulls], axis=0),
+            np.sqrt(sum(np.square(pull.norms) for pull in pulls)),
         )
 
     def _advance(self, run: Run, steps: int, *, progress: bool = False) -> None:
@@ -244,16 +236,19 @@ class CheckpointedTape:
             for sweep in self._sweeps:
                 sweep.prepare(differentiate=differentiate)
 
-    def _make_checkpoints(self) -> stores.Checkpoints:
-        program = self.program
-        return stores.make(self._storage, program.state, self.plan.snapshots + 1, program.device, self._directory)
+    def _make_checkpoints(self) -> list[stores.Checkpoints]:
+        """Room for one run's checkpoints, by group of worlds; that of a released run is used again."""
+        if self._spare:
+            return self._spare.pop()
+        states = [sweep.segment.program.state for sweep in self._sweeps]
+        return [stores.make(self._storage, state, self.plan.snapshots + 1, self.program.device) for state in states]
 
     def _feeds(self, inputs: Mapping[str, Any] | InputProvider | None) -> Callable[[range], Feed]:
         """How each group of worlds gets its inputs."""
         if isinstance(inputs, InputProvider):
             return lambda worlds: ProviderFeed(inputs, worlds, self._team.guarded)
         values = feeds.adopt_arrays(self.program, inputs or {}, self.plan.steps)
-        return lambda worlds: ArrayFeed({n: block.worlds(worlds.start, worlds.stop) for n, block in values.items()})
+        return lambda worlds: ArrayFeed(rows.worlds_of(values, worlds))
 
     def _input_gradients(self, run: Run, given: Mapping[str, Any]) -> rows.Blocks:
         """Blocks for the gradients of those inputs that were arrays and are differentiable."""
@@ -273,12 +268,12 @@ class CheckpointedTape:
         if self._tried or not self._check:
             return
         sweep = self._sweeps[0]
-        part.feed.fill(0, 1, 0, sweep.segment.inputs)
-        checks.check_step(sweep.segment.program, part.checkpoints, sweep.segment.inputs)
+        part.feed.fill(0, 1, 0, sweep.segment.inputs.fields)
+        checks.check_step(sweep.segment.program, part.checkpoints.states, sweep.segment.inputs)
         self._tried = True
 
     def _check_backward(self, run: Run) -> None:
-        run.checkpoints.nbytes  # noqa: B018  raises if they were released
+        run.checkpoints  # noqa: B018  raises if they were released
         if run.plan is not self.plan:
             raise InputError("this run belongs to another tape")
         if not run.differentiable:

@@ -40,7 +40,7 @@ def compare_parameters(before: Mapping[str, int], parameters: Mapping[str, wp.ar
             )
 
 
-def check_step(program: Program, state: rows.Blocks, inputs: rows.Blocks) -> None:
+def check_step(program: Program, state: rows.Packed, inputs: rows.Packed) -> None:
     """Runs one step in several ways and raises if it breaks the rules in `program.py`.
 
     Args:
@@ -70,16 +70,15 @@ _TRIALS = ((0.0, False), (np.nan, False), (0.0, True))
 
 
 def _try_step(
-    program: Program, state: rows.Blocks, inputs: rows.Blocks, filling: float, recorded: bool
+    program: Program, state: rows.Packed, inputs: rows.Packed, filling: float, recorded: bool
 ) -> dict[str, bytes]:
     segment = Segment(program, 1, capture=False)
-    for name, block in segment.states.items():
-        block.copy_from(0, state[name], 0, 1)
+    segment.states.copy_row(0, state, 0)
+    segment.inputs.copy_row(0, inputs, 0)
+    for block in segment.states.fields.values():
         fill_real(block.array[1], filling)
-    for name, block in segment.inputs.items():
-        block.copy_from(0, inputs[name], 0, 1)
-    for block in segment.outputs.values():
-        fill_real(block.array, filling)
+    for block in segment.outputs.fields.values():
+        fill_real(block.array[0], filling)
     segment.fill_work(filling)
     before = _read_only(program, segment)
     segment.forward(0, 1, recorded=recorded)
@@ -87,14 +86,14 @@ def _try_step(
         if value != before[name]:
             raise InputError(f"the step writes its {name}; it must write only next_state, outputs and work")
     return {
-        **{f"next state {name!r}": block.read(1).tobytes() for name, block in segment.states.items()},
-        **{f"output {name!r}": block.read(0).tobytes() for name, block in segment.outputs.items()},
+        **{f"next state {name!r}": block.read(1).tobytes() for name, block in segment.states.fields.items()},
+        **{f"output {name!r}": block.read(0).tobytes() for name, block in segment.outputs.fields.items()},
     }
 
 
 def _read_only(program: Program, segment: Segment) -> dict[str, Any]:
     return {
-        **{f"state {name!r}": checksum(block, 0, 1) for name, block in segment.states.items()},
-        **{f"input {name!r}": checksum(block, 0, 1) for name, block in segment.inputs.items()},
+        **{f"state {name!r}": checksum(block, 0, 1) for name, block in segment.states.fields.items()},
+        **{f"input {name!r}": checksum(block, 0, 1) for name, block in segment.inputs.fields.items()},
         **{f"parameter {name!r}": value for name, value in parameter_checksums(program.parameters).items()},
     }

@@ -26,7 +26,7 @@ class SegmentReport:
         start: Its first step.
         count: Its number of steps.
         worlds: The worlds it covers (all, unless they are split over threads).
-        adjoint_norm: Largest norm, over the worlds, of the adjoint of the state at `start`.
+        adjoint_norm: Norm of the adjoint of the state at `start`, over those worlds.
         adjoint: That adjoint by field, (worlds, …); a hook may change it in place.
     """
 
@@ -42,19 +42,22 @@ class NonFiniteError(SimulationError):
     """Numbers that are no longer finite; names the step, the world, the array and the kernel."""
 
 
-def world_norms(blocks: rows.Blocks, row: int) -> np.ndarray:
-    """Euclidean norm over all fields of one row, for each world, shape (worlds,)."""
+def norm(blocks: rows.Blocks, row: int) -> float:
+    """Euclidean norm of one row over all fields and worlds."""
+    squares = 0.0
+    for block in blocks.values():
+        value = block.read(row).ravel()
+        squares += float(np.dot(value, value))
+    return math.sqrt(squares)
+
+
+def clip(blocks: rows.Blocks, row: int, largest: float) -> None:
+    """Scales one row, world by world, so that no world's norm exceeds `largest`."""
     squares: Any = 0.0
     for block in blocks.values():
         value = block.read(row)
-        flat = value.reshape(value.shape[0], -1)
-        squares = squares + np.einsum("wi,wi->w", flat, flat)
-    return np.sqrt(squares)
-
-
-def clip(blocks: rows.Blocks, row: int, norms: np.ndarray, largest: float) -> None:
-    """Scales one row, world by world, so that no norm exceeds `largest`."""
-    scale = np.minimum(1.0, largest / np.maximum(norms, np.finfo(float).tiny))
+        squares = squares + np.square(value).reshape(value.shape[0], -1).sum(axis=1)
+    scale = largest / np.maximum(np.sqrt(squares), largest)
     if np.all(scale == 1.0):
         return
     for block in blocks.values():
@@ -87,7 +90,7 @@ def raise_for_state(segment: Segment, start: int, count: int, first_world: int) 
         first_world: World that comes first in this segment's arrays.
     """
     for slot in range(count + 1):
-        place = _first_bad(segment.states, slot)
+        place = _first_bad(segment.states.fields, slot)
         if place is None:
             continue
         name, world = place
@@ -110,8 +113,8 @@ def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int
     for slot in reversed(range(count)):
         tape = segment.eager_tape(slot)
         kernel = _guilty_launch(reversed(tape.launches), forward=False)
-        for kind, blocks in (("state", segment.state_adjoints), ("input", segment.input_adjoints)):
-            place = _first_bad(blocks, slot)
+        for kind, packed in (("state", segment.adjoints.states), ("input", segment.adjoints.inputs)):
+            place = _first_bad(packed.fields, slot)
             if place is not None:
                 name, world = place
                 raise NonFiniteError(

@@ -39,11 +39,12 @@ class Block:
         """Bytes of the whole block."""
         return self.array.size * wp.types.type_size_in_bytes(self.array.dtype)
 
-    def worlds(self, first: int, last: int) -> Block:
-        """The same rows restricted to worlds `first` … `last` - 1."""
-        if first == 0 and last == self.array.shape[1]:
+    def worlds(self, worlds: range) -> Block:
+        """The same rows restricted to a range of worlds."""
+        if worlds == range(self.array.shape[1]):
             return self
-        return Block(self.array[:, first:last], None if self.host is None else self.host[:, first:last])
+        part = slice(worlds.start, worlds.stop)
+        return Block(self.array[:, part], None if self.host is None else self.host[:, part])
 
     def copy_from(self, row: int, source: Block, source_row: int, count: int, stride: int = 1) -> None:
         """Copies `count` rows of `source`, `stride` apart, to rows `row` … of this block."""
@@ -139,11 +140,11 @@ def _contiguous_strides(field: Field) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def _view(
-    memory: wp.array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any
-) -> wp.array:
+def _view(memory: wp.array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> wp.array:
     view = wp.array(ptr=memory.ptr + offset, shape=shape, strides=strides, dtype=dtype, device=memory.device)
-    view._ref = memory  # as in Warp's own views: keeps the memory alive, and a captured graph knows one region, not many
+    view._ref = (
+        memory  # as in Warp's own views: keeps the memory alive, and a captured graph knows one region, not many
+    )
     return view
 
 
@@ -154,7 +155,7 @@ def allocate(fields: Iterable[Field], rows: int, device: wp.Device) -> Blocks:
 
 def worlds_of(blocks: Blocks, worlds: range) -> Blocks:
     """The blocks restricted to a range of worlds."""
-    return {name: block.worlds(worlds.start, worlds.stop) for name, block in blocks.items()}
+    return {name: block.worlds(worlds) for name, block in blocks.items()}
 
 
 def differentiable(fields: Iterable[Field]) -> tuple[Field, ...]:

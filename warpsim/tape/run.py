@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import warp as wp
 
 from warpsim.errors import InputError
 from warpsim.tape.part import Keep, Part
@@ -26,7 +25,7 @@ class Gradients:
     Attributes:
         initial_state: By differentiable state field, (worlds, …).
         inputs: By input field that was given as an array and is differentiable, (steps, worlds, …).
-        adjoint_norms: (segments,) largest norm over the worlds of the adjoint of each segment's first state.
+        adjoint_norms: (segments,) norm of the adjoint of each segment's first state, over all worlds.
     """
 
     initial_state: Arrays
@@ -46,12 +45,11 @@ class Run:
     def __init__(
         self,
         plan: Plan,
-        checkpoints: Checkpoints,
         parts: list[Part],
         keep: Keep,
         parameters: dict[str, int],
         advance: Callable[[Run, int], None],
-        release: Callable[[Checkpoints], None],
+        release: Callable[[list[Checkpoints]], None],
     ) -> None:
         """Made by `CheckpointedTape.start`."""
         self.plan = plan
@@ -59,19 +57,19 @@ class Run:
         self.parameter_checksums = parameters
         self.states = Arrays("kept state", {name: block.array for name, block in keep.states.items()})
         self.outputs = Arrays("kept output", {name: block.array for name, block in keep.outputs.items()})
-        self._checkpoints: Checkpoints | None = checkpoints
+        self._checkpoints: list[Checkpoints] | None = [part.checkpoints for part in parts]
         self._advance = advance
         self._release = release
 
     @property
     def step(self) -> int:
         """Steps taken so far."""
-        return self.parts[0].step
+        return self.parts[0].step if self.parts else self.plan.steps
 
     @property
     def differentiable(self) -> bool:
         """Whether a backward pass can follow."""
-        return self.parts[0].differentiate
+        return bool(self.parts) and self.parts[0].differentiate
 
     @property
     def released(self) -> bool:
@@ -79,8 +77,8 @@ class Run:
         return self._checkpoints is None
 
     @property
-    def checkpoints(self) -> Checkpoints:
-        """The stored states."""
+    def checkpoints(self) -> list[Checkpoints]:
+        """The stored states, by group of worlds; raises if they were given back."""
         if self._checkpoints is None:
             raise ReleasedError(
                 "the checkpoints of this run were freed, by `release` or by a backward pass without `retain=True`; "
@@ -99,18 +97,18 @@ class Run:
             raise InputError(f"{steps} more steps after {self.step} of {self.plan.steps}")
         self._advance(self, steps)
 
-    def state(self) -> dict[str, wp.array]:
-        """A copy of the state reached so far, by field, (worlds, …), where the checkpoints live."""
-        row = self.plan.snapshots if self.step else 0
-        return {name: wp.clone(block.array[row]) for name, block in self.checkpoints.blocks.items()}
+    def state(self) -> dict[str, np.ndarray]:
+        """A copy, in host memory, of the state reached so far, by field, (worlds, …)."""
+        row = self.parts[0].reached_row
+        groups = [store.states.fields for store in self.checkpoints]
+        return {name: np.concatenate([group[name].read(row) for group in groups]) for name in groups[0]}
 
     def release(self) -> None:
         """Gives the checkpoints back; kept states and outputs stay."""
         if self._checkpoints is not None:
             self._release(self._checkpoints)
             self._checkpoints = None
-            for part in self.parts:
-                part.checkpoints = {}
+            self.parts = []
 
     def __enter__(self) -> Run:
         return self

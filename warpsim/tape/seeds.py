@@ -25,20 +25,10 @@ class Seed(Protocol):
     """The seeds of one field in one group of worlds."""
 
     def write(self, target: rows.Block, row: int, step: int, count: int) -> None:
-        """Overwrites `count` rows of `target` from `row` on with the seeds of the steps from `step` on."""
+        """Writes the seeds of `count` steps from `step` on to the zeroed rows of `target` from `row` on."""
 
-    def worlds(self, first: int, last: int) -> Seed:
+    def worlds(self, worlds: range) -> Seed:
         """The same for a range of worlds."""
-
-
-class _None:
-    """No seed at all."""
-
-    def write(self, target: rows.Block, row: int, step: int, count: int) -> None:
-        target.zero(row, count)
-
-    def worlds(self, first: int, last: int) -> Seed:
-        return self
 
 
 @dataclass(frozen=True)
@@ -50,8 +40,8 @@ class _Dense:
     def write(self, target: rows.Block, row: int, step: int, count: int) -> None:
         target.copy_from(row, self.block, step, count)
 
-    def worlds(self, first: int, last: int) -> Seed:
-        return _Dense(self.block.worlds(first, last))
+    def worlds(self, worlds: range) -> Seed:
+        return _Dense(self.block.worlds(worlds))
 
 
 @dataclass(frozen=True)
@@ -62,13 +52,12 @@ class _Sparse:
     blocks: list[rows.Block]
 
     def write(self, target: rows.Block, row: int, step: int, count: int) -> None:
-        target.zero(row, count)
         first, last = bisect.bisect_left(self.steps, step), bisect.bisect_left(self.steps, step + count)
         for i in range(first, last):
             target.copy_from(row + self.steps[i] - step, self.blocks[i], 0, 1)
 
-    def worlds(self, first: int, last: int) -> Seed:
-        return _Sparse(self.steps, [block.worlds(first, last) for block in self.blocks])
+    def worlds(self, worlds: range) -> Seed:
+        return _Sparse(self.steps, [block.worlds(worlds) for block in self.blocks])
 
 
 @dataclass(frozen=True)
@@ -80,14 +69,14 @@ class _Constant:
     def write(self, target: rows.Block, row: int, step: int, count: int) -> None:
         target.repeat_from(row, self.block, count)
 
-    def worlds(self, first: int, last: int) -> Seed:
-        return _Constant(self.block.worlds(first, last))
+    def worlds(self, worlds: range) -> Seed:
+        return _Constant(self.block.worlds(worlds))
 
 
 def adopt(
     kind: str, seeds: Mapping[str, Any] | None, fields: Iterable[Field], row_count: int, device: wp.Device
 ) -> dict[str, Seed]:
-    """Checks the seeds a caller gave and returns one for each differentiable field.
+    """Checks the seeds a caller gave and returns them by field.
 
     Args:
         kind: "state" or "output".
@@ -98,11 +87,11 @@ def adopt(
         device: Device of the program.
     """
     known = {f.name: f for f in fields}
-    found: dict[str, Seed] = {name: _None() for name, field in known.items() if field.differentiable}
+    found: dict[str, Seed] = {}
     for name, value in (seeds or {}).items():
         if name not in known:
             raise unknown_name(kind, name, known)
-        if name not in found:
+        if not known[name].differentiable:
             raise InputError(f"{kind} {name!r} is not differentiable and cannot be seeded; it is only carried along")
         found[name] = _adopt_one(f"seed of {kind} {name!r}", value, known[name], row_count, device)
     return found

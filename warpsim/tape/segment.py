@@ -95,8 +95,7 @@ class Segment:
     @property
     def adjoints(self) -> Adjoints:
         """Adjoints of the rows, made when first asked for."""
-        if self._adjoints is None:
-            self._adjoints = Adjoints(self.program, self.slots)
+        self._allocate_recorded()
         return self._adjoints
 
     def prepare(self, first: int, count: int, *, recorded: bool) -> None:
@@ -158,6 +157,7 @@ class Segment:
 
     def _allocate_recorded(self) -> None:
         if not self._recorded_work:
+            self._adjoints = Adjoints(self.program, self.slots)
             self._recorded_work = self._make_work(self.slots, gradients=True)
 
     def _make_work(self, slots: int, *, gradients: bool) -> list[Work]:

@@ -17,7 +17,8 @@ from warpsim.tape import diagnostics, revolve, rows
 from warpsim.tape.checks import StaleInputError, checksum
 from warpsim.tape.diagnostics import SegmentReport
 from warpsim.tape.part import Part
-from warpsim.tape.program import Arrays, Program
+from warpsim.tape.program import Program
+from warpsim.tape.rows import Packed
 from warpsim.tape.schedule import Plan, Span
 from warpsim.tape.seeds import Seed
 from warpsim.tape.segment import Segment
@@ -28,16 +29,16 @@ class Pullback:
     """What a backward pass starts from and what it reports, for one group of worlds.
 
     Attributes:
-        state_seeds: By differentiable state field.
-        output_seeds: By differentiable output field.
+        state_seeds: By state field; those without seeds may be missing.
+        output_seeds: The same by output field.
         input_gradients: Blocks of (steps, …) that receive the gradients of inputs given as arrays.
         initial: Blocks of one row that receive the gradient of the initial state.
-        norms: (segments,) largest adjoint norm at each segment's start, over this group's worlds.
+        norms: (segments,) norm of the adjoint at each segment's start, over this group's worlds.
         retain: Keep checkpoints for another backward pass.
         clip: Largest adjoint norm per world handed from segment to segment, or None.
         on_segment: Called after each segment, or None.
         finished: Called after each segment, when everything about it has been written.
-        resume_from: Segment to begin with, when the later ones are done and the adjoint they left is in the slots' row 0.
+        resume_from: Segment to begin with, when those after it are done and their adjoint is in row 0 of the slots.
     """
 
     state_seeds: dict[str, Seed]
@@ -70,9 +71,9 @@ class Sweep:
         """
         self.plan = plan
         self.worlds = worlds
-        self._last = plan.segments - 1
         self.segment = Segment(program, plan.slots, lengths=plan.lengths, capture=capture)
-        self._end_adjoint = rows.allocate(rows.differentiable(program.state), 1, program.device)
+        self._last = plan.segments - 1
+        self._end_adjoint = Packed.allocate(rows.differentiable(program.state), 1, program.device)
         self._at: tuple[Part, int, int] | None = None  # the slots hold this part's state of that step in that row
         self._recorded: tuple[Part, int] | None = None  # the slots hold this part's segment, recorded
 
@@ -96,16 +97,17 @@ class Sweep:
                 part.push(span.segment, self.segment.states)
             self._fill(part, span, slot, count)
             self._step(part, span, slot, count, recorded=part.differentiate and span.segment == self._last)
-            if part.finite and not diagnostics.finite(self.segment.states, slot + count):
+            if part.finite and not diagnostics.finite(self.segment.states.fields, slot + count):
                 diagnostics.raise_for_state(self.segment, span.start, slot + count, self.worlds.start)
-            part.keep.take(part.step, slot, count, self.segment.states, self.segment.outputs)
+            part.keep.take(part.step, slot, count, self.segment.states.fields, self.segment.outputs.fields)
             part.step += count
             if slot + count == span.count:
                 progress()
-        part.save(part.reached_row, self.segment.states, self._at[2])
+        part.checkpoints.save(part.reached_row, self.segment.states, self._at[2])
 
     def backward(self, part: Part, pull: Pullback, progress: Callable[[], None]) -> None:
         """Differentiates all segments, last first; the adjoint of the initial state ends up in `pull.initial`."""
+        adjoints = self.segment.adjoints
         for segment in reversed(range(pull.remaining(self.plan))):
             span = self.plan.span(segment)
             recorded = self._recorded == (part, segment)
@@ -114,19 +116,17 @@ class Sweep:
             self._verify(part, span)
             if not recorded:
                 self._step(part, span, 0, span.count, recorded=True)
-            self._seed_end(pull, span)
-            self._seed_inside(pull, span)
-            for name, block in self._end_adjoint.items():
-                block.copy_from(0, self.segment.state_adjoints[name], span.count, 1)
+            self._end_adjoint.copy_row(0, adjoints.states, 0)  # as the segment after this one has left it
+            self._seed(pull, span)
             self.segment.backward(0, span.count)
             self._report(part, pull, span)
-            part.feed.collect(span.start, span.count, self.segment.input_adjoints, pull.input_gradients)
+            part.feed.collect(span.start, span.count, adjoints.inputs.fields, pull.input_gradients)
             self._forget(part, pull, segment)
             if pull.finished is not None:
                 pull.finished(segment)
             progress()
         for name, block in pull.initial.items():
-            block.copy_from(0, self.segment.state_adjoints[name], 0, 1)
+            block.copy_from(0, adjoints.states.fields[name], 0, 1)
 
     def _forward_stores(self, part: Part) -> set[int]:
         """Segments whose start the forward pass stores."""
@@ -140,36 +140,29 @@ class Sweep:
     def _enter(self, part: Part, slot: int) -> None:
         """Brings the state of step `part.step` into row `slot`."""
         if self._at is not None and self._at[:2] == (part, part.step):
-            self._move(self._at[2], slot)
+            if self._at[2] != slot:
+                self.segment.states.copy_row(slot, self.segment.states, self._at[2])
         else:
             self._recorded = None
-            part.load(part.reached_row if part.step else 0, self.segment.states, slot)
+            part.checkpoints.load(part.reached_row, self.segment.states, slot)
         self._at = (part, part.step, slot)
 
-    def _move(self, source: int, target: int) -> None:
-        """Copies a state from row to row."""
-        if source != target:
-            for block in self.segment.states.values():
-                block.copy_from(target, block, source, 1)
-
     def _fill(self, part: Part, span: Span, slot: int, count: int) -> None:
-        """Loads inputs for the first time and remembers their checksums."""
-        part.feed.fill(span.start + slot, count, slot, self.segment.inputs)
+        """Loads inputs for the first time and remembers their checksum."""
+        part.feed.fill(span.start + slot, count, slot, self.segment.inputs.fields)
         if part.differentiate:
-            known = part.checksums[span.segment]
-            for i, block in enumerate(self.segment.inputs.values()):
-                known[i] = checksum(block, slot, count, int(known[i]))
+            known = int(part.checksums[span.segment])
+            part.checksums[span.segment] = checksum(self.segment.inputs.data, slot, count, known)
 
     def _verify(self, part: Part, span: Span) -> None:
         """Loads the inputs of a whole segment again and makes sure that they are what they were."""
-        part.feed.fill(span.start, span.count, 0, self.segment.inputs)
-        known = part.checksums[span.segment]
-        for i, (name, block) in enumerate(self.segment.inputs.items()):
-            if checksum(block, 0, span.count) != known[i]:
-                raise StaleInputError(
-                    f"input {name!r} changed between the forward and the backward pass, within steps {span.start} … "
-                    f"{span.start + span.count - 1}; hand the tape a copy, or run forward again"
-                )
+        part.feed.fill(span.start, span.count, 0, self.segment.inputs.fields)
+        if checksum(self.segment.inputs.data, 0, span.count) != part.checksums[span.segment]:
+            raise StaleInputError(
+                f"the inputs ({', '.join(self.segment.inputs.fields)}) of steps {span.start} … "
+                f"{span.start + span.count - 1} changed between the forward and the backward pass; hand the tape a copy, "
+                "or run forward again"
+            )
 
     def _step(self, part: Part, span: Span, slot: int, count: int, *, recorded: bool) -> None:
         """Steps slots from `slot` on; the slots then hold the state after them."""
@@ -182,58 +175,49 @@ class Sweep:
         """Brings the start of segment `target` into row 0, from the newest snapshot before it."""
         stored, row = part.nearest(target)
         self._recorded = None
-        part.load(row, self.segment.states, 0)
+        part.checkpoints.load(row, self.segment.states, 0)
 
         def advance(first: int, stop: int, store: bool) -> None:
             for segment in range(first, stop):
                 span = self.plan.span(segment)
                 self._verify(part, span)
                 self._step(part, span, 0, span.count, recorded=False)
-                self._move(span.count, 0)
+                self.segment.states.copy_row(0, self.segment.states, span.count)
             if store:
                 part.push(stop, self.segment.states)
 
         revolve.approach(stored, target, 1 + len(part.free_rows), advance)
         self._at = None
 
-    def _seed_end(self, pull: Pullback, span: Span) -> None:
-        """The adjoint of a segment's end state: its seed if nothing follows, else what the segment after it left in row 0."""
+    def _seed(self, pull: Pullback, span: Span) -> None:
+        """Writes the seeds of a segment; the adjoint of its end state is its seed, or what the segment after it has left."""
+        adjoints = self.segment.adjoints
+        adjoints.zero()
+        for name, seed in pull.state_seeds.items():
+            seed.write(adjoints.states.fields[name], 0, span.start, span.count)
+        for name, seed in pull.output_seeds.items():
+            seed.write(adjoints.outputs.fields[name], 0, span.start, span.count)
         end = span.start + span.count
-        ends = end == self.plan.steps or self.plan.cut_at(end)
-        for name, block in self.segment.state_adjoints.items():
-            if ends:
-                pull.state_seeds[name].write(block, span.count, end, 1)
-            else:
-                block.copy_from(span.count, block, 0, 1)
-
-    def _seed_inside(self, pull: Pullback, span: Span) -> None:
-        """The seeds of all other states of a segment and of its outputs; adjoints of inputs start from zero."""
-        for name, block in self.segment.state_adjoints.items():
-            pull.state_seeds[name].write(block, 0, span.start, span.count)
-            if self.plan.cut_at(span.start):  # that seed flows into the window before
-                block.zero(0, 1)
-        for name, block in self.segment.output_adjoints.items():
-            pull.output_seeds[name].write(block, 0, span.start, span.count)
-        for block in self.segment.input_adjoints.values():
-            block.zero(0, span.count)
+        if end < self.plan.steps and not self.plan.cut_at(end):
+            adjoints.states.copy_row(span.count, self._end_adjoint, 0)
+        else:
+            for name, seed in pull.state_seeds.items():
+                seed.write(adjoints.states.fields[name], span.count, end, 1)
+        if self.plan.cut_at(span.start):  # the seed of this state flows into the window before
+            adjoints.states.data.zero(0, 1)
 
     def _report(self, part: Part, pull: Pullback, span: Span) -> None:
         """Norm, non-finite numbers, clipping and the caller's hook, for the adjoint of the segment's start."""
-        adjoints = self.segment.state_adjoints
-        norms = diagnostics.world_norms(adjoints, 0)
-        largest = pull.norms[span.segment] = float(norms.max())
-        if part.finite and not (
-            math.isfinite(largest) and diagnostics.finite(self.segment.input_adjoints, slice(span.count))
-        ):
-            for name, block in self._end_adjoint.items():
-                adjoints[name].copy_from(span.count, block, 0, 1)
-            self._seed_inside(pull, span)
+        adjoints = self.segment.adjoints
+        norm = pull.norms[span.segment] = diagnostics.norm(adjoints.states.fields, 0)
+        if part.finite and not (math.isfinite(norm) and diagnostics.finite(adjoints.inputs.fields, slice(span.count))):
+            self._seed(pull, span)
             diagnostics.raise_for_adjoint(self.segment, span.start, span.count, self.worlds.start)
         if pull.clip is not None and span.segment > 0:
-            diagnostics.clip(adjoints, 0, norms, pull.clip)
+            diagnostics.clip(adjoints.states.fields, 0, pull.clip)
         if pull.on_segment is not None:
-            views = Arrays("state adjoint", {name: block.array[0] for name, block in adjoints.items()})
-            pull.on_segment(SegmentReport(span.segment, span.start, span.count, self.worlds, largest, views))
+            views = adjoints.states.views("state adjoint", 0)
+            pull.on_segment(SegmentReport(span.segment, span.start, span.count, self.worlds, norm, views))
 
     def _forget(self, part: Part, pull: Pullback, segment: int) -> None:
         """Frees the snapshot of a finished segment, unless all starts are kept for another backward pass."""

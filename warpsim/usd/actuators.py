@@ -176,8 +176,7 @@ def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> bool:
 
 
 def _scale(context: Context, actuator: Actuator, angular: bool) -> None:
-    """Stage units → SI: force (1 N or 1 N·m) = factor, lengths enter gains by their inverse, site torques by the
-    gear."""
+    """Stage units → SI: the gains take the units of force and length, the gear those of a site's torque."""
     units = context.units
     force, length = units.force(angular), 1.0 if angular else units.length
     actuator.gain = force * actuator.gain / np.array([1.0, length, length])

@@ -39,7 +39,7 @@ class AttributeReader:
             raise SceneError(f"{place(prim, name)}: USD cannot read it ({error}); author it anew") from error
         if value is None:
             raise SceneError(
-                f"{place(prim, name)}: the authored value does not fit the type {attribute.GetTypeName()}; author it anew"
+                f"{place(prim, name)}: the value does not fit the type {attribute.GetTypeName()}; author it anew"
             )
         if mark:
             self.ledger.used(prim, name)

@@ -65,7 +65,7 @@ def _check_compound(context: Context, link: Link) -> None:
             context.ledger.unsupported(
                 spec.prim,
                 "physics:localPos0",
-                f"joints of one compound disagree on their zero pose by {shift:.2g} m, {turn:.2g} rad; the first is used",
+                f"the joints disagree on their zero pose by {shift:.2g} m, {turn:.2g} rad; the first is used",
             )
 
 

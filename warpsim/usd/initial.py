@@ -1,5 +1,4 @@
-"""Where a rollout starts: joint coordinates from our own arrays, from authored joint states, or from the bodies'
-poses."""
+"""Where a rollout starts: coordinates from our own arrays, authored joint states, or the bodies' poses."""
 
 from __future__ import annotations
 
@@ -74,7 +73,7 @@ def _from_pose(context: Context, objects: PhysicsObjects, link: Link, joints: li
         context.ledger.ignored(
             objects.bodies[link.body],
             "xformOpOrder",
-            f"the authored pose is {shift:.2g} m, {turn:.2g} rad off what the joint allows; the joint's frames are kept",
+            f"the authored pose is {shift:.2g} m, {turn:.2g} rad off what the joint allows: its frames are kept",
         )
     for joint, value in zip(joints, q, strict=True):
         departure = quat_log(value) if joint.kind == "ball" else value

@@ -123,7 +123,7 @@ def _end(context: Context, objects: PhysicsObjects, prim: Usd.Prim, index: int):
     target = context.prim(targets[0].GetPrimPath())
     if len(targets) > 1 or not target:
         raise SceneError(
-            f"{prim.GetPath()}.physics:body{index} points at {', '.join(map(str, targets))}; it must name one existing prim"
+            f"{prim.GetPath()}.physics:body{index} points at {', '.join(map(str, targets))}; name one existing prim"
         )
     frame = context.frame(target)
     if frame.mirrored or frame.sheared:

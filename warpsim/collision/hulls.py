@@ -1,0 +1,143 @@
+"""Convex hulls of meshes, as the flat arrays that kernels read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import warp as wp
+from scipy.spatial import ConvexHull, QhullError
+
+from warpsim.collision.support import HullData
+from warpsim.errors import SceneError
+from warpsim.precision import numpy_real, vec3
+from warpsim.scene.description import Mesh, Scene
+
+MAX_FEATURES = 5460
+"""Vertices, edges or faces of one hull: a feature code has 14 bits."""
+_COPLANAR = 1e-10
+"""Triangles whose normals differ by less (1 − cosine) are one face."""
+
+
+@dataclass(frozen=True)
+class Hull:
+    """A convex hull with its coplanar triangles merged."""
+
+    vertices: np.ndarray
+    """(nv, 3), m."""
+    edges: np.ndarray
+    """(ne, 2) vertex numbers; edges inside a flat face are left out."""
+    faces: np.ndarray
+    """(nf, 3) three vertices of each face, counter-clockwise seen from outside."""
+    normals: np.ndarray
+    """(nf, 3) outward unit normals."""
+
+
+def _merge_coplanar(normals: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
+    """Group number of each triangle: neighbours in one plane share it."""
+    group = np.full(len(normals), -1)
+    count = 0
+    for seed in range(len(normals)):
+        if group[seed] >= 0:
+            continue
+        group[seed] = count
+        stack = [seed]
+        while stack:
+            for other in neighbours[stack.pop()]:
+                if group[other] < 0 and normals[other] @ normals[seed] > 1.0 - _COPLANAR:
+                    group[other] = count
+                    stack.append(int(other))
+        count += 1
+    return group
+
+
+def convex_hull(mesh: Mesh) -> Hull:
+    """Computes the convex hull of a mesh's vertices.
+
+    Args:
+        mesh: Only its vertices are read.
+
+    Raises:
+        SceneError: Non-finite vertices, a flat point set, or a hull too fine for the feature codes.
+    """
+    points = np.asarray(mesh.vertices, float)
+    if points.ndim != 2 or points.shape[1:] != (3,) or len(points) < 4:
+        raise SceneError(f"mesh {mesh.name!r}: a hull needs at least four vertices as an (n, 3) array")
+    if not np.isfinite(points).all():
+        raise SceneError(f"mesh {mesh.name!r}: vertices are not finite; remove NaN and infinite values")
+    try:
+        hull = ConvexHull(points)
+    except QhullError as error:
+        raise SceneError(f"mesh {mesh.name!r}: its vertices lie in a plane, so it has no convex hull; use a box") from error
+    number = np.full(len(points), -1)
+    number[hull.vertices] = np.arange(len(hull.vertices))
+    triangles = hull.simplices.copy()
+    normals = hull.equations[:, :3]
+    corner = points[triangles]
+    area = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    flipped = (area * normals).sum(1) < 0
+    triangles[flipped] = triangles[flipped][:, [0, 2, 1]]
+    group = _merge_coplanar(normals, hull.neighbors)
+    size = np.linalg.norm(area, axis=1)
+    largest = [int(np.argmax(np.where(group == g, size, -1.0))) for g in range(group.max() + 1)]
+    edges = set()
+    for i, neighbours in enumerate(hull.neighbors):
+        for k, j in enumerate(neighbours):
+            if group[i] != group[j]:
+                edges.add(tuple(sorted(int(number[v]) for v in np.delete(hull.simplices[i], k))))
+    result = Hull(
+        vertices=points[hull.vertices],
+        edges=np.array(sorted(edges), int),
+        faces=number[triangles[largest]],
+        normals=normals[largest] / np.linalg.norm(normals[largest], axis=1, keepdims=True),
+    )
+    most = max(len(result.vertices), len(result.edges), len(result.faces))
+    if most > MAX_FEATURES:
+        raise SceneError(
+            f"mesh {mesh.name!r}: its hull has {len(result.vertices)} vertices and {len(result.edges)} edges, more than "
+            f"{MAX_FEATURES}; simplify the mesh, or collide it as kind 'mesh'"
+        )
+    return result
+
+
+def _starts(parts: Sequence[np.ndarray | None]) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum([0 if p is None else len(p) for p in parts])]).astype(np.int32)
+
+
+def _joined(parts: Sequence[np.ndarray | None], width: int, dtype: type) -> np.ndarray:
+    present = [np.asarray(p) for p in parts if p is not None and len(p)]
+    return (np.concatenate(present) if present else np.zeros((0, width))).astype(dtype)
+
+
+def hull_data(scene: Scene, device: wp.DeviceLike = None) -> tuple[HullData, np.ndarray]:
+    """Builds the hulls of all shapes of kind hull.
+
+    Returns:
+        The device arrays, and (ns,) radii (m) of the balls about the shapes' origins that hold them at scale one (zero for
+        other kinds).
+    """
+    hulls: list[Hull | None] = []
+    cache: dict[str, Hull] = {}
+    for shape in scene.shapes:
+        if shape.kind != "hull":
+            hulls.append(None)
+            continue
+        if shape.mesh not in scene.meshes:
+            raise SceneError(f"shape {shape.name!r}: no mesh {shape.mesh!r}; meshes: {', '.join(scene.meshes) or '(none)'}")
+        if shape.mesh not in cache:
+            cache[shape.mesh] = convex_hull(scene.meshes[shape.mesh])
+        hulls.append(cache[shape.mesh])
+    vertices = [h and h.vertices for h in hulls]
+    edges = [h and h.edges for h in hulls]
+    faces = [h and h.faces for h in hulls]
+    data = HullData()
+    data.vertex_start = wp.array(_starts(vertices), dtype=wp.int32, device=device)
+    data.vertex = wp.array(_joined(vertices, 3, numpy_real), dtype=vec3, device=device)
+    data.edge_start = wp.array(_starts(edges), dtype=wp.int32, device=device)
+    data.edge = wp.array(_joined(edges, 2, np.int32).reshape(-1, 2), dtype=wp.int32, device=device)
+    data.face_start = wp.array(_starts(faces), dtype=wp.int32, device=device)
+    data.face_vertex = wp.array(_joined(faces, 3, np.int32).reshape(-1, 3), dtype=wp.int32, device=device)
+    data.face_normal = wp.array(_joined([h and h.normals for h in hulls], 3, numpy_real), dtype=vec3, device=device)
+    radii = np.array([0.0 if h is None else np.linalg.norm(h.vertices, axis=1).max() for h in hulls])
+    return data, radii

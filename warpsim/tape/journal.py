@@ -1,0 +1,151 @@
+"""Backward passes that survive being killed: everything needed to go on is on disk after each finished segment.
+
+The checkpoints and the gradients of inputs are mapped files, written in place. The rest (which segment is done, which
+checkpoints are valid, the adjoint handed to the next segment, gradients of parameters so far) is one small file that is
+replaced atomically. Start the same program again with the same arguments and it goes on where it stopped, with the same
+bits as if it had never been interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from warpsim.errors import InputError
+from warpsim.tape.part import Part
+from warpsim.tape.sweep import Pullback, Sweep
+
+
+@dataclass(frozen=True)
+class Resumable:
+    """Checkpoints on disk, in files that stay until the backward pass is complete.
+
+    Attributes:
+        directory: Where the files go; one run at a time.
+        seconds: How often to save when all segment starts are kept; with fewer checkpoints, after each segment.
+    """
+
+    directory: str | Path
+    seconds: float = 5.0
+
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        return Path(self.directory)
+
+
+class Journal:
+    """What is saved about one group of worlds."""
+
+    def __init__(self, folder: Path, seconds: float, identity: str) -> None:
+        """Opens a journal.
+
+        Args:
+            folder: Where its file is or will be.
+            seconds: Least time between saves, where the schedule allows.
+            identity: Describes plan, program, initial state and parameters; a journal of another run is refused.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = folder / "journal.npz"
+        self._seconds = seconds
+        self._identity = identity
+        self._saved_at = time.monotonic()
+
+    def exists(self) -> bool:
+        """Whether a run has been begun here."""
+        return self._file.exists()
+
+    def begin(self, part: Part) -> None:
+        """Saves that the forward pass is complete."""
+        self._write(part, {"segment": np.int64(part.plan.segments)})
+
+    def restore_forward(self, part: Part) -> None:
+        """Brings a part to the state after its forward pass, or where its backward pass was last saved."""
+        with self._read() as saved:
+            part.step = part.plan.steps
+            part.snapshots = [(int(segment), int(row)) for segment, row in saved["snapshots"]]
+            part.free_rows = saved["free_rows"].tolist()
+            part.checksums[:] = saved["checksums"]
+
+    def restore_backward(self, sweep: Sweep, pull: Pullback, arrays: Mapping[str, wp.array], seeds: int) -> None:
+        """Brings a backward pass to where it was last saved; does nothing if it had not begun.
+
+        Args:
+            sweep: Receives the adjoint of the state at the start of the last finished segment.
+            pull: Told where to go on.
+            arrays: By name: what accumulates over segments (gradients of parameters, of knots), for this group.
+            seeds: Checksum of the seeds, which must be those of the interrupted pass.
+        """
+        with self._read() as saved:
+            finished = int(saved["segment"])
+            if finished == sweep.plan.segments:
+                return
+            if int(saved["seeds"]) != seeds:
+                raise InputError(f"{self._file} was saved with other seeds; delete it to begin again")
+            sweep.segment.adjoints.states.fields  # noqa: B018  allocates
+            sweep.load_adjoint({name[8:]: saved[name] for name in saved.files if name.startswith("adjoint_")})
+            for name, array in arrays.items():
+                array.assign(saved[f"sum_{name}"])
+            pull.norms[:] = saved["norms"]
+            pull.resume_from = finished - 1
+
+    def commit(self, sweep: Sweep, part: Part, pull: Pullback, arrays: Mapping[str, wp.array], seeds: int, done: int) -> None:
+        """Saves that segment `done` is finished, if it is time to; arguments as in `restore_backward`."""
+        rows_are_reused = part.plan.snapshots < part.plan.segments
+        now = time.monotonic()
+        if done > 0 and not rows_are_reused and now - self._saved_at < self._seconds:
+            return
+        self._saved_at = now
+        more = {"segment": np.int64(done), "seeds": np.int64(seeds), "norms": pull.norms}
+        more |= {f"adjoint_{name}": value for name, value in sweep.saved_adjoint().items()}
+        more |= {f"sum_{name}": array.numpy() for name, array in arrays.items()}
+        self._write(part, more)
+
+    def remove(self) -> None:
+        """Deletes the journal: the run is complete, or is to begin again."""
+        self._file.unlink(missing_ok=True)
+
+    def _write(self, part: Part, more: dict[str, Any]) -> None:
+        fresh = self._file.with_suffix(".new")
+        with fresh.open("wb") as file:
+            np.savez(
+                file,
+                identity=np.str_(self._identity),
+                snapshots=np.array(part.snapshots, dtype=np.int64),
+                free_rows=np.array(part.free_rows, dtype=np.int64),
+                checksums=part.checksums,
+                **more,
+            )
+        os.replace(fresh, self._file)
+
+    def _read(self) -> Any:
+        saved = np.load(self._file)
+        if str(saved["identity"]) != self._identity:
+            saved.close()
+            raise InputError(
+                f"{self._file} belongs to another run (other steps, schedule, program, initial state or parameters); "
+                "choose another directory, or delete it to begin again"
+            )
+        return saved
+
+
+def identity(sweep: Sweep, initial_state: np.ndarray, parameters: Mapping[str, int]) -> str:
+    """Describes what must be equal for a journal to be continued.
+
+    Args:
+        sweep: The group of worlds.
+        initial_state: Its packed bytes.
+        parameters: Checksums by name.
+    """
+    plan, program = sweep.plan, sweep.segment.program
+    fields = [(f.name, f.shape, wp.types.type_repr(f.dtype)) for f in (*program.state, *program.inputs, *program.outputs)]
+    state = zlib.crc32(np.ascontiguousarray(initial_state))
+    return repr((plan.steps, plan.slots, plan.snapshots, plan.window, sweep.worlds, fields, state, dict(parameters)))
