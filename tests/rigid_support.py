@@ -3,19 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
+import mujoco
 import numpy as np
 import warp as wp
 
+from random_models import RandomState, random_mjcf
+from warpsim import step
+from warpsim.mjcf import scene_from_mjmodel
 from warpsim.model.compile import compile_model
 from warpsim.model.derive import Derivation
 from warpsim.model.model import Model
-from warpsim.model.state import control_fields, state_fields
+from warpsim.model.state import Scratch, Work, control_fields, make_scratch, make_work, state_fields
 from warpsim.precision import numpy_real
 from warpsim.program import RigidProgram
 from warpsim.scene import Scene
+from warpsim.tape.arena import Arena, ArenaSize, allocate
 from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.program import Arrays, Field
+
+INTEGRATORS = {"euler": "Euler", "implicitfast": "implicitfast", "rk4": "RK4"}
+"""Name in a Scene → name in MJCF."""
+ROBOTS = sorted((Path(__file__).resolve().parents[2] / "shared" / "assets").glob("*/mjcf/*.xml"))
+"""Third-party robots that stand beside the project; none where they are absent, and their tests are skipped."""
+
+
+def unconstrained(model: mujoco.MjModel, integrator: str | None = None) -> mujoco.MjModel:
+    """Switches all constraints off, in place, and sets the integrator by its name in a Scene."""
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    if integrator is not None:
+        model.opt.integrator = int(getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}"))
+    return model
+
+
+def robot(path: Path, integrator: str | None = None) -> mujoco.MjModel:
+    """A robot of the assets without constraints."""
+    return unconstrained(mujoco.MjModel.from_xml_path(str(path)), integrator)
+
+
+def random_model(seed: int, integrator: str = "euler") -> mujoco.MjModel:
+    """A random model without constraints; every second one stands in a medium."""
+    xml = random_mjcf(seed, integrator=INTEGRATORS[integrator], medium=bool(seed % 2))
+    return unconstrained(mujoco.MjModel.from_xml_string(xml))
+
+
+def scene_of(model: mujoco.MjModel) -> Scene:
+    """The scene of a MuJoCo model; what only constraints would need is left out."""
+    return scene_from_mjmodel(model, strict=False)
 
 
 def components(f: Field) -> tuple[int, ...]:
@@ -31,6 +66,65 @@ def to_arrays(kind: str, fields, values: dict, device) -> Arrays:
         value = np.broadcast_to(np.asarray(values[f.name], numpy_real), components(f))
         made[f.name] = wp.array(np.ascontiguousarray(value), dtype=f.dtype, shape=f.shape, device=device)
     return Arrays(kind, made)
+
+
+@dataclass
+class Evaluation:
+    """One evaluation of the dynamics on arrays that held NaN before, run stage by stage or as a whole."""
+
+    model: Model
+    state: Arrays
+    control: Arrays
+    work: Work
+    scratch: Scratch
+    arena: Arena
+
+    def poison(self) -> None:
+        """Fills all intermediates with NaN; what must start from zero is zeroed again."""
+        self.arena.fill(np.nan)
+        for array in vars(self.scratch).values():
+            if isinstance(array, wp.array) and array.size:
+                array.fill_(np.nan)
+        self.arena.zero_accumulators()
+
+    def forward(self) -> Work:
+        """Accelerations, without a tape."""
+        self.poison()
+        step.forward(self.model, self.state, self.control, self.work, self.scratch, None)
+        return self.work
+
+
+def evaluation(scene: Scene, values: dict, *, worlds: int = 1, gradients: bool = False) -> Evaluation:
+    """Compiles a scene and loads a state and controls; fields that are not given are the scene's start, and zero."""
+    model = compile_model(scene, worlds=worlds)
+    if gradients:
+        model.require_gradients(list(model.authored))
+    Derivation(model).run()
+    size = ArenaSize()
+    make_work(model, Arena(model.device, size, None, None))
+    arena = allocate(model.device, size, 1, gradients=gradients)[0]
+    start = {"q": model.initial_q, "qd": model.initial_qd, "activation": model.initial_activation}
+    controls = {f.name: values.get(f.name, np.zeros(components(f)[1:])) for f in control_fields(model).values()}
+    return Evaluation(
+        model,
+        to_arrays("state", state_fields(model), {**start, **values}, model.device),
+        to_arrays("control", control_fields(model).values(), controls, model.device),
+        make_work(model, arena),
+        make_scratch(model),
+        arena,
+    )
+
+
+def inputs_of(state: RandomState) -> dict[str, np.ndarray]:
+    """A state and controls of MuJoCo by the names of ours."""
+    return {
+        "q": state.qpos,
+        "qd": state.qvel,
+        "activation": state.act,
+        "actuator": state.ctrl,
+        "joint_force": state.qfrc_applied,
+        "wrench": state.xfrc_applied,
+    }
 
 
 def dense_mass_matrix(model: Model, rows: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ import warp as wp
 from warpsim.tape import Arena, Arrays, Field
 
 DT = wp.constant(wp.float64(0.01))
-SOLVE_TURNS = wp.constant(6)
+SOLVE_TURNS = wp.constant(15)
 
 
 @wp.kernel

@@ -1,0 +1,37 @@
+"""warpsim: author a scene in USD, then optimise anything in it.
+
+Public names are loaded on first use, so that `import warpsim` is quick and needs neither torch nor USD nor MuJoCo.
+"""
+
+import importlib
+
+_PUBLIC = {
+    "Simulator": "warpsim.simulator",
+    "Trajectory": "warpsim.trajectory",
+    "Observed": "warpsim.trajectory",
+    "Scene": "warpsim.scene",
+    "load_scene": "warpsim.load",
+    "read_usd": "warpsim.usd.reader",
+    "read_mjcf": "warpsim.mjcf",
+    "WarpsimError": "warpsim.errors",
+    "SceneError": "warpsim.errors",
+    "UnsupportedError": "warpsim.errors",
+    "InputError": "warpsim.errors",
+    "SimulationError": "warpsim.errors",
+    "UnknownNameError": "warpsim.errors",
+}
+"""Public name → module that defines it."""
+
+__all__ = sorted(_PUBLIC)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'warpsim' has no attribute {name!r}; public names: {', '.join(__all__)}")
+    value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

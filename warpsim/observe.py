@@ -1,7 +1,7 @@
 """What a state looks like from outside: poses, velocities, centre of mass, momentum, energy, as differentiable outputs.
 
-`observe` evaluates the kinematics of a state and launches one kernel for each output asked for. A program calls it on the
-state it has just reached, so row t of a trajectory's outputs belongs to row t of its states.
+`observe` evaluates the kinematics of a state and launches one kernel for each output asked for. A program calls it on
+the state it has just reached, so row t of a trajectory's outputs belongs to row t of its states.
 """
 
 from __future__ import annotations
@@ -176,17 +176,13 @@ def _tendon_energy(t: TendonTopology, tendon: TendonParameters, q: wp.array2d(dt
 
 
 @wp.kernel
-def _body_position_kernel(
-    t: Topology, link_position: wp.array2d(dtype=vec3), body_position: wp.array2d(dtype=vec3)
-):
+def _body_position_kernel(t: Topology, link_position: wp.array2d(dtype=vec3), body_position: wp.array2d(dtype=vec3)):
     w, b = wp.tid()
     body_position[w, b] = link_position[w, t.body_link[b]]
 
 
 @wp.kernel
-def _body_rotation_kernel(
-    t: Topology, link_rotation: wp.array2d(dtype=quat), body_rotation: wp.array2d(dtype=quat)
-):
+def _body_rotation_kernel(t: Topology, link_rotation: wp.array2d(dtype=quat), body_rotation: wp.array2d(dtype=quat)):
     w, b = wp.tid()
     body_rotation[w, b] = link_rotation[w, t.body_link[b]]
 

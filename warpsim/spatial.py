@@ -63,6 +63,12 @@ def quat_unit(a: quat) -> quat:
 
 
 @wp.func
+def read_quat(q: wp.array2d(dtype=real), w: int, i: int) -> quat:
+    """The quaternion stored in q from i, normalised."""
+    return quat_unit(quat(q[w, i], q[w, i + 1], q[w, i + 2], q[w, i + 3]))
+
+
+@wp.func
 def quat_rotate(r: quat, v: vec3) -> vec3:
     """R(r) v for a unit quaternion."""
     u = vec3(r[1], r[2], r[3])

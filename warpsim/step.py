@@ -1,17 +1,26 @@
 """One step of the simulation: the order of the stages, and nothing else.
 
-    kinematics ▸ passive and actuator forces ▸ mass matrix ▸ acceleration ▸ integrate
+    kinematics ▸ passive and actuator forces ▸ mass matrix ▸ contacts ▸ Newton ▸ acceleration ▸ integrate
 """
 
 from __future__ import annotations
 
 import warp as wp
 
-from warpsim.dynamics.acceleration import acceleration, record_acceleration_adjoint
+from warpsim.constraint.stage import (
+    build_rows,
+    collide,
+    constrained_forces,
+    constraint_forces,
+    newton,
+    solver_adjoint,
+)
+from warpsim.dynamics.acceleration import acceleration, acceleration_adjoint, smooth_acceleration
 from warpsim.dynamics.actuation import actuation
+from warpsim.dynamics.chart_rates import chart_rate
 from warpsim.dynamics.implicit import implicit_matrix, implicit_residual, implicit_slopes
 from warpsim.dynamics.integrate import advance, advance_activation, average, semi_implicit, shift
-from warpsim.dynamics.inverse_dynamics import residual_at_rest, residual_at_solution
+from warpsim.dynamics.inverse_dynamics import residual_at_optimum, residual_at_rest, residual_at_solution
 from warpsim.dynamics.kinematics import kinematics
 from warpsim.dynamics.mass_matrix import mass_matrix
 from warpsim.dynamics.passive import passive
@@ -28,21 +37,58 @@ def forward(m: Model, s: State, u: Control, work: Work, scratch: Scratch, tape: 
     if implicitfast:
         implicit_slopes(m, work)
     mass_matrix(m, work, scratch)
-    if implicitfast:
-        implicit_matrix(m, work)
     residual_at_rest(m, s, work, scratch)
-    acceleration(m, s, work, scratch)
+    if implicitfast:
+        implicit_matrix(m, work, scratch.matrix)
+    matrix = scratch.matrix if implicitfast else work.mass_matrix
+    if work.constraint is None:
+        acceleration(m, s, work, matrix, scratch.residual)
+    else:
+        constrained_acceleration(m, s, work, scratch, matrix, record=tape is not None)
     if tape is not None:
-        residual_at_solution(m, s, work)
-        if implicitfast:
-            implicit_residual(m, s, work)
-        record_acceleration_adjoint(m, work, tape)
+        record_adjoint(m, s, work, scratch, tape)
+
+
+def constrained_acceleration(
+    m: Model, s: State, work: Work, scratch: Scratch, matrix: wp.array, *, record: bool
+) -> None:
+    """The contact solver's acceleration and, if the integrator has implicit terms, its own after that."""
+    c, space = work.constraint, scratch.constraint
+    collide(m, work, c, space)
+    build_rows(m, s, work, c, space)
+    smooth_acceleration(m, work, scratch, c.qdd_fixed)
+    newton(m, s, work, c, space, scratch.residual, keep=record)
+    if m.two_stage:
+        constrained_forces(m, work, c, space)
+        acceleration(m, s, work, matrix, space.residual)
+
+
+def record_adjoint(m: Model, s: State, work: Work, scratch: Scratch, tape: wp.Tape) -> None:
+    """Residuals at the solution, on the tape, and the implicit adjoint that seeds them."""
+    c = work.constraint
+    if c is not None:
+        constraint_forces(m, s, work, c, scratch.constraint)
+    residual_at_solution(m, s, work)
+    if m.options.integrator == "implicitfast":
+        implicit_residual(m, s, work)
+    if c is not None and m.two_stage:
+        residual_at_optimum(m, s, work)
+
+    def adjoint() -> None:
+        if c is None or m.two_stage:
+            acceleration_adjoint(m, work)
+        if c is not None:
+            solver_adjoint(m, work, c)
+
+    tape.record_func(adjoint, arrays=[work.qdd, work.residual])
 
 
 def euler(m: Model, s: State, u: Control, work: Work, scratch: Scratch, s_out: State, tape: wp.Tape | None) -> None:
     """One step of "euler" or "implicitfast"."""
     forward(m, s, u, work, scratch, tape)
     semi_implicit(m, s, work, s_out)
+    if work.constraint is not None:
+        wp.copy(s_out.warm_start, work.constraint.qdd_fixed)
 
 
 def runge_kutta(
@@ -50,15 +96,17 @@ def runge_kutta(
 ) -> None:
     """One step of the classical fourth-order rule, positions moved on their manifold."""
     states = [s, *work.states]
+    rates = [s.qd, *work.rates]
     for k, evaluation in enumerate(work.evaluations):
         if k:
             before, fraction = work.evaluations[k - 1], 1.0 if k == 3 else 0.5
             q, qd = states[k].q, states[k].qd
-            advance(m, s, states[k - 1].qd, before.qdd, q, qd, position_fraction=fraction, velocity_fraction=fraction)
+            advance(m, s, rates[k - 1], before.qdd, q, qd, position_fraction=fraction, velocity_fraction=fraction)
+            chart_rate(m, rates[k - 1], qd, rates[k], fraction=fraction)
             if m.na:
                 shift(m, s.activation, before.activation_rate, states[k].activation, fraction=fraction)
         forward(m, states[k], u, evaluation, scratch, tape)
-    average(m, [x.qd for x in states], work.rate)
+    average(m, rates, work.rate)
     average(m, [e.qdd for e in work.evaluations], work.qdd)
     advance(m, s, work.rate, work.qdd, s_out.q, s_out.qd)
     if m.na:

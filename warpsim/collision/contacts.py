@@ -27,14 +27,13 @@ from dataclasses import dataclass
 import numpy as np
 import warp as wp
 
+from warpsim.collision.geometry import Geometry, build_geometry
 from warpsim.collision.groups import GROUPS, PairGroup, candidate_count, group_of
-from warpsim.collision.hulls import hull_data
 from warpsim.collision.kinds import KIND_CODE, pair_case
 from warpsim.collision.pack import pack_kernel
 from warpsim.collision.pairs import collision_pairs
-from warpsim.collision.support import HullData
 from warpsim.errors import SimulationError
-from warpsim.precision import mat33, numpy_real, quat, real, vec3
+from warpsim.precision import mat33, real, vec3
 from warpsim.scene.description import Scene
 
 
@@ -56,8 +55,6 @@ class PairTable:
 
     shape_kind: wp.array
     """(ns,) int32, codes of `kinds`."""
-    shape_unit_radius: wp.array
-    """(ns,) real: bounding radius of meshes and hulls at scale one, m."""
     pair_shapes: wp.array
     """(np, 2) int32."""
     pair_case: wp.array
@@ -70,8 +67,8 @@ class PairTable:
     """Candidate places of a world."""
     seeds: int
     """Candidate places that carry a search result, the first ones."""
-    hulls: HullData
-    """Convex hulls of the shapes that need one."""
+    geometry: Geometry
+    """Hulls and signed distance grids of the shapes that need them."""
 
     @staticmethod
     def from_scene(scene: Scene, device: wp.DeviceLike = None) -> PairTable:
@@ -79,13 +76,16 @@ class PairTable:
         return PairTable.from_pairs(scene, collision_pairs(scene), device)
 
     @staticmethod
-    def from_pairs(scene: Scene, pairs: np.ndarray, device: wp.DeviceLike = None) -> PairTable:
+    def from_pairs(
+        scene: Scene, pairs: np.ndarray, device: wp.DeviceLike = None, *, geometry: Geometry | None = None
+    ) -> PairTable:
         """Builds the table of given pairs.
 
         Args:
             scene: Where the shapes are described.
             pairs: (np, 2) indices into `scene.shapes`, first kinds first as `collision_pairs` gives them.
             device: Where the arrays live.
+            geometry: Mesh data of the same scene, to share it; None builds it.
         """
         kinds = [shape.kind for shape in scene.shapes]
         cases = [(kinds[a], kinds[b]) for a, b in pairs]
@@ -104,22 +104,20 @@ class PairTable:
         def integers(values: object, shape: tuple[int, ...]) -> wp.array:
             return wp.array(np.array(values, np.int32).reshape(shape), dtype=wp.int32, device=device)
 
-        hulls, radii = hull_data(scene, device)
         return PairTable(
             shape_kind=integers([KIND_CODE[kind] for kind in kinds], (-1,)),
-            shape_unit_radius=wp.array(radii.astype(numpy_real), dtype=real, device=device),
             pair_shapes=integers(np.asarray(pairs)[order], (-1, 2)),
             pair_case=integers([pair_case(*case) for case in cases], (-1,)),
             pair_start=integers(starts[:-1], (-1,)),
             ranges=tuple(ranges),
             candidates=int(starts[-1]),
             seeds=int(starts[max(seeded)]) if seeded else 0,
-            hulls=hulls,
+            geometry=build_geometry(scene, device) if geometry is None else geometry,
         )
 
-    def geometry(self, group: PairGroup) -> list[object]:
-        """The mesh data a group's kernels take, as a list of zero or one argument."""
-        return [] if group.geometry is None else [getattr(self, group.geometry)]
+    def mesh_data(self, group: PairGroup) -> list[object]:
+        """The mesh data a group's kernels take."""
+        return [getattr(self.geometry, name) for name in group.geometry]
 
     @property
     def pair_count(self) -> int:
@@ -226,11 +224,11 @@ def find_contacts(
             inputs=[
                 first,
                 table.shape_kind,
-                table.shape_unit_radius,
+                table.geometry.unit_radius,
                 table.pair_shapes,
                 table.pair_case,
                 table.pair_start,
-                *table.geometry(group),
+                *table.mesh_data(group),
                 shapes.position,
                 shapes.rotation,
                 shapes.size,
@@ -261,7 +259,7 @@ def rebuild_contacts(table: PairTable, shapes: ShapePoses, contacts: Contacts) -
                 stop,
                 table.pair_shapes,
                 table.pair_case,
-                *table.geometry(group),
+                *table.mesh_data(group),
                 contacts.count,
                 contacts.pair,
                 contacts.feature,

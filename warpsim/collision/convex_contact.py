@@ -72,10 +72,12 @@ def free_step(a: Core, feature_a: int, b: Core, feature_b: int, hulls: HullData,
     k_tu = curvature_of(a, feature_a, n, t, u) + curvature_of(b, feature_b, -n, t, u)
     k_uu = curvature_of(a, feature_a, n, u, u) + curvature_of(b, feature_b, -n, u, u) + reach
     determinant = k_tt * k_uu - k_tu * k_tu
-    if wp.abs(determinant) < LEAST_CURVATURE * LEAST_CURVATURE:
-        return n
     wt = wp.dot(w, t)
     wu = wp.dot(w, u)
+    if determinant < LEAST_CURVATURE * LEAST_CURVATURE or k_tt <= real(0.0):
+        # Not at a maximum of g, where the matrix is positive definite: climb g along its slope instead.
+        steepness = wp.abs(k_tt) + wp.abs(k_uu) + real(2.0) * wp.abs(k_tu) + LEAST_CURVATURE
+        return wp.normalize(n + (t * wt + u * wu) / steepness)
     return wp.normalize(n + (t * (k_uu * wt - k_tu * wu) + u * (k_tt * wu - k_tu * wt)) / determinant)
 
 

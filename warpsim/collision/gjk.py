@@ -21,7 +21,11 @@ EPA_PLACES = wp.constant(49)
 EPA_FACES = wp.constant(96)
 EPA_EDGES = wp.constant(64)
 RELATIVE = wp.constant(real(64.0 * EPSILON))
-"""Relative accuracy of GJK's distance and EPA's depth."""
+"""Relative accuracy of GJK's squared distance."""
+FLAT = wp.constant(real(4096.0 * EPSILON))
+"""Tetrahedra with a smaller relative volume are flat."""
+EPA_ACCURACY = wp.constant(real(max(1e-9, 64.0 * EPSILON)))
+"""Relative accuracy of EPA's depth: finer facets than this turn over by rounding; Newton steps on the normal follow."""
 
 
 @wp.struct
@@ -100,8 +104,11 @@ def triangle_weights(p: vec3, q: vec3, r: vec3) -> vec3:
 @wp.func
 def encloses(w: wp.array(dtype=vec3)) -> bool:
     """Whether the tetrahedron w[0…3] holds the origin."""
-    sign = wp.dot(wp.cross(w[1] - w[0], w[2] - w[0]), w[3] - w[0])
-    if wp.abs(sign) < TINY * TINY:
+    p = w[1] - w[0]
+    q = w[2] - w[0]
+    r = w[3] - w[0]
+    volume = wp.abs(wp.dot(wp.cross(p, q), r))
+    if volume <= FLAT * wp.length(p) * wp.length(q) * wp.length(r):  # too flat for its sides to be told apart
         return False
     for i in range(4):
         a = w[(i + 1) % 4]
@@ -188,6 +195,7 @@ def gjk(
         weights = nearest_weights(w, count + 1)
         if weights[0] < wp.float64(0.0):
             out_count[0] = 4
+            result.distance = real(0.0)
             return result
         kept = int(0)
         v_new = vec3()
@@ -343,11 +351,13 @@ def epa(
     depth = offset[best]
     nearest = corner[best]
     while n < EPA_VERTICES:
+        if offset[best] < depth:  # the depth only grows; a smaller one is a facet turned over by rounding
+            break
         way = normal[best]
         depth = offset[best]
         nearest = corner[best]
         add_support(a, b, hulls, way, n, w, wa, wb)
-        if wp.dot(way, w[n]) - depth <= RELATIVE * (real(1.0) + depth):
+        if wp.dot(way, w[n]) - depth <= EPA_ACCURACY * (real(1.0) + depth):
             break
         edges = int(0)
         f = int(0)

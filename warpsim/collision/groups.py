@@ -9,9 +9,11 @@ import warp as wp
 from warpsim.collision.kinds import KIND_ORDER
 from warpsim.collision.narrow_box import narrow_box_kernel
 from warpsim.collision.narrow_convex import narrow_convex_kernel
+from warpsim.collision.narrow_field import narrow_field_kernel
 from warpsim.collision.narrow_primitive import narrow_primitive_kernel
 from warpsim.collision.rebuild_box import rebuild_box_kernel
 from warpsim.collision.rebuild_convex import rebuild_convex_kernel
+from warpsim.collision.rebuild_field import rebuild_field_kernel
 from warpsim.collision.rebuild_primitive import rebuild_primitive_kernel
 from warpsim.errors import UnsupportedError
 
@@ -25,8 +27,8 @@ class PairGroup:
     rebuild: wp.Kernel
     candidates: dict[tuple[str, str], int]
     """Pairs of kinds → most contacts of such a pair."""
-    geometry: str | None = None
-    """Field of `PairTable` with the mesh data that the kernels read."""
+    geometry: tuple[str, ...] = ()
+    """Fields of `Geometry` that the kernels read."""
     seeded: bool = False
     """Whether the search hands a point or direction to the rebuild."""
 
@@ -70,10 +72,19 @@ def _convex_pairs() -> dict[tuple[str, str], int]:
 
 
 CONVEX = PairGroup(
-    "convex", narrow_convex_kernel, rebuild_convex_kernel, _convex_pairs(), geometry="hulls", seeded=True
+    "convex", narrow_convex_kernel, rebuild_convex_kernel, _convex_pairs(), geometry=("hulls",), seeded=True
 )
 
-GROUPS = (CONVEX, BOX, PRIMITIVE)
+FIELD = PairGroup(
+    "field",
+    narrow_field_kernel,
+    rebuild_field_kernel,
+    {("plane", "mesh"): 4, ("sphere", "mesh"): 1, ("mesh", "mesh"): 8}
+    | {(kind, "mesh"): 8 for kind in _CONVEX_KINDS if kind != "sphere"},
+    geometry=("hulls", "grids"),
+)
+
+GROUPS = (CONVEX, FIELD, BOX, PRIMITIVE)
 """In the order of a table's pairs; those with seeds come first."""
 
 

@@ -12,7 +12,7 @@ from scipy.spatial import ConvexHull, QhullError
 from warpsim.collision.support import HullData
 from warpsim.errors import SceneError
 from warpsim.precision import numpy_real, vec3
-from warpsim.scene.description import Mesh, Scene
+from warpsim.scene.description import Mesh, Scene, Shape
 
 MAX_FEATURES = 5460
 """Vertices, edges or faces of one hull: a feature code has 14 bits."""
@@ -101,13 +101,27 @@ def convex_hull(mesh: Mesh) -> Hull:
     return result
 
 
-def _starts(parts: Sequence[np.ndarray | None]) -> np.ndarray:
+def starts_of(parts: Sequence[np.ndarray | None]) -> np.ndarray:
+    """(n + 1,) int32 offsets of parts laid end to end; None is empty."""
     return np.concatenate([[0], np.cumsum([0 if p is None else len(p) for p in parts])]).astype(np.int32)
 
 
-def _joined(parts: Sequence[np.ndarray | None], width: int, dtype: type) -> np.ndarray:
+def stacked(parts: Sequence[np.ndarray | None], width: int, dtype: type) -> np.ndarray:
+    """All parts end to end, (n, width)."""
     present = [np.asarray(p) for p in parts if p is not None and len(p)]
     return (np.concatenate(present) if present else np.zeros((0, width))).astype(dtype)
+
+
+def shape_mesh(scene: Scene, shape: Shape) -> Mesh:
+    """The mesh a shape names.
+
+    Raises:
+        SceneError: There is none of that name.
+    """
+    if shape.mesh not in scene.meshes:
+        known = ", ".join(scene.meshes) or "(none)"
+        raise SceneError(f"shape {shape.name!r} of kind {shape.kind!r}: no mesh {shape.mesh!r}; meshes: {known}")
+    return scene.meshes[shape.mesh]
 
 
 def hull_data(scene: Scene, device: wp.DeviceLike = None) -> tuple[HullData, np.ndarray]:
@@ -123,21 +137,20 @@ def hull_data(scene: Scene, device: wp.DeviceLike = None) -> tuple[HullData, np.
         if shape.kind != "hull":
             hulls.append(None)
             continue
-        if shape.mesh not in scene.meshes:
-            raise SceneError(f"shape {shape.name!r}: no mesh {shape.mesh!r}; meshes: {', '.join(scene.meshes) or '(none)'}")
-        if shape.mesh not in cache:
-            cache[shape.mesh] = convex_hull(scene.meshes[shape.mesh])
-        hulls.append(cache[shape.mesh])
+        mesh = shape_mesh(scene, shape)
+        if mesh.name not in cache:
+            cache[mesh.name] = convex_hull(mesh)
+        hulls.append(cache[mesh.name])
     vertices = [h and h.vertices for h in hulls]
     edges = [h and h.edges for h in hulls]
     faces = [h and h.faces for h in hulls]
     data = HullData()
-    data.vertex_start = wp.array(_starts(vertices), dtype=wp.int32, device=device)
-    data.vertex = wp.array(_joined(vertices, 3, numpy_real), dtype=vec3, device=device)
-    data.edge_start = wp.array(_starts(edges), dtype=wp.int32, device=device)
-    data.edge = wp.array(_joined(edges, 2, np.int32).reshape(-1, 2), dtype=wp.int32, device=device)
-    data.face_start = wp.array(_starts(faces), dtype=wp.int32, device=device)
-    data.face_vertex = wp.array(_joined(faces, 3, np.int32).reshape(-1, 3), dtype=wp.int32, device=device)
-    data.face_normal = wp.array(_joined([h and h.normals for h in hulls], 3, numpy_real), dtype=vec3, device=device)
+    data.vertex_start = wp.array(starts_of(vertices), dtype=wp.int32, device=device)
+    data.vertex = wp.array(stacked(vertices, 3, numpy_real), dtype=vec3, device=device)
+    data.edge_start = wp.array(starts_of(edges), dtype=wp.int32, device=device)
+    data.edge = wp.array(stacked(edges, 2, np.int32).reshape(-1, 2), dtype=wp.int32, device=device)
+    data.face_start = wp.array(starts_of(faces), dtype=wp.int32, device=device)
+    data.face_vertex = wp.array(stacked(faces, 3, np.int32).reshape(-1, 3), dtype=wp.int32, device=device)
+    data.face_normal = wp.array(stacked([h and h.normals for h in hulls], 3, numpy_real), dtype=vec3, device=device)
     radii = np.array([0.0 if h is None else np.linalg.norm(h.vertices, axis=1).max() for h in hulls])
     return data, radii

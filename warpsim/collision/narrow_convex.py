@@ -18,13 +18,14 @@ from warpsim.collision.convex_feature import constraint_count
 from warpsim.collision.convex_plane import face_plane, plane_point, point_count
 from warpsim.collision.gjk import Closest, Core, closest_cores, support_of, to_world
 from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, HULL, PLANE
+from warpsim.collision.selection import spread
 from warpsim.collision.support import HullData, core_radius
 from warpsim.precision import quat, real, vec3
 from warpsim.spatial import quat_matrix
 
 wp.set_module_options({"enable_backward": False})
 
-POLISH_STEPS = wp.constant(8)
+POLISH_STEPS = wp.constant(24)
 PLANE_CONTACTS = wp.constant(4)
 """Most contacts with one face."""
 
@@ -99,6 +100,30 @@ def gap_along(a: Core, b: Core, hulls: HullData, n: vec3) -> real:
 
 
 @wp.func
+def polished_normal(a: Core, feature_a: int, b: Core, feature_b: int, hulls: HullData, start: vec3) -> vec3:
+    """Newton steps on the normal, shortened until the gap does not shrink, so that they end at a maximum of it."""
+    n = start
+    gap = gap_along(a, b, hulls, n)
+    for _step in range(POLISH_STEPS):
+        target = refined_normal(a, feature_a, b, feature_b, hulls, n)
+        trial = target
+        share = real(1.0)
+        for _half in range(6):
+            if gap_along(a, b, hulls, trial) < gap - real(1e-12):
+                share *= real(0.5)
+                trial = wp.normalize(n + (target - n) * share)
+        new_gap = gap_along(a, b, hulls, trial)
+        if new_gap < gap - real(1e-12):
+            return n
+        moved = wp.length(trial - n)
+        n = trial
+        gap = new_gap
+        if moved < real(1e-13):
+            return n
+    return n
+
+
+@wp.func
 def find_features(a: Core, b: Core, hulls: HullData, found: Closest, scale: real) -> wp.vec2i:
     """Features of the touching points. Of three tolerances the one whose features give the largest gap wins."""
     best = wp.vec2i(0, 0)
@@ -111,10 +136,8 @@ def find_features(a: Core, b: Core, hulls: HullData, found: Closest, scale: real
             tolerance = scale * real(1e-2)
         feature_a = classify(a, found.point_a, wp.transpose(a.frame) @ found.normal, hulls, tolerance)
         feature_b = classify(b, found.point_b, wp.transpose(b.frame) @ (-found.normal), hulls, tolerance)
-        n = found.normal
-        for _step in range(POLISH_STEPS):
-            n = refined_normal(a, feature_a, b, feature_b, hulls, n)
-        gap = gap_along(a, b, hulls, n)
+        n = polished_normal(a, feature_a, b, feature_b, hulls, found.normal)
+        gap = gap_along(a, b, hulls, refined_normal(a, feature_a, b, feature_b, hulls, n))
         if gap > best_gap + scale * real(1e-12):
             best_gap = gap
             best = wp.vec2i(feature_a, feature_b)
@@ -147,22 +170,6 @@ def over_face(core: Core, feature: int, hulls: HullData, point: vec3, slack: rea
         return True
     reach = core.size[0] + slack
     return local[0] * local[0] + local[1] * local[1] <= reach * reach
-
-
-@wp.func
-def spread(i: int, point: vec3, p: vec3, q: vec3, r: vec3, normal: vec3) -> real:
-    """How much a point adds to the i points chosen so far: distance from the first, then area of the polygon."""
-    if i == 1:
-        return wp.length(point - p)
-    if i == 2:
-        return wp.length(wp.cross(point - p, q - p))
-    turn = wp.dot(wp.cross(q - p, r - p), normal)
-    side_pq = wp.dot(wp.cross(q - p, point - p), normal)
-    side_qr = wp.dot(wp.cross(r - q, point - q), normal)
-    side_rp = wp.dot(wp.cross(p - r, point - r), normal)
-    if turn < real(0.0):
-        return wp.max(side_pq, wp.max(side_qr, side_rp))
-    return -wp.min(side_pq, wp.min(side_qr, side_rp))
 
 
 @wp.func
@@ -245,8 +252,7 @@ def find_convex(
     elif count_b == 2 and count_a > 0:
         seed = found.point_a
     else:
-        for _step in range(POLISH_STEPS):
-            seed = refined_normal(a, feature_a, b, feature_b, hulls, seed)
+        seed = polished_normal(a, feature_a, b, feature_b, hulls, seed)
     distance, _point, _normal = convex_contact(a, feature_a, b, feature_b, hulls, seed)
     if distance >= margin:
         return 0

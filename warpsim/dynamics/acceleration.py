@@ -1,7 +1,7 @@
 """Forward dynamics: solve (M + implicit terms) a = τ − c, and the adjoint of that solve by the implicit function theorem.
 
-For an incoming adjoint ā the residual gets −λ with A λ = ā; the tape then carries it through `residual_at_solution`. Rows of
-prescribed dofs (kinematic bodies) are replaced by a = 0.
+For an incoming adjoint ā the residual gets −λ with A λ = ā; the tape then carries it through `residual_at_solution`. Prescribed
+dofs (kinematic bodies) have a = 0.
 """
 
 from __future__ import annotations
@@ -14,19 +14,7 @@ from warpsim.model.model import Model
 from warpsim.model.state import Scratch, State, Work
 from warpsim.model.topology import Topology
 from warpsim.precision import real
-
-
-@wp.func
-def _fix_prescribed(t: Topology, w: int, factor: wp.array2d(dtype=real), x: wp.array2d(dtype=real)):
-    for d in range(t.nv):
-        if t.dof_prescribed[d] == 1:
-            x[w, d] = real(0.0)
-        for e in range(t.row_start[d], t.row_start[d + 1]):
-            c = t.row_column[e]
-            if t.dof_prescribed[d] == 1 or t.dof_prescribed[c] == 1:
-                factor[w, e] = real(0.0)
-                if c == d:
-                    factor[w, e] = real(1.0)
+from warpsim.stages import stage
 
 
 @wp.kernel(enable_backward=False)
@@ -34,8 +22,9 @@ def _acceleration_kernel(
     # topology
     t: Topology,
     # work in
-    mass_matrix: wp.array2d(dtype=real),
+    matrix: wp.array2d(dtype=real),
     dof_implicit: wp.array2d(dtype=real),
+    dof_integrator: wp.array2d(dtype=real),
     residual: wp.array2d(dtype=real),
     # work out
     factor: wp.array2d(dtype=real),
@@ -43,12 +32,12 @@ def _acceleration_kernel(
 ):
     w = wp.tid()
     for e in range(t.row_start[t.nv]):
-        factor[w, e] = mass_matrix[w, e]
+        factor[w, e] = matrix[w, e]
     for d in range(t.nv):
-        factor[w, t.row_start[d]] = factor[w, t.row_start[d]] + dof_implicit[w, d]
+        factor[w, t.row_start[d]] = factor[w, t.row_start[d]] + dof_implicit[w, d] + dof_integrator[w, d]
         qdd[w, d] = -residual[w, d]
-    if t.prescribed_count > 0:
-        _fix_prescribed(t, w, factor, qdd)
+        if t.dof_prescribed[d] == 1:
+            qdd[w, d] = real(0.0)
     ldl_factor(t.nv, t.row_start, t.row_column, w, factor)
     ldl_solve(t.nv, t.row_start, t.row_column, w, factor, qdd)
 
@@ -71,31 +60,42 @@ def _acceleration_adjoint_kernel(
     ldl_solve(t.nv, t.row_start, t.row_column, w, factor, residual_adjoint)
 
 
-def acceleration(m: Model, s: State, work: Work, scratch: Scratch) -> None:
-    """`work.qdd` from the mass matrix and `scratch.residual`; keeps the factor in `work.factor`. Not taped."""
+@stage
+def smooth_acceleration(m: Model, work: Work, scratch: Scratch, qdd: wp.array) -> None:
+    """`qdd` = what the motion would be without constraints and integrator terms: where the solver starts. Not taped."""
     wp.launch(
         _acceleration_kernel,
         dim=m.worlds,
-        inputs=[m.topology, work.mass_matrix, work.dof_implicit, scratch.residual],
+        inputs=[m.topology, work.mass_matrix, work.dof_implicit, m.zero_dofs, scratch.residual],
+        outputs=[scratch.factor, qdd],
+        device=m.device,
+        record_tape=False,
+    )
+
+
+@stage
+def acceleration(m: Model, s: State, work: Work, matrix: wp.array, residual: wp.array) -> None:
+    """`work.qdd` solves (matrix + implicit terms) qdd = −residual; keeps the factor in `work.factor`. Not taped."""
+    wp.launch(
+        _acceleration_kernel,
+        dim=m.worlds,
+        inputs=[m.topology, matrix, work.dof_implicit, work.dof_integrator, residual],
         outputs=[work.factor, work.qdd],
         device=m.device,
         record_tape=False,
     )
-    free_body_accelerations(m, s.qd, work, scratch)
+    free_body_accelerations(m, s.qd, work, matrix, residual)
 
 
-def record_acceleration_adjoint(m: Model, work: Work, tape: wp.Tape) -> None:
-    """Puts the implicit adjoint on the tape; call after `residual_at_solution`."""
+def acceleration_adjoint(m: Model, work: Work) -> None:
+    """−λ with Aᵀλ = adjoint of `work.qdd`, into the adjoint of `work.residual`. Not taped: part of an adjoint."""
+    wp.launch(
+        _acceleration_adjoint_kernel,
+        dim=m.worlds,
+        inputs=[m.topology, work.factor, work.qdd.grad],
+        outputs=[work.residual.grad],
+        device=m.device,
+        record_tape=False,
+    )
+    free_body_adjoint(m, work)
 
-    def adjoint() -> None:
-        wp.launch(
-            _acceleration_adjoint_kernel,
-            dim=m.worlds,
-            inputs=[m.topology, work.factor, work.qdd.grad],
-            outputs=[work.residual.grad],
-            device=m.device,
-            record_tape=False,
-        )
-        free_body_adjoint(m, work)
-
-    tape.record_func(adjoint, arrays=[work.qdd, work.residual])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.dynamics.kinematics import read_quat
 from warpsim.model.actuators import (
     BALL_JOINT,
     FILTER_EXACT,
@@ -32,7 +31,8 @@ from warpsim.model.state import Control, State, Work
 from warpsim.model.tendons import TendonTopology, tendon_length, tendon_rate
 from warpsim.model.topology import Topology
 from warpsim.precision import quat, real, vec2, vec3, vec6
-from warpsim.spatial import clamp_range, quat_log, quat_mul, quat_rotate, spatial
+from warpsim.spatial import clamp_range, quat_log, quat_mul, quat_rotate, read_quat, spatial
+from warpsim.stages import stage
 
 
 @wp.func
@@ -335,6 +335,7 @@ def _drive_kernel(
             dof_implicit[w, dof] += h * (c + h * k)
 
 
+@stage
 def actuation(m: Model, s: State, u: Control, work: Work) -> None:
     """Adds actuator and drive forces to `work.dof_force` and the drives' implicit part to `work.dof_implicit`."""
     activation = s.activation if m.na else m.no_activation

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.model.model import Model
-from warpsim.model.state import Scratch, Work
+from warpsim.model.state import Work
 from warpsim.model.topology import Topology
 from warpsim.precision import mat66, real, vec3, vec6
 from warpsim.spatial import angular, linear, spatial, sym_mul
@@ -123,6 +123,7 @@ def _gyroscopic_solve_kernel(
     inertia: wp.array2d(dtype=vec6),
     mass_matrix: wp.array2d(dtype=real),
     dof_implicit: wp.array2d(dtype=real),
+    dof_integrator: wp.array2d(dtype=real),
     residual: wp.array2d(dtype=real),
     # work out
     free_block: wp.array2d(dtype=mat66),
@@ -135,7 +136,7 @@ def _gyroscopic_solve_kernel(
         for c in range(r + 1):
             a[r, c] = mass_matrix[w, t.row_start[d + r] + r - c]
             a[c, r] = a[r, c]
-        a[r, r] = a[r, r] + dof_implicit[w, d + r]
+        a[r, r] = a[r, r] + dof_implicit[w, d + r] + dof_integrator[w, d + r]
     joint = _joint_origin(t, origin, link_position, w, i)
     omega = _turn_of(axis, qd, w, d)
     for c in range(3):
@@ -181,7 +182,7 @@ def _gyroscopic_adjoint_kernel(
         residual_adjoint[w, d + r] = value
 
 
-def free_body_accelerations(m: Model, qd: wp.array, work: Work, scratch: Scratch) -> None:
+def free_body_accelerations(m: Model, qd: wp.array, work: Work, matrix: wp.array, residual: wp.array) -> None:
     """Overwrites `work.qdd` of single free bodies by the solution with gyroscopic derivatives. Not taped."""
     if m.topology.free_count:
         wp.launch(
@@ -197,9 +198,10 @@ def free_body_accelerations(m: Model, qd: wp.array, work: Work, scratch: Scratch
                 work.axis,
                 work.com,
                 work.inertia,
-                work.mass_matrix,
+                matrix,
                 work.dof_implicit,
-                scratch.residual,
+                work.dof_integrator,
+                residual,
             ],
             outputs=[work.free_block, work.qdd],
             device=m.device,

@@ -1,6 +1,6 @@
 """Velocity derivatives for the "implicitfast" integrator: (M − hD) a = τ − c with D = ∂(passive, actuator forces)/∂qd.
 
-Joint damping and drives are diagonal and live in `dof_implicit`; here are tendon damping, velocity-dependent actuators and
+Joint damping is diagonal and lives in `dof_integrator`, drives in `dof_implicit`; here are tendon damping, velocity-dependent actuators and
 drag. As in MuJoCo, D keeps only entries of the mass matrix's pattern: of a tendon across branches, the cross terms drop.
 D is symmetric. The untaped kernel adds −hD to the matrix; the taped one forms D·a at the solution, for the residual.
 """
@@ -11,6 +11,7 @@ import warp as wp
 
 from warpsim.dynamics.actuation import dof_count, site_wrench
 from warpsim.dynamics.free_bodies import free_body_residual
+from warpsim.dynamics.kinematics import twists_of_rates
 from warpsim.model.actuators import BALL_JOINT, FREE_JOINT, JOINT, SITE, TENDON, ActuatorTopology
 from warpsim.model.model import Model
 from warpsim.model.parameters import FluidParameters, SiteParameters, WorldParameters
@@ -19,6 +20,7 @@ from warpsim.model.tendons import TendonTopology
 from warpsim.model.topology import Topology
 from warpsim.precision import quat, real, vec2, vec3, vec6
 from warpsim.spatial import angular, linear, quat_mul, quat_rotate, quat_rotate_back, spatial
+from warpsim.stages import stage
 
 
 @wp.func
@@ -88,7 +90,7 @@ def _slope_kernel(
     dof_actuation: wp.array2d(dtype=real),
     # work out
     tendon_slope: wp.array2d(dtype=real),
-    dof_implicit: wp.array2d(dtype=real),
+    dof_integrator: wp.array2d(dtype=real),
 ):
     """d force / d rate of each tendon, its own damping and its actuators'; joint actuators go to the diagonal."""
     w = wp.tid()
@@ -99,7 +101,7 @@ def _slope_kernel(
         if a.transmission[i] == JOINT:
             d = a.dof[i]
             if limited == 0 or _inside(dof_actuation, force_range, w, d) == 1:
-                dof_implicit[w, d] += -timestep[w] * g * g * slope[w, i]
+                dof_integrator[w, d] += -timestep[w] * g * g * slope[w, i]
         elif a.transmission[i] == TENDON:
             tendon_slope[w, a.target[i]] += g * g * slope[w, i]
 
@@ -163,17 +165,6 @@ def _joint_matrix_kernel(
                     entry = t.row_start[a.dof[i] + e] + e - f
                     c = timestep[w] * slope[w, i] * gear[w, i][e] * gear[w, i][f]
                     matrix[w, entry] = matrix[w, entry] - c
-
-
-@wp.kernel
-def _twist_kernel(
-    t: Topology, axis: wp.array2d(dtype=vec6), qdd: wp.array2d(dtype=real), twist: wp.array2d(dtype=vec6)
-):
-    """Twist of every dof's frame if qdd were the velocity."""
-    w = wp.tid()
-    twist[w, 0] = vec6()
-    for d in range(t.nv):
-        twist[w, d + 1] = twist[w, t.dof_prev[d]] + axis[w, d] * qdd[w, d]
 
 
 @wp.kernel
@@ -320,8 +311,9 @@ def _drag_matrix_kernel(
                 _add_rank_one(t, w, k, _unit_wrench(r, com[w, b], direction, 0), slopes[3 + e], axis, matrix)
 
 
+@stage
 def implicit_slopes(m: Model, work: Work) -> None:
-    """Puts velocity derivatives of joint actuators on `work.dof_implicit` and those of tendons in `work.tendon_slope`."""
+    """Puts velocity derivatives of joint actuators on `work.dof_integrator` and those of tendons in `work.tendon_slope`."""
     wp.launch(
         _slope_kernel,
         dim=m.worlds,
@@ -336,17 +328,19 @@ def implicit_slopes(m: Model, work: Work) -> None:
             work.actuator_slope,
             work.dof_actuation,
         ],
-        outputs=[work.tendon_slope, work.dof_implicit],
+        outputs=[work.tendon_slope, work.dof_integrator],
         device=m.device,
     )
 
 
-def implicit_matrix(m: Model, work: Work) -> None:
-    """Adds −hD to `work.mass_matrix`. Not taped."""
+@stage
+def implicit_matrix(m: Model, work: Work, matrix: wp.array) -> None:
+    """`matrix` = `work.mass_matrix` − hD. Not taped."""
+    wp.copy(matrix, work.mass_matrix)
 
     def launch(kernel: wp.Kernel, *inputs) -> None:
         wp.launch(
-            kernel, dim=m.worlds, inputs=inputs, outputs=[work.mass_matrix], device=m.device, record_tape=False
+            kernel, dim=m.worlds, inputs=inputs, outputs=[matrix], device=m.device, record_tape=False
         )
 
     h = m.world.timestep
@@ -379,11 +373,12 @@ def implicit_matrix(m: Model, work: Work) -> None:
         )
 
 
+@stage
 def implicit_residual(m: Model, s: State, work: Work) -> None:
     """Completes `work.residual` at the solution a by −hD·a and the gyroscopic terms, on the tape."""
 
-    def launch(kernel: wp.Kernel, *inputs, out: wp.array = work.residual) -> None:
-        wp.launch(kernel, dim=m.worlds, inputs=inputs, outputs=[out], device=m.device)
+    def launch(kernel: wp.Kernel, *inputs) -> None:
+        wp.launch(kernel, dim=m.worlds, inputs=inputs, outputs=[work.residual], device=m.device)
 
     h = m.world.timestep
     poses = (work.origin, work.link_position, work.link_rotation, work.axis)
@@ -396,7 +391,7 @@ def implicit_residual(m: Model, s: State, work: Work) -> None:
             _joint_product_kernel, m.actuator_topology, m.actuator.gear, h, work.actuator_slope, work.qdd_fixed
         )
     if m.has_site_actuators or m.has_medium:
-        launch(_twist_kernel, m.topology, work.axis, work.qdd_fixed, out=work.qdd_twist)
+        twists_of_rates(m, work.qdd_fixed, work.axis, work.qdd_twist)
     if m.has_site_actuators:
         launch(
             _site_product_kernel,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.dynamics.actuation import next_activation
-from warpsim.dynamics.kinematics import read_quat
 from warpsim.model.actuators import NO_DYNAMICS, ActuatorTopology
 from warpsim.model.model import Model
 from warpsim.model.parameters import ActuatorParameters
 from warpsim.model.state import State, Work
 from warpsim.model.topology import BALL, FREE, HINGE, SLIDE, Topology
 from warpsim.precision import real, vec3
-from warpsim.spatial import quat_exp, quat_mul
+from warpsim.spatial import quat_exp, quat_mul, read_quat
+from warpsim.stages import stage
 
 
 @wp.func
@@ -90,6 +90,7 @@ def _activation_kernel(
             )
 
 
+@stage
 def advance(
     m: Model,
     s: State,
@@ -111,6 +112,7 @@ def advance(
     )
 
 
+@stage
 def advance_activation(m: Model, activation: wp.array, rate: wp.array, out: wp.array) -> None:
     """Activations one step on."""
     wp.launch(
@@ -147,6 +149,7 @@ def _average_kernel(
     out[w, i] = (a[w, i] + real(2.0) * (b[w, i] + c[w, i]) + d[w, i]) / real(6.0)
 
 
+@stage
 def shift(m: Model, x: wp.array, rate: wp.array, out: wp.array, *, fraction: float) -> None:
     """out = x + fraction·h·rate, element by element."""
     wp.launch(
@@ -154,11 +157,13 @@ def shift(m: Model, x: wp.array, rate: wp.array, out: wp.array, *, fraction: flo
     )
 
 
+@stage
 def average(m: Model, values: list[wp.array], out: wp.array) -> None:
     """Classical Runge–Kutta average of four rates (W, n)."""
     wp.launch(_average_kernel, dim=out.shape, inputs=values, outputs=[out], device=m.device)
 
 
+@stage
 def semi_implicit(m: Model, s: State, work: Work, s_out: State) -> None:
     """qd⁺ = qd + h·qdd, then q⁺ = q ⊕ h·qd⁺: first order, and stable where the explicit rule is not."""
     advance(m, s, s_out.qd, work.qdd, s_out.q, s_out.qd)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.model.model import Model
-from warpsim.model.state import State, Work
+from warpsim.model.state import Scratch, State, Work
 from warpsim.model.topology import Topology
 from warpsim.precision import real, vec3, vec6
 from warpsim.spatial import angular, linear, motion_cross, spatial, sym_mul
+from warpsim.stages import stage
 
 
 @wp.kernel
@@ -34,6 +35,7 @@ def _inverse_dynamics_kernel(
     wrench: wp.array2d(dtype=vec6),
     dof_force: wp.array2d(dtype=real),
     dof_implicit: wp.array2d(dtype=real),
+    dof_integrator: wp.array2d(dtype=real),
     # work out
     acceleration: wp.array2d(dtype=vec6),
     body_force: wp.array2d(dtype=vec6),
@@ -64,11 +66,13 @@ def _inverse_dynamics_kernel(
         if p > 0:
             body_force[w, p] += body_force[w, b]
     for d in range(t.nv):
-        diagonal = (armature[w, d] + dof_implicit[w, d]) * qdd[w, d]
+        diagonal = (armature[w, d] + dof_implicit[w, d] + dof_integrator[w, d]) * qdd[w, d]
         residual[w, d] = wp.dot(axis[w, d], body_force[w, t.dof_body[d]]) + diagonal - dof_force[w, d]
 
 
-def _launch(m: Model, s: State, work: Work, qdd: wp.array, outputs: list[wp.array], record: bool) -> None:
+def _launch(
+    m: Model, s: State, work: Work, qdd: wp.array, integrator: wp.array, outputs: list[wp.array], record: bool
+) -> None:
     wp.launch(
         _inverse_dynamics_kernel,
         dim=m.worlds,
@@ -86,6 +90,7 @@ def _launch(m: Model, s: State, work: Work, qdd: wp.array, outputs: list[wp.arra
             work.wrench,
             work.dof_force,
             work.dof_implicit,
+            integrator,
         ],
         outputs=outputs,
         device=m.device,
@@ -93,11 +98,22 @@ def _launch(m: Model, s: State, work: Work, qdd: wp.array, outputs: list[wp.arra
     )
 
 
-def residual_at_rest(m: Model, s: State, work: Work, scratch) -> None:
+@stage
+def residual_at_rest(m: Model, s: State, work: Work, scratch: Scratch) -> None:
     """`scratch.residual` = r(0) = bias − all smooth forces. Not taped."""
-    _launch(m, s, work, m.zero_dofs, [scratch.acceleration, scratch.body_force, scratch.residual], record=False)
+    outputs = [scratch.acceleration, scratch.body_force, scratch.residual]
+    _launch(m, s, work, m.zero_dofs, m.zero_dofs, outputs, record=False)
 
 
+@stage
 def residual_at_solution(m: Model, s: State, work: Work) -> None:
-    """`work.residual` = r(a*) ≈ 0 on the tape, with a* held fixed: the equation the adjoint is taken of."""
-    _launch(m, s, work, work.qdd_fixed, [work.acceleration, work.body_force, work.residual], record=True)
+    """`work.residual` = r(a) ≈ 0 on the tape, at the step's acceleration, held fixed: what the adjoint is taken of."""
+    outputs = [work.acceleration, work.body_force, work.residual]
+    _launch(m, s, work, work.qdd_fixed, work.dof_integrator, outputs, record=True)
+
+
+@stage
+def residual_at_optimum(m: Model, s: State, work: Work) -> None:
+    """`work.constraint.residual` ≈ 0 on the tape, at the contact solver's a*, which knows no integrator terms."""
+    c = work.constraint
+    _launch(m, s, work, c.qdd_fixed, m.zero_dofs, [c.acceleration, c.body_force, c.residual], record=True)

@@ -19,16 +19,11 @@ from warpsim.spatial import (
     quat_matrix,
     quat_mul,
     quat_rotate,
-    quat_unit,
+    read_quat,
     spatial,
     sym_rotate,
 )
-
-@wp.func
-def read_quat(q: wp.array2d(dtype=real), w: int, i: int) -> quat:
-    """The quaternion stored in q from i, normalised."""
-    return quat_unit(quat(q[w, i], q[w, i + 1], q[w, i + 2], q[w, i + 3]))
-
+from warpsim.stages import stage
 
 @wp.func
 def _base_position(first: int, x: vec3, r: quat, offset: vec3) -> vec3:
@@ -139,6 +134,7 @@ def _kinematics_kernel(
         velocity[w, d + 1] = velocity[w, t.dof_prev[d]] + axis[w, d] * qd[w, d]
 
 
+@stage
 def kinematics(m: Model, s: State, work: Work) -> None:
     """Poses, motion axes, centres, inertias and velocities from `s.q` and `s.qd`; see `Work` for what is written."""
     wp.launch(
@@ -156,3 +152,18 @@ def kinematics(m: Model, s: State, work: Work) -> None:
         ],
         device=m.device,
     )
+
+
+@wp.kernel
+def _twist_kernel(
+    t: Topology, axis: wp.array2d(dtype=vec6), rate: wp.array2d(dtype=real), twist: wp.array2d(dtype=vec6)
+):
+    w = wp.tid()
+    twist[w, 0] = vec6()
+    for d in range(t.nv):
+        twist[w, d + 1] = twist[w, t.dof_prev[d]] + axis[w, d] * rate[w, d]
+
+
+def twists_of_rates(m: Model, rates: wp.array, axis: wp.array, twist: wp.array) -> None:
+    """Twists (W, nv + 1) of all dofs' frames if `rates` (W, nv) were the velocities of the dofs."""
+    wp.launch(_twist_kernel, dim=m.worlds, inputs=[m.topology, axis, rates], outputs=[twist], device=m.device)

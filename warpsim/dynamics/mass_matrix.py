@@ -13,6 +13,17 @@ from warpsim.model.state import Scratch, Work
 from warpsim.model.topology import Topology
 from warpsim.precision import real, vec3, vec6
 from warpsim.spatial import angular, linear, spatial, sym_mul, sym_point_mass
+from warpsim.stages import stage
+
+
+@wp.func
+def _free_prescribed(t: Topology, w: int, matrix: wp.array2d(dtype=real)):
+    """Decouples dofs whose acceleration is prescribed: their rows become those of the identity."""
+    for d in range(t.nv):
+        for e in range(t.row_start[d], t.row_start[d + 1]):
+            c = t.row_column[e]
+            if t.dof_prescribed[d] == 1 or t.dof_prescribed[c] == 1:
+                matrix[w, e] = wp.where(c == d, real(1.0), real(0.0))
 
 
 @wp.kernel(enable_backward=False)
@@ -56,10 +67,16 @@ def _mass_matrix_kernel(
         mass_matrix[w, start] = wp.dot(s, momentum) + armature[w, d]
         for k in range(start + 1, t.row_start[d + 1]):
             mass_matrix[w, k] = wp.dot(axis[w, t.row_column[k]], momentum)
+    if t.prescribed_count > 0:
+        _free_prescribed(t, w, mass_matrix)
 
 
+@stage
 def mass_matrix(m: Model, work: Work, scratch: Scratch) -> None:
-    """Fills `work.mass_matrix`, armature included; row d lists dof d, then its ancestors up to the tree's first."""
+    """Fills `work.mass_matrix`, armature included; row d lists dof d, then its ancestors up to the tree's first.
+
+    Rows of prescribed dofs (kinematic bodies) are those of the identity.
+    """
     wp.launch(
         _mass_matrix_kernel,
         dim=m.worlds,

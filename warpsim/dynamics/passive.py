@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.dynamics.kinematics import read_quat
 from warpsim.model.model import Model
 from warpsim.model.parameters import BodyParameters, FluidParameters, JointParameters, TendonParameters, WorldParameters
 from warpsim.model.state import Control, State, Work
@@ -20,8 +19,10 @@ from warpsim.spatial import (
     quat_rotate,
     quat_rotate_back,
     quat_unit,
+    read_quat,
     spatial,
 )
+from warpsim.stages import stage
 
 
 @wp.func
@@ -49,7 +50,7 @@ def _passive_kernel(
     # work out
     wrench: wp.array2d(dtype=vec6),
     dof_force: wp.array2d(dtype=real),
-    dof_implicit: wp.array2d(dtype=real),
+    dof_integrator: wp.array2d(dtype=real),
 ):
     w = wp.tid()
     h = world.timestep[w]
@@ -79,7 +80,7 @@ def _passive_kernel(
                 r = d + 3 + e
                 dof_force[w, r] = joint_force[w, r] - joint.damping[w, r] * qd[w, r] - k * turn[e]
     for d in range(t.nv):
-        dof_implicit[w, d] = h * joint.damping[w, d] * real(implicit_damping)
+        dof_integrator[w, d] = h * joint.damping[w, d] * real(implicit_damping)
 
 
 @wp.kernel
@@ -163,8 +164,9 @@ def _drag_kernel(
         wrench[w, b] += spatial(quat_rotate(r, angular(local)) + wp.cross(com[w, b], force), force)
 
 
+@stage
 def passive(m: Model, s: State, u: Control, work: Work) -> None:
-    """Writes `work.dof_force`, `work.wrench`, `work.dof_implicit`; actuation adds to them."""
+    """Writes `work.dof_force`, `work.wrench`, `work.dof_integrator`; actuation adds to the first."""
     wp.launch(
         _passive_kernel,
         dim=m.worlds,
@@ -180,7 +182,7 @@ def passive(m: Model, s: State, u: Control, work: Work) -> None:
             u.wrench,
             work.com,
         ],
-        outputs=[work.wrench, work.dof_force, work.dof_implicit],
+        outputs=[work.wrench, work.dof_force, work.dof_integrator],
         device=m.device,
     )
     if m.has_tendon_forces:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import warp as wp
 
+from warpsim.collision.contacts import PairTable
 from warpsim.errors import InputError
 from warpsim.model.actuators import DYNAMICS_CODES, ActuatorTopology, DriveTopology
+from warpsim.model.contact_mixing import contact_mixing, no_pairs
+from warpsim.model.equalities import equalities
+from warpsim.model.limits import joint_limits, tendon_limits
 from warpsim.model.mesh_mass import mesh_mass_properties
 from warpsim.model.model import Model
 from warpsim.model.parameters import (
@@ -19,15 +22,18 @@ from warpsim.model.parameters import (
     DriveParameters,
     FluidParameters,
     JointParameters,
+    ShapeParameters,
     SiteParameters,
     TendonParameters,
+    WeightParameters,
     WorldParameters,
 )
 from warpsim.model.shape_mass import SHAPE_CODES, ShapeMassTopology
+from warpsim.model.tables import Tables
 from warpsim.model.tendons import TendonTopology
 from warpsim.model.topology import Layout, build_topology, to_device
-from warpsim.precision import numpy_real, quat, real, vec2, vec3, vec6
-from warpsim.scene import Body, Joint, Scene, validate
+from warpsim.precision import quat, real, vec2, vec3, vec6
+from warpsim.scene import Body, Joint, Scene, Shape, validate
 from warpsim.scene.description import JOINT_DOF_SIZE
 
 _OPEN = (-np.inf, np.inf)
@@ -37,31 +43,6 @@ def sym6(matrix: np.ndarray) -> list[float]:
     """(3, 3) symmetric → xx, yy, zz, xy, xz, yz."""
     m = np.asarray(matrix, np.float64)
     return [m[0, 0], m[1, 1], m[2, 2], m[0, 1], m[0, 2], m[1, 2]]
-
-
-class _Tables:
-    """Makes device arrays: parameters replicated over worlds, integer tables as they are."""
-
-    def __init__(self, worlds: int, device: wp.Device):
-        self.worlds = worlds
-        self.device = device
-        self.authored: dict[str, wp.array] = {}
-
-    def parameter(self, name: str, rows: Sequence[Any], dtype: Any, *, derived: bool = False) -> wp.array:
-        """(W, n) array of `rows`, entered as authored parameter `name`; if derived, a second array for the steps."""
-        width = getattr(dtype, "_length_", 1)
-        values = np.asarray(rows, dtype=numpy_real).reshape((len(rows), width) if width > 1 else (len(rows),))
-        full = np.ascontiguousarray(np.broadcast_to(values, (self.worlds, *values.shape)))
-        self.authored[name] = wp.array(full, dtype=dtype, device=self.device, shape=(self.worlds, len(rows)))
-        return wp.clone(self.authored[name]) if derived else self.authored[name]
-
-    def per_world(self, name: str, value: Any, dtype: Any) -> wp.array:
-        values = np.broadcast_to(np.asarray(value, dtype=numpy_real), (self.worlds, *np.shape(value)))
-        self.authored[name] = wp.array(np.ascontiguousarray(values), dtype=dtype, device=self.device)
-        return self.authored[name]
-
-    def integers(self, values: Sequence[int]) -> wp.array:
-        return wp.array(np.asarray(values, np.int32), dtype=wp.int32, device=self.device)
 
 
 def reference_q(joint: Joint, body: Body) -> np.ndarray:
@@ -88,7 +69,7 @@ def _joint_rows(joints: list[Joint], bodies: dict[str, Body]) -> SimpleNamespace
     return rows
 
 
-def _body_parameters(t: _Tables, bodies: list[Body]) -> BodyParameters:
+def _body_parameters(t: Tables, bodies: list[Body]) -> BodyParameters:
     zero3, zero6 = np.zeros(3), np.zeros(6)
     p = BodyParameters()
     p.position = t.parameter("body.position", [zero3] + [b.position for b in bodies], vec3)
@@ -102,7 +83,7 @@ def _body_parameters(t: _Tables, bodies: list[Body]) -> BodyParameters:
     return p
 
 
-def _joint_parameters(t: _Tables, joints: list[Joint], rows: SimpleNamespace) -> JointParameters:
+def _joint_parameters(t: Tables, joints: list[Joint], rows: SimpleNamespace) -> JointParameters:
     p = JointParameters()
     p.anchor = t.parameter("joint.anchor", [j.anchor for j in joints], vec3)
     p.axis = t.parameter("joint.axis", [j.axis for j in joints], vec3, derived=True)
@@ -129,9 +110,7 @@ def _tendon_pairs(starts: list[int], dofs: list[int], rows: SimpleNamespace) -> 
     return pairs
 
 
-def _tendons(
-    t: _Tables, scene: Scene, layout: Layout, rows: SimpleNamespace
-) -> tuple[TendonTopology, TendonParameters]:
+def _tendons(t: Tables, scene: Scene, layout: Layout, rows: SimpleNamespace) -> tuple[TendonTopology, TendonParameters]:
     starts, coordinates, dofs, coefficients, springs = [0], [], [], [], []
     reference = t.authored["joint.reference"].numpy()[0]
     for tendon in scene.tendons:
@@ -168,7 +147,7 @@ def _transmission(scene: Scene, layout: Layout, kind: str, target: str) -> tuple
     return code, j, int(layout.joint_q[j]), int(layout.joint_dof[j])
 
 
-def _actuators(t: _Tables, scene: Scene, layout: Layout) -> tuple[ActuatorTopology, ActuatorParameters, list[float]]:
+def _actuators(t: Tables, scene: Scene, layout: Layout) -> tuple[ActuatorTopology, ActuatorParameters, list[float]]:
     columns = [_transmission(scene, layout, a.transmission, a.target) for a in scene.actuators]
     places, initial = [], []
     for a in scene.actuators:
@@ -196,7 +175,7 @@ def _actuators(t: _Tables, scene: Scene, layout: Layout) -> tuple[ActuatorTopolo
     return topology, p, initial
 
 
-def _drives(t: _Tables, scene: Scene, layout: Layout) -> tuple[DriveTopology, DriveParameters]:
+def _drives(t: Tables, scene: Scene, layout: Layout) -> tuple[DriveTopology, DriveParameters]:
     index = [layout.joint(d.joint) for d in scene.drives]
     topology = DriveTopology()
     topology.count = len(scene.drives)
@@ -209,14 +188,18 @@ def _drives(t: _Tables, scene: Scene, layout: Layout) -> tuple[DriveTopology, Dr
     return topology, p
 
 
-def _shape_masses(t: _Tables, scene: Scene, layout: Layout, bodies: list[Body]) -> ShapeMassTopology:
+def _shape_parameters(t: Tables, shapes: list[Shape]) -> ShapeParameters:
+    p = ShapeParameters()
+    p.position = t.parameter("shape.position", [s.position for s in shapes], vec3)
+    p.rotation = t.parameter("shape.rotation", [s.rotation for s in shapes], quat, derived=True)
+    p.size = t.parameter("shape.size", [s.size for s in shapes], vec3)
+    return p
+
+
+def _shape_masses(t: Tables, scene: Scene, owners: list[int], bodies: list[Body]) -> ShapeMassTopology:
     shapes = scene.shapes
-    t.parameter("shape.size", [s.size for s in shapes], vec3)
     t.parameter("shape.density", [s.density for s in shapes], real)
     t.parameter("shape.mass", [s.mass or 0.0 for s in shapes], real)
-    t.parameter("shape.position", [s.position for s in shapes], vec3)
-    t.parameter("shape.rotation", [s.rotation for s in shapes], quat)
-    owners = [layout.body(s.body) for s in shapes]
     starts, members = [0], []
     for b in range(len(bodies) + 1):
         members += [i for i, owner in enumerate(owners) if owner == b]
@@ -236,7 +219,15 @@ def _shape_masses(t: _Tables, scene: Scene, layout: Layout, bodies: list[Body]) 
     return topology
 
 
-def _world_parameters(t: _Tables, scene: Scene) -> WorldParameters:
+def _weights(t: Tables, layout: Layout) -> WeightParameters:
+    p = WeightParameters()
+    p.body = t.derived(len(layout.body_names), vec2)
+    p.dof = t.derived(layout.nv, real)
+    p.tendon = t.derived(len(layout.tendon_names), real)
+    return p
+
+
+def _world_parameters(t: Tables, scene: Scene) -> WorldParameters:
     p = WorldParameters()
     p.gravity = t.per_world("world.gravity", scene.options.gravity, vec3)
     p.timestep = t.per_world("world.timestep", scene.options.timestep, real)
@@ -244,6 +235,28 @@ def _world_parameters(t: _Tables, scene: Scene) -> WorldParameters:
     p.medium_viscosity = t.per_world("world.medium_viscosity", scene.medium.viscosity, real)
     p.wind = t.per_world("world.wind", scene.medium.wind, vec3)
     return p
+
+
+def _constraints(t: Tables, scene: Scene, layout: Layout, joints: list[Joint], bodies: list[Body]) -> dict[str, Any]:
+    """The fields of `Model` that constraints read."""
+    options = scene.options
+    table = PairTable.from_scene(scene, t.device) if options.constraints and options.contacts else no_pairs(t.device)
+    mixing, pair = contact_mixing(t, scene, table)
+    equality_topology, equality, equality_names = equalities(t, scene, layout, bodies)
+    return dict(
+        pair_table=table,
+        contact_mixing=mixing,
+        pair=pair,
+        max_contacts=table.max_contacts
+        if options.max_contacts is None or not table.pair_count
+        else options.max_contacts,
+        equality_topology=equality_topology,
+        equality=equality,
+        equality_names=equality_names,
+        limit=joint_limits(t, joints, constraints=options.constraints),
+        tendon_limit=tendon_limits(t, scene.tendons, constraints=options.constraints),
+        weight=_weights(t, layout),
+    )
 
 
 def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "cpu") -> Model:
@@ -264,7 +277,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
     arrays, layout, joints, order = build_topology(scene)
     bodies = [scene.bodies[i] for i in order]
     rows = _joint_rows(joints, {b.name: b for b in bodies})
-    t = _Tables(worlds, device)
+    t = Tables(worlds, device)
     body = _body_parameters(t, bodies)
     joint = _joint_parameters(t, joints, rows)
     tendon_topology, tendon = _tendons(t, scene, layout, arrays)
@@ -277,6 +290,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
     fluid.box = wp.zeros((worlds, len(bodies) + 1), dtype=vec3, device=device)
     fluid.rotation = wp.zeros((worlds, len(bodies) + 1), dtype=quat, device=device)
     transmissions = {a.transmission for a in scene.actuators}
+    owners = [layout.body(s.body) for s in scene.shapes]
     return Model(
         device=device,
         worlds=worlds,
@@ -286,13 +300,15 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         tendon_topology=tendon_topology,
         actuator_topology=actuator_topology,
         drive_topology=drive_topology,
-        shape_mass_topology=_shape_masses(t, scene, layout, bodies),
+        shape_mass_topology=_shape_masses(t, scene, owners, bodies),
+        shape_body=t.integers(owners),
         body=body,
         joint=joint,
         tendon=tendon,
         actuator=actuator,
         drive=drive,
         site=site,
+        shape=_shape_parameters(t, scene.shapes),
         world=_world_parameters(t, scene),
         fluid=fluid,
         joint_force_range=t.parameter("joint.force_range", rows.force_range, vec2),
@@ -308,4 +324,5 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         has_joint_actuators=bool(transmissions - {"site"}),
         has_site_actuators="site" in transmissions,
         has_force_limits=any(j.actuator_force_limit is not None for j in joints),
+        **_constraints(t, scene, layout, joints, bodies),
     )

@@ -1,14 +1,18 @@
 """Authored parameters → physical parameters, once per rollout, on a tape of their own.
 
-Mass, centre and inertia from shapes; unit axes and quaternions; the boxes of equal inertia that feel the medium. The
-adjoint runs once, after the last step's, and turns gradients of physical parameters into gradients of authored ones.
+Unit axes and quaternions; mass, centre and inertia from shapes; the boxes of equal inertia that feel the medium;
+contact parameters of pairs; inverse weights at the reference configuration. The adjoint runs once, after the last
+step's, and turns gradients of physical parameters into gradients of authored ones.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import warp as wp
 
+from warpsim.model.inverse_weights import InverseWeights
 from warpsim.model.model import Model
 from warpsim.model.shape_mass import _body_kernel, _shape_kernel
 from warpsim.precision import mat33, quat, real, vec3, vec6
@@ -119,27 +123,47 @@ class Derivation:
         self._shape_com = wp.zeros((w, count), dtype=vec3, device=device, requires_grad=True)
         self._shape_inertia = wp.zeros((w, count), dtype=vec6, device=device, requires_grad=True)
         self._axes = wp.zeros((w, model.nbody), dtype=quat, device=device)
+        self._units()
+        self._masses()
+        self._weights = InverseWeights(model) if model.options.constraints else None
 
     def run(self, *, record: bool = False) -> None:
         """Derives; with `record`, on a tape, for physical parameters that carry gradients."""
         self.tape = wp.Tape() if record else None
-        if self.tape is None:
-            self._launch()
-        else:
-            with self.tape:
-                self._launch()
+        with nullcontext() if self.tape is None else self.tape:
+            self._units()
+            self._masses()
+            if self.model.has_medium:
+                self._boxes()
+            self.model.contact_mixing.run(self.model.authored, self.model.world.timestep, self.model.pair)
+            if self._weights is not None:
+                self._weights.run(self.model)
 
     def backward(self) -> None:
         """Adds to the authored gradients what the physical ones imply; the latter are consumed."""
         assert self.tape is not None, "run(record=True) comes first"
+        for array in (self._shape_mass, self._shape_com, self._shape_inertia):
+            array.grad.zero_()
+        if self._weights is not None:
+            self._weights.zero_adjoints()
         self.tape.backward()
 
-    def _launch(self) -> None:
+    def _units(self) -> None:
+        """Normalises quaternions and axes."""
         m, a = self.model, self.model.authored
-        device = m.device
-        pairs = (("body.rotation", m.body.rotation, _unit_quat_kernel), ("site.rotation", m.site.rotation, _unit_quat_kernel), ("joint.axis", m.joint.axis, _unit_axis_kernel))
-        for name, out, kernel in pairs:
-            wp.launch(kernel, dim=out.shape, inputs=[a[name]], outputs=[out], device=device)
+        for name, unit, kernel in (
+            ("body.rotation", m.body.rotation, _unit_quat_kernel),
+            ("site.rotation", m.site.rotation, _unit_quat_kernel),
+            ("shape.rotation", m.shape.rotation, _unit_quat_kernel),
+            ("equality.relative_rotation", m.equality.relative_rotation, _unit_quat_kernel),
+            ("joint.axis", m.joint.axis, _unit_axis_kernel),
+        ):
+            if unit.size:
+                wp.launch(kernel, dim=unit.shape, inputs=[a[name]], outputs=[unit], device=m.device)
+
+    def _masses(self) -> None:
+        """Mass, centre and inertia of shapes, then of bodies."""
+        m, a = self.model, self.model.authored
         if self._shape_mass.size:
             wp.launch(
                 _shape_kernel,
@@ -153,7 +177,7 @@ class Derivation:
                     a["shape.rotation"],
                 ],
                 outputs=[self._shape_mass, self._shape_com, self._shape_inertia],
-                device=device,
+                device=m.device,
             )
         wp.launch(
             _body_kernel,
@@ -168,14 +192,17 @@ class Derivation:
                 self._shape_inertia,
             ],
             outputs=[m.body.mass, m.body.com, m.body.inertia],
-            device=device,
+            device=m.device,
         )
-        if m.has_medium:
-            self._axes.assign(principal_axes(m.body.inertia.numpy()))
-            wp.launch(
-                _fluid_kernel,
-                dim=(m.worlds, m.nbody),
-                inputs=[self._axes, m.body.mass, m.body.inertia],
-                outputs=[m.fluid.box, m.fluid.rotation],
-                device=device,
-            )
+
+    def _boxes(self) -> None:
+        """Boxes of equal inertia, whose axes are found off the tape."""
+        m = self.model
+        self._axes.assign(principal_axes(m.body.inertia.numpy()))
+        wp.launch(
+            _fluid_kernel,
+            dim=(m.worlds, m.nbody),
+            inputs=[self._axes, m.body.mass, m.body.inertia],
+            outputs=[m.fluid.box, m.fluid.rotation],
+            device=m.device,
+        )

@@ -32,7 +32,9 @@ def polyhedron_mass(vertices: np.ndarray, faces: np.ndarray) -> MeshMass:
     total = corners.sum(axis=1)
     first = np.einsum("f,fi->i", six_volumes, total) / 24.0
     # ∫ x xᵀ over a tetrahedron with one corner at the origin = V/20 (Σ cᵢcᵢᵀ + (Σ cᵢ)(Σ cᵢ)ᵀ)
-    second = np.einsum("f,fki,fkj->ij", six_volumes, corners, corners) + np.einsum("f,fi,fj->ij", six_volumes, total, total)
+    second = np.einsum("f,fki,fkj->ij", six_volumes, corners, corners) + np.einsum(
+        "f,fi,fj->ij", six_volumes, total, total
+    )
     second /= 120.0
     com = first / volume if volume else np.zeros(3)
     central = second - volume * np.outer(com, com)

@@ -11,16 +11,25 @@ from dataclasses import dataclass, field
 import numpy as np
 import warp as wp
 
+from warpsim.collision.contacts import PairTable
 from warpsim.errors import InputError, unknown_name
 from warpsim.model.actuators import ActuatorTopology, DriveTopology
+from warpsim.model.contact_mixing import ContactMixing
+from warpsim.model.equalities import EqualityTopology
 from warpsim.model.parameters import (
     ActuatorParameters,
     BodyParameters,
     DriveParameters,
+    EqualityParameters,
     FluidParameters,
     JointParameters,
+    LimitParameters,
+    PairParameters,
+    ShapeParameters,
     SiteParameters,
+    TendonLimitParameters,
     TendonParameters,
+    WeightParameters,
     WorldParameters,
 )
 from warpsim.model.shape_mass import ShapeMassTopology
@@ -30,25 +39,47 @@ from warpsim.precision import numpy_real
 from warpsim.scene.description import Options
 
 MASS_PARAMETERS = ("body.mass", "body.com", "body.inertia")
-FEEDS = {
-    **dict.fromkeys(
-        (
-            *MASS_PARAMETERS,
-            "shape.size",
-            "shape.density",
-            "shape.mass",
-            "shape.position",
-            "shape.rotation",
-        ),
-        (*MASS_PARAMETERS, "fluid.box", "fluid.rotation"),
-    ),
-    "body.rotation": ("body.rotation",),
-    "site.rotation": ("site.rotation",),
-    "joint.axis": ("joint.axis",),
+WEIGHTS = ("weight.body", "weight.dof", "weight.tendon")
+_FROM_MASS = (*MASS_PARAMETERS, "fluid.box", "fluid.rotation", *WEIGHTS)
+_CONTACT = {
+    "friction": ("pair.friction",),
+    "solref": ("pair.solref", "pair.solref_friction"),
+    "solimp": ("pair.solimp",),
+    "margin": ("pair.margin",),
 }
-"""Authored parameter → the derived ones it reaches; a parameter that is not listed is physical itself."""
+FEEDS = {
+    **dict.fromkeys((*MASS_PARAMETERS, "shape.density", "shape.mass"), _FROM_MASS),
+    **{name: (name, *_FROM_MASS) for name in ("shape.size", "shape.position", "shape.rotation")},
+    **{name: (name, *WEIGHTS) for name in ("body.position", "body.rotation", "joint.anchor", "joint.axis")},
+    "joint.armature": ("joint.armature", *WEIGHTS),
+    "tendon.coefficient": ("tendon.coefficient", "weight.tendon"),
+    "site.rotation": ("site.rotation",),
+    "equality.relative_rotation": ("equality.relative_rotation",),
+    **{f"shape.{field}": reached for field, reached in _CONTACT.items()},
+    **{f"contact_override.{field}": reached for field, reached in _CONTACT.items()},
+    "contact_override.solref_friction": ("pair.solref_friction",),
+    "shape.solmix": ("pair.solref", "pair.solref_friction", "pair.solimp"),
+    "shape.restitution": ("pair.solref",),
+    "world.timestep": ("world.timestep", "pair.solref"),
+}
+"""Authored parameter → the physical ones it reaches; a parameter that is not listed is physical itself."""
 
-GROUPS = ("body", "joint", "tendon", "actuator", "drive", "site", "world", "fluid")
+GROUPS = (
+    "body",
+    "joint",
+    "tendon",
+    "actuator",
+    "drive",
+    "site",
+    "shape",
+    "world",
+    "fluid",
+    "pair",
+    "weight",
+    "limit",
+    "tendon_limit",
+    "equality",
+)
 
 
 @dataclass
@@ -68,14 +99,26 @@ class Model:
     actuator_topology: ActuatorTopology
     drive_topology: DriveTopology
     shape_mass_topology: ShapeMassTopology
+    shape_body: wp.array  # (nshape,) int32: the body each shape is fixed to
+    equality_topology: EqualityTopology
+    equality_names: tuple[str, ...]  # the active ones
+    pair_table: PairTable  # empty without contacts
+    contact_mixing: ContactMixing
+    max_contacts: int  # places for contacts per world
     body: BodyParameters
     joint: JointParameters
     tendon: TendonParameters
     actuator: ActuatorParameters
     drive: DriveParameters
     site: SiteParameters
+    shape: ShapeParameters
     world: WorldParameters
     fluid: FluidParameters
+    pair: PairParameters
+    weight: WeightParameters
+    limit: LimitParameters
+    tendon_limit: TendonLimitParameters
+    equality: EqualityParameters
     joint_force_range: wp.array  # (W, nv) vec2, N·m or N: range of the summed actuator force
     authored: dict[str, wp.array]
     na: int
@@ -130,10 +173,35 @@ class Model:
         return self.topology.nlink
 
     @property
+    def npair(self) -> int:
+        """Pairs of shapes that may touch."""
+        return self.pair_table.pair_count
+
+    @property
+    def pair_condim(self) -> wp.array:
+        """(np,) int32: dimension of the contacts of each pair, 1, 3, 4 or 6."""
+        return self.contact_mixing.condim
+
+    @property
     def implicit_damping(self) -> bool:
         """Whether joint damping is on the left-hand side of the equation solved for the acceleration."""
         o = self.options
         return o.integrator == "implicitfast" or (o.integrator == "euler" and o.implicit_damping)
+
+    @property
+    def has_constraints(self) -> bool:
+        """Whether a step has anything for the contact solver to do."""
+        limit = self.authored["limit.range"].numpy(), self.authored["limit.friction_loss"].numpy()
+        joint = np.isfinite(limit[0]).any() or (limit[1] > 0).any()
+        return self.options.constraints and bool(self.max_contacts or self.equality_topology.count or joint)
+
+    @property
+    def two_stage(self) -> bool:
+        """Whether the integrator solves a system of its own after the contact solver's."""
+        damped = (
+            bool((self.authored["joint.damping"].numpy() > 0).any()) or self.authored["joint.damping"].requires_grad
+        )
+        return self.options.integrator == "implicitfast" or (self.implicit_damping and damped)
 
     @property
     def implicit_drives(self) -> bool:

@@ -91,9 +91,8 @@ def _capsule_inertia(r: real, half: real) -> vec6:
     height = real(2.0) * half
     tube = height / (height + real(4.0) / real(3.0) * r)
     caps = real(1.0) - tube
-    side = (
-        tube * (height * height / real(12.0) + r * r / real(4.0))
-        + caps * (real(2.0) / real(5.0) * r * r + height * height / real(4.0) + real(3.0) / real(8.0) * height * r)
+    side = tube * (height * height / real(12.0) + r * r / real(4.0)) + caps * (
+        real(2.0) / real(5.0) * r * r + height * height / real(4.0) + real(3.0) / real(8.0) * height * r
     )
     along = tube * r * r / real(2.0) + caps * real(2.0) / real(5.0) * r * r
     return _diagonal(side, side, along)

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 
 import warp as wp
 
+from warpsim.constraint.work import ConstraintScratch, ConstraintWork, make_constraint_scratch, make_constraint_work
 from warpsim.model.model import Model
 from warpsim.precision import mat66, quat, real, vec3, vec6
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field
 
 State = Arrays
-"""`q` (W, nq), `qd` (W, nv) and, with activations, `activation` (W, na)."""
+"""`q` (W, nq), `qd` (W, nv); with activations, `activation` (W, na); with constraints, `warm_start` (W, nv), the
+solver's last acceleration, which carries no gradient."""
 
 Control = Arrays
 """Any of the fields of `control_fields`; what a rollout does not vary is held in `Constants`."""
@@ -27,6 +29,8 @@ def state_fields(m: Model) -> tuple[Field, ...]:
     fields = [Field("q", (m.worlds, m.nq), real), Field("qd", (m.worlds, m.nv), real)]
     if m.na:
         fields.append(Field("activation", (m.worlds, m.na), real))
+    if m.has_constraints:
+        fields.append(Field("warm_start", (m.worlds, m.nv), real, differentiable=False))
     return tuple(fields)
 
 
@@ -55,7 +59,8 @@ class Work:
     velocity: wp.array  # (W, nv + 1) vec6: twist after each dof
     wrench: wp.array  # (W, nbody) vec6: external (torque, force) on each body
     dof_force: wp.array  # (W, nv): applied, passive and actuator forces
-    dof_implicit: wp.array  # (W, nv): h·(damping treated implicitly), adds to the mass matrix's diagonal
+    dof_implicit: wp.array  # (W, nv): drives' implicit part, adds to the mass matrix's diagonal everywhere
+    dof_integrator: wp.array  # (W, nv): the integrator's implicit damping, adds to the diagonal in the final solve only
     dof_actuation: wp.array  # (W, nv): summed actuator forces, only where joints limit them
     actuator_force: wp.array  # (W, nu)
     actuator_slope: wp.array  # (W, nu): d force / d velocity of the transmission
@@ -71,6 +76,9 @@ class Work:
     tendon_slope: wp.array  # (W, ntendon): d force / d rate, for "implicitfast"
     qdd_twist: wp.array  # (W, nv + 1) vec6: twists if qdd were the velocity, for "implicitfast"
     residual: wp.array  # (W, nv): of the equation of motion at qdd
+    constraint: ConstraintWork | None  # None without constraints
+    shape_position: wp.array  # (W, nshape) vec3, m, world; empty if no shapes collide
+    shape_rotation: wp.array  # (W, nshape) quat, world
 
 
 def make_work(m: Model, arena: Arena) -> Work:
@@ -84,6 +92,9 @@ def make_work(m: Model, arena: Arena) -> Work:
         return arena.array((w, count), dtype, differentiable=False)
 
     qdd = live(m.nv, real)
+    qdd_fixed = wp.array(ptr=qdd.ptr, shape=qdd.shape, dtype=real, device=m.device)
+    qdd_fixed._ref = qdd  # as in Warp's own views: a graph that captures only this one has to find the memory
+    colliders = m.shape_body.shape[0] if m.npair else 0
     return Work(
         origin=fixed(m.ntree, vec3),
         link_position=live(m.nlink, vec3),
@@ -94,7 +105,8 @@ def make_work(m: Model, arena: Arena) -> Work:
         velocity=live(m.nv + 1, vec6),
         wrench=live(m.nbody, vec6),
         dof_force=live(m.nv, real),
-        dof_implicit=live(m.nv, real),
+        dof_implicit=arena.array((w, m.nv), real, accumulator=True) if m.nd else m.zero_dofs,
+        dof_integrator=live(m.nv, real),
         dof_actuation=arena.array((w, m.nv if m.has_force_limits else 0), real, accumulator=True),
         actuator_force=live(m.nu, real),
         actuator_slope=live(m.nu, real),
@@ -104,12 +116,15 @@ def make_work(m: Model, arena: Arena) -> Work:
         factor=fixed(m.nm, real),
         free_block=fixed(m.topology.free_count, mat66),
         qdd=qdd,
-        qdd_fixed=wp.array(ptr=qdd.ptr, shape=qdd.shape, dtype=real, device=m.device),
+        qdd_fixed=qdd_fixed,
         acceleration=live(m.nv + 1, vec6),
         body_force=live(m.nbody, vec6),
         tendon_slope=live(len(m.layout.tendon_names) if m.options.integrator == "implicitfast" else 0, real),
         qdd_twist=live(m.nv + 1 if m.options.integrator == "implicitfast" else 0, vec6),
         residual=live(m.nv, real),
+        constraint=make_constraint_work(m, arena, qdd) if m.has_constraints else None,
+        shape_position=live(colliders, vec3),
+        shape_rotation=live(colliders, quat),
     )
 
 
@@ -119,7 +134,8 @@ class RungeKuttaWork:
 
     evaluations: list[Work]
     states: list[State]  # three in between
-    rate: wp.array  # (W, nv): average qd
+    rates: list[wp.array]  # three (W, nv): of the states in between, in the chart at the step's start
+    rate: wp.array  # (W, nv): average rate
     qdd: wp.array  # (W, nv): average acceleration
     activation_rate: wp.array  # (W, na)
 
@@ -130,6 +146,7 @@ def make_runge_kutta_work(m: Model, arena: Arena) -> RungeKuttaWork:
     return RungeKuttaWork(
         evaluations=[make_work(m, arena) for _ in range(4)],
         states=[Arrays("state", {f.name: arena.array(f.shape, f.dtype) for f in fields}) for _ in range(3)],
+        rates=[arena.array((m.worlds, m.nv), real) for _ in range(3)],
         rate=arena.array((m.worlds, m.nv), real),
         qdd=arena.array((m.worlds, m.nv), real),
         activation_rate=arena.array((m.worlds, m.na), real),
@@ -146,6 +163,9 @@ class Scratch:
     acceleration: wp.array  # (W, nv + 1) vec6
     body_force: wp.array  # (W, nbody) vec6
     residual: wp.array  # (W, nv): of the equation of motion at zero acceleration
+    matrix: wp.array  # (W, nm): mass matrix with the integrator's derivatives, for "implicitfast"
+    factor: wp.array  # (W, nm): of the mass matrix alone, to start the contact solver
+    constraint: ConstraintScratch | None  # None without constraints
 
 
 def make_scratch(m: Model) -> Scratch:
@@ -158,4 +178,7 @@ def make_scratch(m: Model) -> Scratch:
         acceleration=wp.zeros((w, m.nv + 1), dtype=vec6, device=device),
         body_force=wp.zeros((w, m.nbody), dtype=vec6, device=device),
         residual=wp.zeros((w, m.nv), dtype=real, device=device),
+        matrix=wp.zeros((w, m.nm if m.options.integrator == "implicitfast" else 0), dtype=real, device=device),
+        factor=wp.zeros((w, m.nm if m.has_constraints else 0), dtype=real, device=device),
+        constraint=make_constraint_scratch(m) if m.has_constraints else None,
     )

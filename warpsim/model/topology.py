@@ -57,7 +57,9 @@ class Topology:
     dof_base: wp.array(dtype=wp.int32)  # whose velocity carries this dof's axis along
     dof_prescribed: wp.array(dtype=wp.int32)
 
-    row_start: wp.array(dtype=wp.int32)  # (nv + 1,) rows of the mass matrix: dof, its parent dof, … the tree's first dof
+    row_start: wp.array(
+        dtype=wp.int32
+    )  # (nv + 1,) rows of the mass matrix: dof, its parent dof, … the tree's first dof
     row_column: wp.array(dtype=wp.int32)  # (nm,)
 
     free_count: wp.int32  # trees that move as one free body, where their gyroscopic derivative is used
@@ -123,8 +125,7 @@ class _Builder:
     def __init__(self, scene: Scene):
         self.scene = scene
         self.links: dict[str, list[int]] = {
-            k: [v]
-            for k, v in dict(kind=0, parent=0, body=0, first=0, joint=-1, q=0, dof=0, tree=0, root=0).items()
+            k: [v] for k, v in dict(kind=0, parent=0, body=0, first=0, joint=-1, q=0, dof=0, tree=0, root=0).items()
         }
         self.bodies: dict[str, list[int]] = {k: [0] for k in ("parent", "link", "last_dof", "tree")}
         self.dofs: dict[str, list[int]] = {k: [] for k in ("body", "joint", "prev", "base", "prescribed")}

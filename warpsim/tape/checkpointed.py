@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,15 @@ from warpsim.tape import storage as stores
 from warpsim.tape import threads as teams
 from warpsim.tape.diagnostics import NonFiniteError, SegmentReport
 from warpsim.tape.inputs import ArrayFeed, Feed, InputProvider, ProviderFeed
+from warpsim.tape.journal import Journal, Resumable, describe
 from warpsim.tape.part import Keep, Part
 from warpsim.tape.program import Arrays, Field, Program
 from warpsim.tape.run import Gradients, Run
 from warpsim.tape.schedule import Plan, Schedule, make_plan
 from warpsim.tape.sweep import Pullback, Sweep
 
-Selection = bool | Sequence[str]
-"""All fields, none, or those named."""
+Selection = bool | Sequence[str] | Mapping[str, Any]
+"""All fields, none, those named, or those for which the caller gives an array (rows, worlds, …) to be filled."""
 
 
 class CheckpointedTape:
@@ -49,8 +50,7 @@ class CheckpointedTape:
         memory_budget: int | float | str | None = None,
         segment: int | None = None,
         schedule: Schedule | None = None,
-        storage: str = "device",
-        directory: str | Path | None = None,
+        storage: str | Resumable = "device",
         threads: int = 1,
         groups: int | None = None,
         capture: bool = True,
@@ -65,23 +65,23 @@ class CheckpointedTape:
                 gradients), for one open run: bytes, a size such as "512MB", or a share such as "50%" of what is free.
             segment: K, steps per segment; by default what fits the cache and the budget.
             schedule: `FullTape()`, `AllStarts()`, `Revolve(count)` or `Windows(length)`; by default the cheapest that fits.
-            storage: Where checkpoints live: "device", "host" or "disk".
-            directory: For "disk": where the files go; by default the system's temporary directory.
+            storage: Where checkpoints live: "device", "host", "disk" (temporary files), or `Resumable(directory)` for files
+                from which a killed backward pass goes on when the same calls are made again.
             threads: CPU threads that share the worlds.
             groups: Groups of worlds, at least one per thread; more keep each group's memory within the cache.
             capture: Replay captured graphs; False launches eagerly, with the same bits.
             check: Try the step once, at the first rollout, against the rules of a program; and stop at states and adjoints
                 that are not finite.
         """
-        if storage not in stores.KINDS:
-            raise InputError(f"storage={storage!r}; use one of {', '.join(stores.KINDS)}")
+        self._resumable = storage if isinstance(storage, Resumable) else None
+        self._storage = "disk" if isinstance(storage, Resumable) else storage
+        if self._storage not in stores.KINDS:
+            raise InputError(f"storage={storage!r}; use one of {', '.join(stores.KINDS)}, or Resumable(directory)")
         if threads > 1 and not capture:
             raise InputError("threads replay captured graphs; use threads=1 with capture=False")
         self.program = program
         self._check = check
         self._tried = False
-        self._storage = storage
-        self._directory = None if directory is None else Path(directory)
         self._team = teams.Team(threads)
         split = teams.split(program, groups or threads)
         self.plan: Plan = make_plan(
@@ -90,7 +90,7 @@ class CheckpointedTape:
             schedule=schedule,
             segment=segment,
             memory_budget=None if memory_budget is None else budget.parse(memory_budget, program.device),
-            storage=storage,
+            storage=self._storage,
         )
         self._sweeps = [Sweep(part, self.plan, worlds, capture=capture) for part, worlds in split]
         self._spare: list[list[stores.Checkpoints]] = []
@@ -121,8 +121,8 @@ class CheckpointedTape:
             raise InputError(f"keep_every={keep_every}; keep every step or fewer")
         keep = Keep(
             keep_every,
-            rows.allocate(_select("state", keep_states, program.state), plan.steps // keep_every + 1, program.device),
-            rows.allocate(_select("output", keep_outputs, program.outputs), plan.steps // keep_every, program.device),
+            self._kept("state", keep_states, program.state, plan.steps // keep_every + 1),
+            self._kept("output", keep_outputs, program.outputs, plan.steps // keep_every),
         )
         given = rows.adopt_row("state", initial_state, program.state, program.device)
         keep.start(given)
@@ -135,7 +135,8 @@ class CheckpointedTape:
             parts.append(Part(plan, feed, checkpoints, keep.worlds(sweep.worlds), differentiate, self._check))
         self._try_step(parts[0])
         known = checks.parameter_checksums(program.parameters)
-        return Run(plan, parts, keep, known, self._advance, self._spare.append)
+        journals = self._journals(parts, known)
+        return Run(plan, parts, keep, known, journals, self._advance, self._spare.append)
 
     def forward(
         self,
@@ -157,7 +158,7 @@ class CheckpointedTape:
             keep_every=keep_every,
             differentiate=differentiate,
         )
-        self._advance(run, self.plan.steps, progress=progress)
+        self._advance(run, self.plan.steps - run.step, progress=progress)
         return run
 
     def backward(
@@ -211,24 +212,31 @@ class CheckpointedTape:
             for sweep in self._sweeps
         ]
         self._prepare(differentiate=True)
+        self._resume(run, pulls, seeds.checksum(by_state, by_output))
         work = list(zip(self._sweeps, run.parts, pulls, strict=True))
         with self._bar("backward", progress) as tick:
-            self._team.run(lambda item: item[0].backward(item[1], item[2], tick), work)
+            self._team.run(_quiet(lambda item: item[0].backward(item[1], item[2], tick)), work)
         self._check_parameter_gradients()
         if not retain:
             run.release()
+            if self._resumable is not None:
+                self._resumable.remove()
         return Gradients(
             Arrays("initial state", {name: block.array[0] for name, block in initial.items()}),
             Arrays("input", {name: block.array for name, block in gradients.items()}),
-            np.sqrt(sum(np.square(pull.norms) for pull in pulls)),
+            np.hypot.reduce([pull.norms for pull in pulls], axis=0),
         )
 
     def _advance(self, run: Run, steps: int, *, progress: bool = False) -> None:
         run.checkpoints  # noqa: B018  raises if they were released
         self._prepare(differentiate=run.differentiable)
+        end = run.step + steps
         work = list(zip(self._sweeps, run.parts, strict=True))
         with self._bar("forward", progress) as tick:
-            self._team.run(lambda item: item[0].forward(item[1], steps, tick), work)
+            self._team.run(_quiet(lambda item: item[0].forward(item[1], end, tick)), work)
+        for part, journal in zip(run.parts, run.journals, strict=False):
+            if part.step == self.plan.steps and not journal.exists():
+                journal.begin(part)
 
     def _prepare(self, *, differentiate: bool) -> None:
         """Captures before threads start: capture belongs to one thread."""
@@ -240,8 +248,59 @@ class CheckpointedTape:
         """Room for one run's checkpoints, by group of worlds; that of a released run is used again."""
         if self._spare:
             return self._spare.pop()
-        states = [sweep.segment.program.state for sweep in self._sweeps]
-        return [stores.make(self._storage, state, self.plan.snapshots + 1, self.program.device) for state in states]
+        found = []
+        for i, sweep in enumerate(self._sweeps):
+            file = self._resumable.folder(i) / "states.bin" if self._resumable else None
+            state, count = sweep.segment.program.state, self.plan.snapshots + 1
+            found.append(stores.make(self._storage, state, count, self.program.device, file))
+        return found
+
+    def _blocks(self, prefix: str, fields: Iterable[Field], count: int) -> rows.Blocks:
+        """Arrays handed to the caller; of a resumable run they are files."""
+        if self._resumable is None:
+            return rows.allocate(fields, count, self.program.device)
+        return stores.mapped_blocks(self._resumable.folder(), prefix, fields, count)
+
+    def _kept(self, kind: str, selection: Selection, fields: Iterable[Field], count: int) -> rows.Blocks:
+        """Blocks of `count` rows for the fields a caller wants kept, over the caller's own arrays where they were given."""
+        wanted = _select(kind, selection, fields)
+        if not isinstance(selection, Mapping):
+            return self._blocks("kept", wanted, count)
+        if self._resumable is not None:
+            raise InputError(f"a resumable run keeps its {kind}s in its own files; name them instead of giving arrays")
+        return {
+            f.name: rows.adopt_target(f"kept {kind} {f.name!r}", selection[f.name], f, count, self.program.device)
+            for f in wanted
+        }
+
+    def _journals(self, parts: list[Part], parameters: dict[str, int]) -> list[Journal]:
+        """Opens the journals of a resumable run and goes on from what they say, if there is anything."""
+        if self._resumable is None:
+            return []
+        found = []
+        for i, part in enumerate(parts):
+            program = self._sweeps[i].segment.program
+            identity = describe(program, self.plan, part.checkpoints.states.data.read(0), parameters)
+            found.append(Journal(self._resumable.folder(i), self._resumable.seconds, identity))
+        if all(journal.exists() for journal in found):
+            for journal, part in zip(found, parts, strict=True):
+                journal.restore_forward(part)
+        else:
+            for journal in found:
+                journal.remove()
+        return found
+
+    def _resume(self, run: Run, pulls: list[Pullback], seeds_checksum: int) -> None:
+        """Lets each group of a resumable run go on where it was saved, and save itself after each segment."""
+        for sweep, part, pull, journal in zip(self._sweeps, run.parts, pulls, run.journals, strict=False):
+            parameters = sweep.segment.program.parameters
+            sums = {name: array.grad for name, array in parameters.items() if array.grad is not None}
+            sums |= part.feed.sums()
+            adjoint = sweep.segment.adjoints.states
+            journal.restore_backward(adjoint, pull, sums, seeds_checksum)
+            pull.finished = partial(
+                journal.commit, adjoint=adjoint, part=part, pull=pull, sums=sums, seeds=seeds_checksum
+            )
 
     def _feeds(self, inputs: Mapping[str, Any] | InputProvider | None) -> Callable[[range], Feed]:
         """How each group of worlds gets its inputs."""
@@ -253,14 +312,18 @@ class CheckpointedTape:
     def _input_gradients(self, run: Run, given: Mapping[str, Any]) -> rows.Blocks:
         """Blocks for the gradients of those inputs that were arrays and are differentiable."""
         wanted = [field for field in rows.differentiable(self.program.inputs) if field.name in run.parts[0].feed.names]
+        if given and self._resumable is not None:
+            raise InputError("a resumable run keeps its gradients in its own files; leave out `input_gradients`")
         for name in given:
             if name not in [field.name for field in wanted]:
                 raise unknown_name("differentiable input array", name, [field.name for field in wanted])
-        made = rows.allocate([f for f in wanted if f.name not in given], self.plan.steps, self.program.device)
+        made = self._blocks("gradient", [f for f in wanted if f.name not in given], self.plan.steps)
         for field in wanted:
             if field.name in given:
                 what = f"gradient of input {field.name!r}"
-                made[field.name] = rows.adopt(what, given[field.name], field, self.plan.steps, self.program.device)
+                made[field.name] = rows.adopt_target(
+                    what, given[field.name], field, self.plan.steps, self.program.device
+                )
         return made
 
     def _try_step(self, part: Part) -> None:
@@ -293,6 +356,16 @@ class CheckpointedTape:
         """A progress bar over segments, as the function to call after each; threads may call it."""
         with tqdm(total=self.plan.segments * len(self._sweeps), desc=what, unit="segment", disable=not shown) as bar:
             yield self._team.guarded(lambda: bar.update()) if shown else _nothing
+
+
+def _quiet(task: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The same task without NumPy's warnings: numbers that overflow are looked for, and reported, by `diagnostics`."""
+
+    def quiet(item: Any) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            task(item)
+
+    return quiet
 
 
 def _nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,9 @@ from warpsim.tape import rows
 from warpsim.tape.dtypes import is_real
 from warpsim.tape.program import Arrays
 from warpsim.tape.segment import Segment
+
+_EAGER = threading.Lock()
+"""Held while steps run eagerly on a tape, of which Warp knows only one at a time."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +48,12 @@ class NonFiniteError(SimulationError):
 
 def norm(blocks: rows.Blocks, row: int) -> float:
     """Euclidean norm of one row over all fields and worlds."""
-    squares = 0.0
-    for block in blocks.values():
-        value = block.read(row).ravel()
-        squares += float(np.dot(value, value))
-    return math.sqrt(squares)
+    values = [block.read(row).ravel() for block in blocks.values()]
+    squares = sum(float(np.dot(value, value)) for value in values)
+    if math.isfinite(squares):
+        return math.sqrt(squares)
+    largest = max(float(np.abs(value).max()) for value in values if value.size)
+    return largest * math.sqrt(sum(float(np.square(value / largest).sum()) for value in values))
 
 
 def clip(blocks: rows.Blocks, row: int, largest: float) -> None:
@@ -62,11 +67,7 @@ def clip(blocks: rows.Blocks, row: int, largest: float) -> None:
         return
     for block in blocks.values():
         value = block.read(row)
-        scaled = value * scale.reshape(-1, *[1] * (value.ndim - 1)).astype(value.dtype)
-        if block.host is not None:
-            block.host[row] = scaled
-        else:
-            block.array[row].assign(scaled)
+        block.write(row, value * scale.reshape(-1, *[1] * (value.ndim - 1)).astype(value.dtype))
 
 
 def finite(blocks: rows.Blocks, row: int | slice) -> bool:
@@ -97,7 +98,8 @@ def raise_for_state(segment: Segment, start: int, count: int, first_world: int) 
         where = f"state {name!r} is not finite at step {start + slot}, world {first_world + world}"
         if slot == 0:
             raise NonFiniteError(where)
-        kernel = _guilty_launch(segment.eager_tape(slot - 1).launches, forward=True)
+        with _EAGER:
+            kernel = _guilty_launch(segment.eager_tape(slot - 1).launches, forward=True)
         raise NonFiniteError(f"{where}{_blame(kernel)}")
 
 
@@ -111,8 +113,8 @@ def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int
         first_world: World that comes first in this segment's arrays.
     """
     for slot in reversed(range(count)):
-        tape = segment.eager_tape(slot)
-        kernel = _guilty_launch(reversed(tape.launches), forward=False)
+        with _EAGER:
+            kernel = _guilty_launch(reversed(segment.eager_tape(slot).launches), forward=False)
         for kind, packed in (("state", segment.adjoints.states), ("input", segment.adjoints.inputs)):
             place = _first_bad(packed.fields, slot)
             if place is not None:

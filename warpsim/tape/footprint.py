@@ -14,10 +14,13 @@ from warpsim.tape.program import Program
 from warpsim.tape.rows import Packed
 
 GRAPH_BYTES = 300_000
-"""Fixed cost of one set of captured graphs (plain, recorded, backward): three graphs of about 100 kB each."""
+"""Fixed cost of one set of captured graphs (plain, recorded, backward)."""
 
-LAUNCH_BYTES = 5_000
-"""Cost of one launch in each of the three graphs and on the tape, in Warp's bookkeeping and Python objects."""
+LAUNCH_BYTES = 9_000
+"""Cost of one taped launch: in the three graphs, on the tape while they are captured, and in Python objects."""
+
+REPLAY_BYTES = 2_000
+"""What replaying one taped launch forward and backward reads of its graphs."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,9 @@ class Footprint:
 
     @property
     def slot(self) -> int:
-        """Bytes a slot touches: what K must keep within the cache."""
-        return self.state + self.state_adjoint + self.exchange + self.exchange_adjoint + self.work
+        """Bytes that replaying a slot forward and backward touches: K of these should fit the cache."""
+        arrays = self.state + self.state_adjoint + self.exchange + self.exchange_adjoint + self.work
+        return arrays + self.launches * REPLAY_BYTES
 
     def memory(self, slots: int, last: int, checkpoints: int) -> dict[str, int]:
         """Bytes by kind.

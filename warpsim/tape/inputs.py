@@ -29,6 +29,14 @@ class InputProvider(Protocol):
         """
 
 
+@runtime_checkable
+class ResumableProvider(InputProvider, Protocol):
+    """A provider whose sums over segments can be saved and restored; needed for a pass that survives being killed."""
+
+    def sums(self, worlds: range) -> Mapping[str, wp.array]:
+        """Views of all arrays that `accumulate` adds to, for these worlds."""
+
+
 class Feed(Protocol):
     """The inputs of one group of worlds, as the sweep asks for them."""
 
@@ -40,6 +48,9 @@ class Feed(Protocol):
 
     def collect(self, step: int, count: int, adjoints: rows.Blocks, gradients: rows.Blocks) -> None:
         """Takes the adjoints of `count` steps from `step` on, in rows 0 …; `gradients` are (steps, …) for the `names`."""
+
+    def sums(self) -> Mapping[str, wp.array]:
+        """What accumulates over segments, apart from rows of gradients."""
 
 
 class ArrayFeed:
@@ -63,6 +74,10 @@ class ArrayFeed:
         for name, block in gradients.items():
             block.copy_from(step, adjoints[name], 0, count)
 
+    def sums(self) -> Mapping[str, wp.array]:
+        """Nothing: each row is written once."""
+        return {}
+
 
 class ProviderFeed:
     """Inputs from a provider."""
@@ -71,6 +86,7 @@ class ProviderFeed:
 
     def __init__(self, provider: InputProvider, worlds: range, guard: Callable[[Callable], Callable]) -> None:
         """Names the worlds of this group; `guard` makes a function safe to be called from several threads."""
+        self._provider = provider
         self._fill = guard(provider.fill)
         self._accumulate = guard(provider.accumulate)
         self._worlds = worlds
@@ -86,6 +102,14 @@ class ProviderFeed:
         """Hands the adjoints to the provider."""
         views = {name: block.array[:count] for name, block in adjoints.items()}
         self._accumulate(step, self._worlds, Arrays("input", views))
+
+    def sums(self) -> Mapping[str, wp.array]:
+        """What the provider adds to."""
+        if not isinstance(self._provider, ResumableProvider):
+            raise InputError(
+                f"{type(self._provider).__name__} has no `sums`, so its gradient cannot be saved and resumed"
+            )
+        return self._provider.sums(self._worlds)
 
 
 def adopt_arrays(program: Program, inputs: Mapping[str, Any], steps: int) -> rows.Blocks:
@@ -156,6 +180,10 @@ class KnotInputs:
             device=values.device,
             record_tape=False,
         )
+
+    def sums(self, worlds: range) -> Mapping[str, wp.array]:
+        """The gradient of the knots."""
+        return {f"knots {self.name}": self.gradient[:, worlds.start : worlds.stop]}
 
 
 @wp.func

@@ -9,6 +9,7 @@ bits as if it had never been interrupted.
 from __future__ import annotations
 
 import os
+import shutil
 import time
 import zlib
 from collections.abc import Mapping
@@ -21,7 +22,10 @@ import warp as wp
 
 from warpsim.errors import InputError
 from warpsim.tape.part import Part
-from warpsim.tape.sweep import Pullback, Sweep
+from warpsim.tape.program import Program
+from warpsim.tape.rows import Packed
+from warpsim.tape.schedule import Plan
+from warpsim.tape.sweep import Pullback
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,17 @@ class Resumable:
     directory: str | Path
     seconds: float = 5.0
 
-    @property
-    def path(self) -> Path:
-        """The directory."""
-        return Path(self.directory)
+    def folder(self, group: int | None = None) -> Path:
+        """Where the files of the run, or of one group of worlds, are; made if need be."""
+        found = Path(self.directory) / "warpsim_run"
+        if group is not None:
+            found /= f"worlds_{group}"
+        found.mkdir(parents=True, exist_ok=True)
+        return found
+
+    def remove(self) -> None:
+        """Deletes all files of the run; arrays mapped from them stay valid until they are dropped."""
+        shutil.rmtree(self.folder(), ignore_errors=True)
 
 
 class Journal:
@@ -51,16 +62,15 @@ class Journal:
         Args:
             folder: Where its file is or will be.
             seconds: Least time between saves, where the schedule allows.
-            identity: Describes plan, program, initial state and parameters; a journal of another run is refused.
+            identity: Describes the run; a journal of another run is refused.
         """
-        folder.mkdir(parents=True, exist_ok=True)
         self._file = folder / "journal.npz"
         self._seconds = seconds
         self._identity = identity
         self._saved_at = time.monotonic()
 
     def exists(self) -> bool:
-        """Whether a run has been begun here."""
+        """Whether the forward pass of a run has been completed here."""
         return self._file.exists()
 
     def begin(self, part: Part) -> None:
@@ -68,46 +78,50 @@ class Journal:
         self._write(part, {"segment": np.int64(part.plan.segments)})
 
     def restore_forward(self, part: Part) -> None:
-        """Brings a part to the state after its forward pass, or where its backward pass was last saved."""
+        """Brings a part to where it was last saved, after its forward pass or within its backward pass."""
         with self._read() as saved:
             part.step = part.plan.steps
             part.snapshots = [(int(segment), int(row)) for segment, row in saved["snapshots"]]
             part.free_rows = saved["free_rows"].tolist()
             part.checksums[:] = saved["checksums"]
 
-    def restore_backward(self, sweep: Sweep, pull: Pullback, arrays: Mapping[str, wp.array], seeds: int) -> None:
+    def restore_backward(self, adjoint: Packed, pull: Pullback, sums: Mapping[str, wp.array], seeds: int) -> None:
         """Brings a backward pass to where it was last saved; does nothing if it had not begun.
 
         Args:
-            sweep: Receives the adjoint of the state at the start of the last finished segment.
+            adjoint: Row 0 receives the adjoint of the state at the start of the last finished segment.
             pull: Told where to go on.
-            arrays: By name: what accumulates over segments (gradients of parameters, of knots), for this group.
+            sums: By name: what accumulates over segments (gradients of parameters, of knots), for this group of worlds.
             seeds: Checksum of the seeds, which must be those of the interrupted pass.
         """
         with self._read() as saved:
             finished = int(saved["segment"])
-            if finished == sweep.plan.segments:
+            if "adjoint" not in saved.files:
                 return
             if int(saved["seeds"]) != seeds:
-                raise InputError(f"{self._file} was saved with other seeds; delete it to begin again")
-            sweep.segment.adjoints.states.fields  # noqa: B018  allocates
-            sweep.load_adjoint({name[8:]: saved[name] for name in saved.files if name.startswith("adjoint_")})
-            for name, array in arrays.items():
-                array.assign(saved[f"sum_{name}"])
+                raise InputError(f"{self._file} was saved with other seeds; use those, or delete it to begin again")
+            adjoint.data.write(0, saved["adjoint"])
+            for name, array in sums.items():
+                array.assign(saved[f"sum {name}"])
             pull.norms[:] = saved["norms"]
             pull.resume_from = finished - 1
 
-    def commit(self, sweep: Sweep, part: Part, pull: Pullback, arrays: Mapping[str, wp.array], seeds: int, done: int) -> None:
-        """Saves that segment `done` is finished, if it is time to; arguments as in `restore_backward`."""
+    def commit(
+        self, done: int, adjoint: Packed, part: Part, pull: Pullback, sums: Mapping[str, wp.array], seeds: int
+    ) -> None:
+        """Saves that segment `done` is finished, if it is time to; other arguments as in `restore_backward`."""
         rows_are_reused = part.plan.snapshots < part.plan.segments
         now = time.monotonic()
         if done > 0 and not rows_are_reused and now - self._saved_at < self._seconds:
             return
         self._saved_at = now
-        more = {"segment": np.int64(done), "seeds": np.int64(seeds), "norms": pull.norms}
-        more |= {f"adjoint_{name}": value for name, value in sweep.saved_adjoint().items()}
-        more |= {f"sum_{name}": array.numpy() for name, array in arrays.items()}
-        self._write(part, more)
+        more = {
+            "segment": np.int64(done),
+            "seeds": np.int64(seeds),
+            "norms": pull.norms,
+            "adjoint": adjoint.data.read(0),
+        }
+        self._write(part, more | {f"sum {name}": array.numpy() for name, array in sums.items()})
 
     def remove(self) -> None:
         """Deletes the journal: the run is complete, or is to begin again."""
@@ -137,15 +151,17 @@ class Journal:
         return saved
 
 
-def identity(sweep: Sweep, initial_state: np.ndarray, parameters: Mapping[str, int]) -> str:
+def describe(program: Program, plan: Plan, initial_state: np.ndarray, parameters: Mapping[str, int]) -> str:
     """Describes what must be equal for a journal to be continued.
 
     Args:
-        sweep: The group of worlds.
-        initial_state: Its packed bytes.
+        program: The step of one group of worlds.
+        plan: How the run is cut.
+        initial_state: Packed bytes.
         parameters: Checksums by name.
     """
-    plan, program = sweep.plan, sweep.segment.program
-    fields = [(f.name, f.shape, wp.types.type_repr(f.dtype)) for f in (*program.state, *program.inputs, *program.outputs)]
+    fields = [
+        (f.name, f.shape, wp.types.type_repr(f.dtype)) for f in (*program.state, *program.inputs, *program.outputs)
+    ]
     state = zlib.crc32(np.ascontiguousarray(initial_state))
-    return repr((plan.steps, plan.slots, plan.snapshots, plan.window, sweep.worlds, fields, state, dict(parameters)))
+    return repr((plan.steps, plan.slots, plan.snapshots, plan.window, fields, state, dict(parameters)))

@@ -73,6 +73,13 @@ class Block:
         """One row, or a range of rows, in host memory: a view on the CPU, a copy elsewhere."""
         return self.host[row] if self.host is not None else self.array[row].numpy()
 
+    def write(self, row: int, value: np.ndarray) -> None:
+        """Sets one row from host memory."""
+        if self.host is not None:
+            self.host[row] = value
+        else:
+            self.array[row].assign(value)
+
 
 Blocks = dict[str, Block]
 """Blocks by field name."""
@@ -183,6 +190,15 @@ def adopt(what: str, value: Any, field: Field, rows: int | None, device: wp.Devi
         )
     value = value.to(device).contiguous()
     return Block(value if rows is not None else value.reshape((1, *shape)))
+
+
+def adopt_target(what: str, value: Any, field: Field, rows: int, device: wp.Device) -> Block:
+    """A block over an array of the caller's that is to be written; raises if that would need a copy."""
+    block = adopt(what, value, field, rows, device)
+    given = value.ptr if isinstance(value, wp.array) else np.asarray(value).ctypes.data
+    if block.array.ptr != given:
+        raise InputError(f"{what} cannot be written in place; give a contiguous array of the right type on {device}")
+    return block
 
 
 def adopt_row(what: str, values: Mapping[str, Any], fields: Iterable[Field], device: wp.Device) -> Blocks:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpsim.errors import InputError
+from warpsim.tape.journal import Journal
 from warpsim.tape.part import Keep, Part
 from warpsim.tape.program import Arrays
 from warpsim.tape.schedule import Plan
@@ -48,6 +49,7 @@ class Run:
         parts: list[Part],
         keep: Keep,
         parameters: dict[str, int],
+        journals: list[Journal],
         advance: Callable[[Run, int], None],
         release: Callable[[list[Checkpoints]], None],
     ) -> None:
@@ -55,6 +57,7 @@ class Run:
         self.plan = plan
         self.parts = parts
         self.parameter_checksums = parameters
+        self.journals = journals
         self.states = Arrays("kept state", {name: block.array for name, block in keep.states.items()})
         self.outputs = Arrays("kept output", {name: block.array for name, block in keep.outputs.items()})
         self._checkpoints: list[Checkpoints] | None = [part.checkpoints for part in parts]
@@ -99,8 +102,8 @@ class Run:
 
     def state(self) -> dict[str, np.ndarray]:
         """A copy, in host memory, of the state reached so far, by field, (worlds, …)."""
-        row = self.parts[0].reached_row
         groups = [store.states.fields for store in self.checkpoints]
+        row = self.parts[0].reached_row
         return {name: np.concatenate([group[name].read(row) for group in groups]) for name in groups[0]}
 
     def release(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -30,6 +31,9 @@ class Seed(Protocol):
     def worlds(self, worlds: range) -> Seed:
         """The same for a range of worlds."""
 
+    def checksum(self) -> int:
+        """CRC-32 of the seeds."""
+
 
 @dataclass(frozen=True)
 class _Dense:
@@ -42,6 +46,9 @@ class _Dense:
 
     def worlds(self, worlds: range) -> Seed:
         return _Dense(self.block.worlds(worlds))
+
+    def checksum(self) -> int:
+        return zlib.crc32(self.block.array.numpy())
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,10 @@ class _Sparse:
     def worlds(self, worlds: range) -> Seed:
         return _Sparse(self.steps, [block.worlds(worlds) for block in self.blocks])
 
+    def checksum(self) -> int:
+        parts = (zlib.crc32(block.array.numpy()) for block in self.blocks)
+        return zlib.crc32(repr((self.steps, list(parts))).encode())
+
 
 @dataclass(frozen=True)
 class _Constant:
@@ -71,6 +82,9 @@ class _Constant:
 
     def worlds(self, worlds: range) -> Seed:
         return _Constant(self.block.worlds(worlds))
+
+    def checksum(self) -> int:
+        return zlib.crc32(self.block.array.numpy())
 
 
 def adopt(
@@ -110,3 +124,8 @@ def _adopt_one(what: str, value: Any, field: Field, row_count: int, device: wp.D
         by_step[index] = rows.adopt(f"{what} at step {step}", seed, field, None, device)
     steps = sorted(by_step)
     return _Sparse(steps, [by_step[step] for step in steps])
+
+
+def checksum(*groups: Mapping[str, Seed]) -> int:
+    """CRC-32 of all seeds."""
+    return zlib.crc32(repr([[(name, seed.checksum()) for name, seed in group.items()] for group in groups]).encode())

@@ -6,6 +6,7 @@ import mmap
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -111,3 +112,14 @@ def map_file(path: Path, nbytes: int) -> mmap.mmap:
 def mapped_bytes(mapped: mmap.mmap) -> wp.array:
     """A mapped file as an array of bytes, which keeps the mapping alive."""
     return wp.array(np.frombuffer(mapped, dtype=np.uint8), dtype=wp.uint8, device="cpu", copy=False)
+
+
+def mapped_blocks(folder: Path, prefix: str, fields: Iterable[Field], row_count: int) -> rows.Blocks:
+    """Contiguous blocks of `row_count` rows in files that stay."""
+    found = {}
+    for field in fields:
+        memory = mapped_bytes(map_file(folder / f"{prefix}_{field.name}.bin", row_count * field.nbytes))
+        array = wp.array(ptr=memory.ptr, shape=(row_count, *field.shape), dtype=field.dtype, device="cpu")
+        array._ref = memory  # as in Warp's own views: keeps the memory alive
+        found[field.name] = rows.Block(array)
+    return found

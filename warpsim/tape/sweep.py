@@ -7,7 +7,6 @@ adjoints of intermediates are zero when the backward pass of a step begins.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -84,10 +83,9 @@ class Sweep:
             if differentiate:
                 self.segment.prepare(0, length, recorded=True)
 
-    def forward(self, part: Part, steps: int, progress: Callable[[], None]) -> None:
-        """Takes `steps` steps of a run, storing checkpoints where the plan wants them."""
+    def forward(self, part: Part, end: int, progress: Callable[[], None]) -> None:
+        """Steps a run until step `end`, storing checkpoints where the plan wants them."""
         stores = self._forward_stores(part)
-        end = part.step + steps
         while part.step < end:
             span = self.plan.span(self.plan.segment_of(part.step))
             slot = part.step - span.start
@@ -103,7 +101,8 @@ class Sweep:
             part.step += count
             if slot + count == span.count:
                 progress()
-        part.checkpoints.save(part.reached_row, self.segment.states, self._at[2])
+        if self._at is not None and self._at[0] is part:
+            part.checkpoints.save(part.reached_row, self.segment.states, self._at[2])
 
     def backward(self, part: Part, pull: Pullback, progress: Callable[[], None]) -> None:
         """Differentiates all segments, last first; the adjoint of the initial state ends up in `pull.initial`."""
@@ -209,12 +208,13 @@ class Sweep:
     def _report(self, part: Part, pull: Pullback, span: Span) -> None:
         """Norm, non-finite numbers, clipping and the caller's hook, for the adjoint of the segment's start."""
         adjoints = self.segment.adjoints
-        norm = pull.norms[span.segment] = diagnostics.norm(adjoints.states.fields, 0)
-        if part.finite and not (math.isfinite(norm) and diagnostics.finite(adjoints.inputs.fields, slice(span.count))):
+        by_state, by_input = adjoints.states.fields, adjoints.inputs.fields
+        if part.finite and not (diagnostics.finite(by_state, 0) and diagnostics.finite(by_input, slice(span.count))):
             self._seed(pull, span)
             diagnostics.raise_for_adjoint(self.segment, span.start, span.count, self.worlds.start)
+        norm = pull.norms[span.segment] = diagnostics.norm(by_state, 0)
         if pull.clip is not None and span.segment > 0:
-            diagnostics.clip(adjoints.states.fields, 0, pull.clip)
+            diagnostics.clip(by_state, 0, pull.clip)
         if pull.on_segment is not None:
             views = adjoints.states.views("state adjoint", 0)
             pull.on_segment(SegmentReport(span.segment, span.start, span.count, self.worlds, norm, views))

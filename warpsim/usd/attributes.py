@@ -32,9 +32,7 @@ class AttributeReader:
         if not attribute or not attribute.HasAuthoredValue():
             return None
         try:
-            value = attribute.Get(self.time)
-            if value is None:
-                value = attribute.Get(Usd.TimeCode.EarliestTime())
+            value = attribute.Get(self._time_of(attribute))
         except Tf.ErrorException as error:
             raise SceneError(f"{place(prim, name)}: USD cannot read it ({error}); author it anew") from error
         if value is None:
@@ -44,6 +42,13 @@ class AttributeReader:
         if mark:
             self.ledger.used(prim, name)
         return value
+
+    def _time_of(self, attribute: Usd.Attribute) -> Usd.TimeCode:
+        if not self.time.IsDefault():
+            return self.time
+        # With samples only, `Get` at the default time would return the schema's fallback.
+        has_default = attribute.GetResolveInfo(self.time).GetSource() == Usd.ResolveInfoSourceDefault
+        return self.time if has_default else Usd.TimeCode.EarliestTime()
 
     def number(self, prim: Usd.Prim, name: str, *, mark: bool = True, finite: bool = True) -> float | None:
         """A scalar.
@@ -101,19 +106,26 @@ class AttributeReader:
             raise SceneError(f"{place(prim, name)}: {value} holds NaN or infinite numbers")
         return values
 
-    def quaternion(self, prim: Usd.Prim, name: str, *, mark: bool = True) -> np.ndarray | None:
+    def quaternion(self, prim: Usd.Prim, name: str, *, zero_is_unset: bool = False) -> np.ndarray | None:
         """A unit quaternion (w, x, y, z); float32 values are normalised.
+
+        Args:
+            prim: Where to read.
+            name: Of the attribute.
+            zero_is_unset: (0, 0, 0, 0) means that nothing is authored, instead of being an error.
 
         Raises:
             SceneError: It is zero or not a quaternion.
         """
-        value = self.value(prim, name, mark=mark)
+        value = self.value(prim, name)
         if value is None:
             return None
         if not isinstance(value, Gf.Quatf | Gf.Quatd | Gf.Quath):
             raise SceneError(f"{place(prim, name)}: a quaternion is needed there, not {value!r}")
         q = np.array([value.GetReal(), *value.GetImaginary()], dtype=float)
         length = np.linalg.norm(q)
+        if zero_is_unset and length == 0:
+            return None
         if not np.isfinite(length) or length < 1e-6:
             raise SceneError(f"{place(prim, name)}: {value} is no rotation; give a unit quaternion")
         return q / length

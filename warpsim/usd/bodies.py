@@ -32,6 +32,9 @@ def add_link(context: Context, objects: PhysicsObjects, link: Link, kinematic: b
     body = Body(name, str(link.parent) if link.parent else None, pose.position, pose.rotation, kinematic=kinematic)
     if context.read.flag(prim, "physxRigidBody:disableGravity", False):
         body.gravity_compensation = 1.0
+    fraction = context.read.number(prim, "mjc:gravcomp")
+    if fraction is not None:
+        body.gravity_compensation = fraction
     context.scene.bodies.append(body)
     if not link.joints:
         _add_free_joint(context, prim, name)

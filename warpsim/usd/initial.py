@@ -101,7 +101,8 @@ def _fit_one(motion: Pose, joint: Joint) -> np.ndarray:
     if joint.kind == "slide":
         return np.array([joint.axis @ motion.position])
     if joint.kind == "hinge":
-        return np.array([2.0 * np.arctan2(joint.axis @ motion.rotation[1:], motion.rotation[0])])
+        sign = -1.0 if motion.rotation[0] < 0 else 1.0  # of the two quaternions, the one within half a turn
+        return np.array([2.0 * np.arctan2(sign * (joint.axis @ motion.rotation[1:]), abs(motion.rotation[0]))])
     return motion.rotation
 
 

@@ -78,6 +78,7 @@ def read_joints(context: Context, objects: PhysicsObjects) -> list[JointSpec]:
     specs = []
     for prim in objects.joints:
         if not context.read.flag(prim, "physics:jointEnabled", True):
+            context.ledger.switched_off(prim, "the joint is disabled")
             continue
         spec = _read_joint(context, objects, prim)
         if spec is not None:

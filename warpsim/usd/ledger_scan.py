@@ -43,6 +43,7 @@ _KNOWN_APIS = {
     "NewtonSceneAPI",
     "NewtonSDFCollisionAPI",
     "NewtonSiteAPI",
+    "MjcBodyAPI",
     "MjcCollisionAPI",
     "MjcEqualityJointAPI",
     "MjcImageableAPI",
@@ -160,6 +161,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], LedgerEntry] = {}
+        self._off: dict[str, str] = {}
 
     def _mark(self, path: str, attribute: str, status: str, reason: str) -> None:
         known = self._entries.get((path, attribute))
@@ -178,6 +180,14 @@ class Ledger:
     def unsupported(self, prim: Usd.Prim, attribute: str, reason: str) -> None:
         """The attribute would have changed the physics."""
         self._mark(str(prim.GetPath()), attribute, "unsupported", reason)
+
+    def switched_off(self, prim: Usd.Prim, reason: str) -> None:
+        """Whatever the prim carries beyond what is marked has no influence."""
+        self._off[str(prim.GetPath())] = reason
+
+    def why_off(self, prim: Usd.Prim) -> str | None:
+        """The reason given for a prim that is switched off."""
+        return self._off.get(str(prim.GetPath()))
 
     def knows(self, prim: Usd.Prim, attribute: str) -> bool:
         """Whether someone marked the attribute."""
@@ -244,6 +254,15 @@ def _scan_apis(prim: Usd.Prim, ledger: Ledger) -> None:
 def _settle(prim: Usd.Prim, item: Usd.Property, ledger: Ledger) -> None:
     name = item.GetName()
     value = item.Get() if isinstance(item, Usd.Attribute) else item.GetTargets()
+    if isinstance(item, Usd.Relationship) and not value:
+        ledger.ignored(prim, name, "points at nothing")
+        return
+    reason = ledger.why_off(prim)
+    if reason is None and prim.HasAPI(UsdPhysics.MaterialAPI):
+        reason = "no collider is bound to this material"
+    if reason is not None:
+        ledger.ignored(prim, name, reason)
+        return
     for rule in _RULES:
         if rule.pattern.match(name):
             if value is None or _is_harmless(rule, value):

@@ -30,7 +30,6 @@ def set_shape_mass(
         reason = "static colliders weigh nothing" if body is None else "planes weigh nothing"
         for name in ("physics:mass", "physics:density"):
             _ignore(context, prim, name, reason)
-        shape.mass = 0.0 if shape.kind == "plane" else None
         return
     if mass is None and prim != body:
         _ignore(context, prim, "physics:mass", "zero means not set: density is used")
@@ -107,7 +106,6 @@ def _inertia(context: Context, prim: Usd.Prim, body: Body) -> None:
     factor = context.units.inertia
     full = context.read.array(prim, "newton:inertia")
     diagonal = context.read.vector(prim, "physics:diagonalInertia", 3, mark=False)
-    axes = context.read.value(prim, "physics:principalAxes", mark=False)
     if full is not None:
         if full.shape != (6,):
             raise SceneError(f"{prim.GetPath()}.newton:inertia holds {full.size} numbers; give xx, yy, zz, xy, xz, yz")
@@ -121,9 +119,8 @@ def _inertia(context: Context, prim: Usd.Prim, body: Body) -> None:
         _ignore(context, prim, "physics:diagonalInertia", "zero means not set: the colliders' inertia is used")
         return
     context.ledger.used(prim, "physics:diagonalInertia")
-    turn = np.eye(3)
-    if axes is not None and axes.GetLength() > 0:
-        turn = quat_to_matrix(context.read.quaternion(prim, "physics:principalAxes"))
+    axes = context.read.quaternion(prim, "physics:principalAxes", zero_is_unset=True)
+    turn = np.eye(3) if axes is None else quat_to_matrix(axes)
     body.inertia = factor * (turn @ np.diag(diagonal) @ turn.T)
     context.source("body", body.name, "inertia", prim, "physics:diagonalInertia", factor, turn)
 

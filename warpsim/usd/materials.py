@@ -41,7 +41,12 @@ def set_contact(context: Context, prim: Usd.Prim, material: Usd.Prim | None, sha
         if found is not None:
             setattr(shape, concept, found.value)
             context.source("shape", shape.name, concept, prim, found.attribute, found.factor)
-    for field, name in (("condim", "mjc:condim"), ("priority", "mjc:priority")):
+    for field, name in (
+        ("condim", "mjc:condim"),
+        ("priority", "mjc:priority"),
+        ("contact_type", "mjc:contype"),
+        ("contact_affinity", "mjc:conaffinity"),
+    ):
         value = context.read.number(prim, name)
         if value is not None:
             setattr(shape, field, int(value))

@@ -24,6 +24,7 @@ def read_options(context: Context, objects: PhysicsObjects) -> None:
     prim = objects.scenes[0]
     for other in objects.scenes[1:]:
         context.ledger.unsupported(other, "PhysicsScene", f"one scene is simulated: {prim.GetPath()}")
+        context.ledger.switched_off(other, "of a scene that is not simulated")
     _gravity(context, prim)
     _stepping(context, prim)
     _medium(context, prim)

@@ -89,6 +89,8 @@ def find_physics(context: Context) -> PhysicsObjects:
     for prim in prims_of(_TYPES.RigidBody):
         if context.read.flag(prim, "physics:rigidBodyEnabled", True):
             objects.bodies[prim.GetPath()] = prim
+        else:
+            context.ledger.switched_off(prim, "the body is disabled")
     kinds = {path: _SHAPES[kind] for kind in _SHAPES if kind in found for path in found[kind][0]}
     for path in context.sorted(kinds):
         _add_collider(context, objects, context.prim(path), kinds[path])
@@ -101,6 +103,7 @@ def find_physics(context: Context) -> PhysicsObjects:
 
 def _add_collider(context: Context, objects: PhysicsObjects, prim: Usd.Prim, kind: str) -> None:
     if not context.read.flag(prim, "physics:collisionEnabled", True):
+        context.ledger.switched_off(prim, "the collider is disabled")
         return
     if kind in ("custom", "points"):
         context.ledger.unsupported(

@@ -21,6 +21,7 @@ from warpsim.usd.loops import add_loop, add_mimics
 from warpsim.usd.mass import set_body_mass
 from warpsim.usd.options import read_options
 from warpsim.usd.physics_objects import find_physics, list_lost_colliders
+from warpsim.usd.sensors import add_sensors
 from warpsim.usd.shapes import add_shape
 from warpsim.usd.tree import build_tree
 from warpsim.usd.units import stage_units
@@ -88,6 +89,7 @@ def read_usd(source: str | PathLike[str] | Usd.Stage, *, strict: bool = False, t
     add_sites(context, objects)
     add_tendons(context)
     add_actuators(context)
+    add_sensors(context)
     apply_keyframe(context)
     add_filters(context, objects, specs)
 

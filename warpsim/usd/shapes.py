@@ -27,6 +27,8 @@ _APPROXIMATIONS = {
 }
 _FALLBACKS = {"size": 2.0, "radius": 1.0, "height": 2.0}
 """Of UsdGeom's schemas, for what a prim leaves unauthored; capsules have their own."""
+ELLIPSOID = "warpsim:ellipsoid"
+"""double3 on a Mesh: half axes of the ellipsoid that it stands for, which UsdGeom has no prim for."""
 _CAPSULE_FALLBACKS = {"radius": 0.5, "height": 1.0}
 
 
@@ -122,6 +124,11 @@ def _even(context: Context, prim: Usd.Prim, scales: np.ndarray) -> None:
 
 def _mesh_size(context: Context, prim: Usd.Prim, frame: Frame, shape: Shape) -> Pose:
     identity = Pose(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
+    half_axes = context.read.vector(prim, ELLIPSOID, 3)
+    if half_axes is not None:
+        shape.kind, shape.size = "ellipsoid", context.units.length * frame.scale * half_axes
+        context.ledger.ignored(prim, "physics:approximation", "the collider is an ellipsoid")
+        return identity
     approximation = "none"
     if prim.HasAPI(UsdPhysics.MeshCollisionAPI):
         approximation = context.read.token(prim, "physics:approximation") or "none"

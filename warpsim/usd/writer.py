@@ -1,9 +1,10 @@
 """`write_result`: a rollout, and optimised values, as layers over an untouched source.
 
-out.usda                 small root layer: units, time range, provenance, and these sublayers, strongest first
-  out.animation.usdc     time samples of poses, joint states, velocities, contacts
-  out.values.usda        optimised attribute values, as sparse overrides (if any)
-  the source             never written
+`out.usda` is a small root layer (units, time range, provenance) with these sublayers, strongest first:
+
+- `out.animation.usdc`: time samples of poses, joint states, velocities, contacts
+- `out.values.usda`: optimised attribute values as sparse overrides, if any
+- the source, never written
 """
 
 from __future__ import annotations

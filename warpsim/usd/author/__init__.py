@@ -27,6 +27,7 @@ from warpsim.usd.author.joints import (
     mimic,
     prismatic,
     revolute,
+    sensor,
     site,
     spherical,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "reference",
     "revolute",
     "save",
+    "sensor",
     "set_attribute",
     "set_attributes",
     "site",

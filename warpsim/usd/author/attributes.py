@@ -49,7 +49,15 @@ EXTENSIONS: dict[str, tuple[Any, str]] = {
             _DOUBLES: "solreflimit solimplimit solreffriction solimpfriction",
         },
     ),
-    **_named("mjc", "MjcCollisionAPI", {_INT: "condim priority", _DOUBLE: "solmix", _DOUBLES: "solref solimp"}),
+    **_named(
+        "mjc",
+        "MjcCollisionAPI",
+        {_INT: "condim priority contype conaffinity", _DOUBLE: "solmix", _DOUBLES: "solref solimp"},
+    ),
+    **_named("mjc", "MjcEqualityJointAPI", {_DOUBLE: "coef0 coef1 coef2 coef3 coef4"}),
+    **_named("mjc", "MjcBodyAPI", {_DOUBLE: "gravcomp"}),
+    **_named("warpsim:sensor", "", {_TOKEN: "kind targetKind referenceKind", _DOUBLE: "noise cutoff"}),
+    "warpsim:ellipsoid": (Sdf.ValueTypeNames.Double3, ""),
     **_named(
         "mjc",
         "",

@@ -206,6 +206,29 @@ def site(parent: Usd.Prim, name: str, *, position: Vector = (0, 0, 0), rotation:
     return prim
 
 
+def sensor(
+    parent: Usd.Prim,
+    name: str,
+    kind: str,
+    target: Usd.Prim | None,
+    *,
+    target_kind: str | None = None,
+    reference: Usd.Prim | None = None,
+    reference_kind: str | None = None,
+    noise: float = 0.0,
+    cutoff: float = 0.0,
+) -> Usd.Prim:
+    """A sensor on a body, site, collider, joint, tendon or actuator; kinds as in `Scene.sensors`, e.g. "gyro"."""
+    prim = define(parent, name, "Scope")
+    for end, prim_there in (("target", target), ("reference", reference)):
+        if prim_there is not None:
+            prim.CreateRelationship(f"warpsim:sensor:{end}", custom=True).SetTargets([prim_there.GetPath()])
+    values = {"kind": kind, "targetKind": target_kind, "referenceKind": reference_kind}
+    values |= {"noise": noise or None, "cutoff": cutoff or None}
+    set_attributes(prim, {f"warpsim:sensor:{key}": value for key, value in values.items()})
+    return prim
+
+
 def actuator(
     parent: Usd.Prim,
     name: str,

@@ -1,0 +1,92 @@
+"""A backward pass killed with SIGKILL goes on when the same calls are made again, and its result has the same bits."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import warp as wp
+from tape_toys import Chain
+
+from warpsim.errors import InputError
+from warpsim.tape import (
+    AllStarts,
+    CheckpointedTape,
+    EveryStep,
+    KnotInputs,
+    Resumable,
+    Revolve,
+    Schedule,
+    SegmentReport,
+)
+
+STEPS, WORLDS, LINKS = 60, 2, 3
+SCHEDULES: dict[str, Schedule] = {"all": AllStarts(), "revolve": Revolve(3)}
+
+
+def gradient(
+    storage: str | Resumable, schedule: str, threads: int, kill_at: int | None = None, knots: bool = False
+) -> tuple[list[np.ndarray], list[int]]:
+    """All gradients of a fixed rollout, and the segments that were differentiated; kills this process on the way."""
+    rng = np.random.default_rng(0)
+    program = Chain(WORLDS, LINKS)
+    full = (WORLDS, LINKS)
+    state = {"x": rng.normal(size=full), "v": rng.normal(size=full), "guess": np.zeros(full), "turns": np.zeros(2)}
+    inputs = {"u": rng.normal(size=(STEPS, *full))}
+    spline = KnotInputs("u", wp.array(inputs["u"][:8], dtype=wp.float64), 10)
+    seeds = {"x": rng.normal(size=(STEPS + 1, *full))}
+    tape = CheckpointedTape(
+        program, steps=STEPS, segment=7, schedule=SCHEDULES[schedule], storage=storage, threads=threads
+    )
+    done: list[int] = []
+
+    def on_segment(report: SegmentReport) -> None:
+        done.append(report.segment)
+        if report.segment == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    run = tape.forward(state, spline if knots else inputs, keep_states=["x"])
+    energy = {"energy": EveryStep(np.ones(WORLDS))}
+    back = tape.backward(run, state_seeds=seeds, output_seeds=energy, on_segment=on_segment)
+    found = [run.states.x.numpy(), back.initial_state.x.numpy(), back.initial_state.v.numpy(), back.adjoint_norms]
+    found.append(spline.gradient.numpy() if knots else back.inputs.u.numpy())
+    return [*found, *(p.grad.numpy() for p in program.parameters.values())], done
+
+
+def killed(directory: Path, schedule: str, threads: int, kill_at: int, knots: bool) -> None:
+    """Runs `gradient` in a process that kills itself in segment `kill_at`."""
+    call = f"gradient(Resumable({str(directory)!r}, seconds=0), {schedule!r}, {threads}, {kill_at}, {knots})"
+    paths = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    code = f"import sys; sys.path[:0] = {paths!r}; from test_tape_resume import *; {call}"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("schedule", "threads", "knots"), [("all", 1, False), ("revolve", 1, True), ("revolve", 2, False)]
+)
+def test_goes_on_after_being_killed(schedule: str, threads: int, knots: bool, tmp_path: Path) -> None:
+    expected, everything = gradient("device", schedule, threads, knots=knots)
+    assert len(everything) == 9 * threads
+    killed(tmp_path, schedule, threads, 5, knots)
+    assert any(tmp_path.rglob("journal.npz"))
+    killed(tmp_path, schedule, threads, 2, knots)  # and once more on the way
+    found, done = gradient(Resumable(tmp_path, seconds=0), schedule, threads, knots=knots)
+    assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
+    assert len(done) < len(everything)
+    if threads == 1:
+        assert done == [2, 1, 0]
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_journal_of_another_run_is_refused(tmp_path: Path) -> None:
+    killed(tmp_path, "all", 1, 5, False)
+    tape = CheckpointedTape(Chain(WORLDS, LINKS), steps=STEPS, segment=7, storage=Resumable(tmp_path))
+    full = (WORLDS, LINKS)
+    state = {"x": np.ones(full), "v": np.ones(full), "guess": np.zeros(full), "turns": np.zeros(2)}
+    with pytest.raises(InputError, match="belongs to another run"):
+        tape.forward(state)

@@ -1,0 +1,188 @@
+"""Plans: optimal counts against brute force, bytes against what is allocated, budgets against what they must hold."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+import warp as wp
+from tape_toys import Chain
+
+from warpsim.errors import InputError
+from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Revolve, Windows, budget, footprint, revolve
+from warpsim.tape.footprint import Footprint
+from warpsim.tape.schedule import make_plan
+
+COST = Footprint(
+    state=1_000, state_adjoint=900, exchange=300, exchange_adjoint=200, work=20_000, work_adjoint=18_000, launches=0
+)
+
+
+@lru_cache(None)
+def fewest_advances(segments: int, snapshots: int) -> int:
+    """Dynamic programming over all places of the next snapshot."""
+    if segments == 1:
+        return 0
+    if snapshots == 1:
+        return segments * (segments - 1) // 2
+    return min(
+        m + fewest_advances(segments - m, snapshots - 1) + fewest_advances(m, snapshots) for m in range(1, segments)
+    )
+
+
+def count_by_playing(segments: int, snapshots: int) -> int:
+    """Advances of the reversal as the sweep does it, checking that it never holds more snapshots than allowed."""
+    stack, total = [0], 0
+
+    def visit(start: int, stop: int, store: bool) -> None:
+        nonlocal total
+        total += stop - start
+        if store:
+            stack.append(stop)
+
+    for target in reversed(range(segments)):
+        revolve.approach(stack[-1], target, snapshots - len(stack) + 1, visit)
+        assert len(stack) <= snapshots
+        if stack[-1] == target:
+            stack.pop()
+    return total
+
+
+def test_revolve_is_optimal() -> None:
+    for segments in range(1, 50):
+        for snapshots in range(1, 12):
+            best = fewest_advances(segments, snapshots)
+            assert revolve.advances(segments, snapshots) == best
+            assert count_by_playing(segments, snapshots) == best
+
+
+def test_known_counts() -> None:
+    plan = make_plan(COST, 100_000, segment=1, schedule=Revolve(100))
+    assert plan.segment_advances == 294_747
+    assert plan.forward_evaluations == pytest.approx(3.947, abs=5e-4)
+    plan = make_plan(COST, 100_000, segment=100, schedule=Revolve(100))
+    assert plan.segment_advances == 1_898
+    assert plan.forward_evaluations == pytest.approx(2.898, abs=5e-4)
+    assert make_plan(COST, 100_000, segment=100).segment_advances == 999
+    assert make_plan(COST, 100_000, schedule=FullTape()).forward_evaluations == 1.0
+
+
+def test_the_sweep_takes_as_many_steps_as_planned() -> None:
+    program = Chain(1, 2)
+    state = {"x": [[0.1, 0.2]], "v": [[0.0, 0.0]], "guess": [[0.0, 0.0]], "turns": [0]}
+    for steps, slots, snapshots in ((40, 1, 3), (40, 4, 2), (41, 4, 3), (41, 50, 1), (12, 4, 3)):
+        tape = CheckpointedTape(program, steps=steps, segment=slots, schedule=Revolve(snapshots), check=False)
+        counts = {True: 0, False: 0}
+        segment = tape._sweeps[0].segment
+        original = segment.forward
+
+        def counted(first: int, count: int, *, recorded: bool, original=original, counts=counts) -> None:
+            counts[recorded] += count
+            original(first, count, recorded=recorded)
+
+        segment.forward = counted
+        tape.backward(tape.forward(state), state_seeds={"x": {-1: [[1.0, 1.0]]}})
+        assert counts[True] == steps
+        assert (counts[True] + counts[False]) / steps == pytest.approx(tape.plan.forward_evaluations, rel=1e-12)
+
+
+@pytest.mark.parametrize("steps", [1, 7, 100, 12_345, 1_000_000])
+def test_spans_cover_every_step_once(steps: int) -> None:
+    for schedule in (AllStarts(), Windows(7), Windows(250), Revolve(3)):
+        plan = make_plan(COST, steps, segment=40, schedule=schedule)
+        spans = [plan.span(i) for i in range(plan.segments)]
+        assert spans[0].start == 0
+        assert all(a.start + a.count == b.start for a, b in zip(spans, spans[1:], strict=False))
+        assert spans[-1].start + spans[-1].count == steps
+        assert {span.count for span in spans} <= plan.lengths
+        for span in (spans[0], spans[len(spans) // 2], spans[-1]):
+            assert plan.segment_of(span.start) == plan.segment_of(span.start + span.count - 1) == span.segment
+        if schedule.window:
+            ends = {span.start + span.count for span in spans}
+            assert ends >= set(range(schedule.window, steps, schedule.window))
+
+
+def test_budgets_are_kept_and_used_well() -> None:
+    roomy = make_plan(COST, 100_000)
+    assert roomy.forward_evaluations < 2.0
+    last = roomy.forward_evaluations
+    for limit in (12_000_000, 3_000_000, 1_500_000, 600_000, 450_000):
+        plan = make_plan(COST, 100_000, memory_budget=limit)
+        assert plan.bytes <= limit
+        assert plan.forward_evaluations >= last - 1e-12
+        last = plan.forward_evaluations
+    assert make_plan(COST, 100_000, memory_budget=roomy.bytes) == roomy
+
+
+def test_a_budget_too_small_names_the_least() -> None:
+    for options in ({}, {"segment": 30}, {"schedule": Revolve(5), "segment": 3}, {"schedule": FullTape()}):
+        with pytest.raises(InputError, match=r"the least that would do is (\d+) bytes") as caught:
+            make_plan(COST, 500, memory_budget=1_000, **options)
+        least = int(str(caught.value).split("would do is ")[1].split(" bytes")[0])
+        assert make_plan(COST, 500, memory_budget=least, **options).bytes == least
+        with pytest.raises(InputError):
+            make_plan(COST, 500, memory_budget=least - 1, **options)
+
+
+def test_disk_checkpoints_do_not_count() -> None:
+    plan = make_plan(COST, 10_000, segment=10, storage="disk")
+    assert plan.memory["checkpoints"] == 0
+    assert plan.disk_bytes == 1_001 * COST.state
+    assert "on disk" in str(plan)
+
+
+def test_reading_budgets() -> None:
+    cpu = wp.get_device("cpu")
+    assert budget.parse(1234, cpu) == 1234
+    assert budget.parse("512MB", cpu) == 512_000_000
+    assert budget.parse("1.5 GiB", cpu) == 3 * 2**29
+    assert budget.parse("100 kB", cpu) == 100_000
+    free = budget.free_bytes(cpu)
+    assert 0.4 * free < budget.parse("50%", cpu) < 0.6 * free
+    for wrong in ("much", "5 parsecs", "1.2.3MB", "0", 0, -5, "0%", "."):
+        with pytest.raises(InputError):
+            budget.parse(wrong, cpu)
+
+
+def test_accounting_equals_what_is_allocated() -> None:
+    program = Chain(3, 4)
+    tape = CheckpointedTape(program, steps=50, segment=7)
+    state = {"x": [[0.1] * 4] * 3, "v": [[0.0] * 4] * 3, "guess": [[0.0] * 4] * 3, "turns": [0] * 3}
+    run = tape.forward(state)
+    sweep, memory = tape._sweeps[0], tape.plan.memory
+    segment = sweep.segment
+    adjoints = segment.adjoints
+    assert memory["slot states"] == segment.states.data.nbytes + adjoints.states.data.nbytes
+    exchanged = (segment.inputs, segment.outputs, adjoints.inputs, adjoints.outputs)
+    assert memory["slot inputs and outputs"] == sum(packed.data.nbytes for packed in exchanged)
+    assert memory["checkpoints"] == sum(store.nbytes for store in run.checkpoints)
+    blocks = {id(w.arena._values): w.arena._values for w in (*segment._plain_work, *segment._recorded_work)}
+    blocks[0] = segment._recorded_work[0].arena._adjoints
+    assert memory["intermediates"] == sum(block.size for block in blocks.values())
+
+
+def test_the_plan_prints() -> None:
+    text = str(make_plan(COST, 100_000, segment=100, schedule=Revolve(100)))
+    assert "100000 steps in 1000 segments of 100" in text
+    assert "2.898" in text
+    assert "checkpoints" in text
+
+
+def test_footprint_counts_groups() -> None:
+    program = Chain(4, 3)
+    whole, halves = footprint.measure([program]), footprint.measure(program.split(2))
+    assert halves.groups == 2
+    assert halves.launches == 2 * whole.launches
+    assert halves.state >= whole.state
+
+
+def test_wrong_arguments() -> None:
+    for arguments in ({"steps": 0}, {"steps": 5, "segment": 0}, {"steps": 5, "schedule": Windows(0)}):
+        with pytest.raises(InputError):
+            make_plan(COST, **arguments)
+    with pytest.raises(InputError):
+        make_plan(COST, 5, schedule=Revolve(0))
+    with pytest.raises(InputError):
+        revolve.advances(0, 1)
+    with pytest.raises(InputError):
+        revolve.split(1, 1)

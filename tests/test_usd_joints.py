@@ -1,0 +1,317 @@
+"""Joints: frames, directions, compounds, limits, drives, initial states, loops, against plain transforms."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+from pxr import Gf, UsdGeom, UsdPhysics
+from scipy.spatial.transform import Rotation
+
+from scene_to_mujoco import initial_state, to_mujoco
+from warpsim.errors import SceneError
+from warpsim.usd import author
+from warpsim.usd.reader import read_usd
+from warpsim.usd.units import DEGREE
+
+
+def homogeneous(position, quaternion) -> np.ndarray:
+    pose = np.eye(4)
+    pose[:3, :3] = Rotation.from_quat(np.asarray(quaternion, dtype=float), scalar_first=True).as_matrix()
+    pose[:3, 3] = position
+    return pose
+
+
+def joint_frame(prim, index) -> np.ndarray:
+    q = prim.GetAttribute(f"physics:localRot{index}").Get()
+    return homogeneous(prim.GetAttribute(f"physics:localPos{index}").Get(), [q.GetReal(), *q.GetImaginary()])
+
+
+def body_poses(scene) -> dict[str, np.ndarray]:
+    """World poses at the start, by MuJoCo."""
+    model = to_mujoco(scene)
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = initial_state(scene, model)
+    mujoco.mj_kinematics(model, data)
+    return {body.name: homogeneous(data.body(body.name).xpos, data.body(body.name).xquat) for body in scene.bodies}
+
+
+def random_turn(rng):
+    return Rotation.random(random_state=rng).as_quat(scalar_first=True)
+
+
+def chain(rng, kind, *, swap=False, angle=0.0):
+    """Two free-standing bodies at random poses, jointed; then body1 moved by the joint's coordinate."""
+    stage = author.new_stage()
+    world = author.world(stage)
+    bodies = []
+    for name in ("A", "B"):
+        body = author.body(world, name, position=rng.normal(size=3), rotation=random_turn(rng))
+        author.box(body, "Box", (0.1, 0.2, 0.3))
+        bodies.append(body)
+    first, second = bodies[::-1] if swap else bodies
+    make = {"hinge": author.revolute, "slide": author.prismatic}[kind]
+    joint = make(world, "Joint", first, second, rng.normal(size=3), anchor=rng.normal(size=3))
+    UsdPhysics.ArticulationRootAPI.Apply(bodies[0])
+    # T₁ = T₀ · frame0 · motion · frame1⁻¹, written out with 4×4 matrices
+    cache = UsdGeom.XformCache()
+    pose0 = np.array(cache.GetLocalToWorldTransform(first)).T
+    motion = np.eye(4)
+    if kind == "hinge":
+        motion[:3, :3] = Rotation.from_rotvec([angle, 0, 0]).as_matrix()
+    else:
+        motion[0, 3] = angle
+    pose1 = pose0 @ joint_frame(joint, 0) @ motion @ np.linalg.inv(joint_frame(joint, 1))
+    place = Rotation.from_matrix(pose1[:3, :3]).as_quat(scalar_first=True)
+    author.move(second, position=pose1[:3, 3], rotation=place)
+    return stage
+
+
+@pytest.mark.parametrize("kind", ["hinge", "slide"])
+@pytest.mark.parametrize("swap", [False, True], ids=["forward", "backward"])
+@pytest.mark.parametrize("angle", [0.0, 0.7, -1.3, 3.0])
+def test_coordinate_and_sign_from_poses(rng, kind, swap, angle):
+    """The initial coordinate is the one the bodies were moved by, whichever of them is the root."""
+    stage = chain(rng, kind, swap=swap, angle=angle)
+    scene = read_usd(stage, strict=True)
+    assert [(body.name, body.parent) for body in scene.bodies] == [("/World/A", None), ("/World/B", "/World/A")]
+    joint = next(joint for joint in scene.joints if joint.kind == kind)
+    found = 0.0 if joint.initial_q is None else joint.initial_q[0]
+    assert found == pytest.approx(angle, abs=1e-6)
+    cache = UsdGeom.XformCache()
+    for name, pose in body_poses(scene).items():
+        expected = np.array(cache.GetLocalToWorldTransform(stage.GetPrimAtPath(name))).T
+        np.testing.assert_allclose(pose, expected, atol=2e-6)
+
+
+def test_one_sided_limits_and_huge_floats():
+    stage = author.new_stage()
+    world = author.world(stage)
+    expected = {}
+    for name, limits in {
+        "both": (-30.0, 45.0),
+        "low": (-30.0, float("inf")),
+        "high": (float("-inf"), 45.0),
+        "huge": (-3.4028235e38, 3.4028235e38),
+        "none": None,
+    }.items():
+        body = author.body(world, name, mass=1)
+        author.revolute(body, "Joint", None, body, "Z", limits=limits)
+        low, high = limits or (-np.inf, np.inf)
+        finite = [bound * DEGREE if abs(bound) < 1e38 else np.sign(bound) * np.inf for bound in (low, high)]
+        expected[name] = None if np.isinf(finite).all() else pytest.approx(tuple(finite))
+    for joint in read_usd(stage, strict=True).joints:
+        assert joint.limit == expected[joint.body.rsplit("/", 1)[-1]]
+
+
+def test_drive_in_degrees():
+    stage = author.new_stage()
+    body = author.body(author.world(stage), "Body", mass=1)
+    settings = {"stiffness": 2, "damping": 0.5, "target": 90, "target_velocity": 180, "max_force": 8}
+    author.revolute(body, "Joint", None, body, "Z", drive=settings)
+    (drive,) = read_usd(stage, strict=True).drives
+    assert drive.stiffness == pytest.approx(2 * 180 / np.pi)
+    assert drive.damping == pytest.approx(0.5 * 180 / np.pi)
+    assert (drive.target, drive.target_velocity, drive.max_force) == pytest.approx((np.pi / 2, np.pi, 8))
+    author.drive(stage.GetPrimAtPath("/World/Body/Joint"), "angular", {"type": "acceleration"})
+    (drive,) = read_usd(stage, strict=True).drives
+    assert drive.acceleration
+
+
+def test_drive_without_gains_exists():
+    stage = author.new_stage()
+    body = author.body(author.world(stage), "Body", mass=1)
+    author.prismatic(body, "Joint", None, body, "Z", drive={})
+    (drive,) = read_usd(stage, strict=True).drives
+    assert (drive.stiffness, drive.damping, drive.max_force) == (0.0, 0.0, np.inf)
+
+
+def test_compound_keeps_prim_order():
+    stage = author.new_stage()
+    body = author.body(author.world(stage), "Body", mass=1)
+    for axis in "YXZ":
+        author.revolute(body, f"Turn{axis}", None, body, axis)
+    scene = read_usd(stage, strict=True)
+    assert [joint.name[-1] for joint in scene.joints] == ["Y", "X", "Z"]
+    np.testing.assert_allclose([joint.axis for joint in scene.joints], [[0, 1, 0], [1, 0, 0], [0, 0, 1]], atol=1e-7)
+
+
+@pytest.mark.parametrize("angles", [(0.3, -0.4, 0.5), (1.2, 0.7, -1.0)])
+def test_compound_coordinates_from_pose(angles):
+    stage = author.new_stage()
+    body = author.body(author.world(stage), "Body", mass=1)
+    for axis in "YXZ":
+        author.revolute(body, f"Turn{axis}", None, body, axis, anchor=(0.1, 0.2, 0.3))
+    turn = Rotation.from_euler("YXZ", angles)
+    place = np.array([0.1, 0.2, 0.3]) - turn.apply([0.1, 0.2, 0.3])
+    author.move(body, position=place, rotation=turn.as_quat(scalar_first=True))
+    scene = read_usd(stage, strict=True)
+    np.testing.assert_allclose([joint.initial_q[0] for joint in scene.joints], angles, atol=1e-6)
+
+
+def test_generic_joint():
+    """Locked axes vanish, limited and free ones become slides and hinges in the order the ledger tells."""
+    stage = author.new_stage()
+    body = author.body(author.world(stage), "Body", mass=1)
+    limits = {"transX": (-1, 2), "transY": None, "transZ": None, "rotX": None, "rotZ": (-90, 90)}
+    author.generic(body, "Joint", None, body, limits=limits, drives={"rotZ": {"stiffness": 1}})
+    scene = read_usd(stage, strict=True)
+    assert [(j.name.split(":")[-1], j.kind, j.limit) for j in scene.joints] == [
+        ("transX", "slide", (-1.0, 2.0)),
+        ("rotY", "hinge", None),
+        ("rotZ", "hinge", pytest.approx((-np.pi / 2, np.pi / 2))),
+    ]
+    assert [drive.joint for drive in scene.drives] == ["/World/Body/Joint:rotZ"]
+    notes = [entry.reason for entry in scene.ledger if entry.attribute == "PhysicsJoint"]
+    assert notes == ["degrees of freedom in this order: transX, rotY, rotZ"]
+
+
+def test_generic_joint_as_ball_fixed_and_free():
+    locked = dict.fromkeys(("transX", "transY", "transZ"))
+    for limits, kinds in (
+        (locked, ["ball"]),
+        ({**locked, **dict.fromkeys(("rotX", "rotY", "rotZ"))}, []),
+        ({}, ["free"]),
+    ):
+        stage = author.new_stage()
+        body = author.body(author.world(stage), "Body", mass=1)
+        author.generic(body, "Joint", None, body, limits=limits)
+        assert [joint.kind for joint in read_usd(stage, strict=True).joints] == kinds
+
+
+def test_ball_joint_from_pose(rng):
+    stage = author.new_stage()
+    body = author.body(author.world(stage), "Body", mass=1, position=(1, 2, 3))
+    author.spherical(body, "Joint", None, body)
+    turn = random_turn(rng)
+    author.move(body, rotation=turn)
+    (joint,) = read_usd(stage, strict=True).joints
+    assert abs(joint.initial_q @ turn) == pytest.approx(1, abs=1e-12)
+
+
+def test_pose_off_the_joint_is_reported():
+    stage = author.new_stage()
+    body = author.body(author.world(stage), "Body", mass=1)
+    author.revolute(body, "Joint", None, body, "Z")
+    author.move(body, position=(0, 0, 0.5))
+    scene = read_usd(stage)
+    np.testing.assert_allclose(scene.bodies[0].position, 0, atol=1e-12)
+    assert any(entry.path == "/World/Body" and "0.5 m" in entry.reason for entry in scene.ledger)
+
+
+def test_joint_state_wins_over_pose():
+    stage = author.new_stage()
+    body = author.body(author.world(stage), "Body", mass=1)
+    attributes = {"state:angular:physics:position": 90, "state:angular:physics:velocity": -180}
+    author.revolute(body, "Joint", None, body, "Z", attributes=attributes)
+    (joint,) = read_usd(stage, strict=True).joints
+    assert joint.initial_q[0] == pytest.approx(np.pi / 2)
+    assert joint.initial_qd[0] == pytest.approx(-np.pi)
+
+
+def test_initial_velocity_is_in_the_bodys_frame():
+    """A quarter turn about z: the body's x axis is the world's y."""
+    stage = author.new_stage()
+    turn = (np.sqrt(0.5), 0, 0, np.sqrt(0.5))
+    author.body(author.world(stage), "Body", mass=1, rotation=turn, velocity=(2, 0, 0), angular_velocity=(90, 0, 0))
+    (joint,) = read_usd(stage, strict=True).joints
+    np.testing.assert_allclose(joint.initial_qd, [0, 2, 0, np.pi / 2, 0, 0], atol=1e-12)
+
+
+def test_static_prims_and_colliders_as_joint_ends():
+    """body0 may be any prim: one without a body is the world, one inside a body is that body."""
+    stage = author.new_stage()
+    world = author.world(stage)
+    post = author.frame(world, "Post", position=(0, 0, 2), rotation=(np.sqrt(0.5), np.sqrt(0.5), 0, 0))
+    arm = author.body(world, "Arm", position=(0, 0, 2), mass=1)
+    ball = author.sphere(arm, "Ball", 0.1, position=(1, 0, 0))
+    author.revolute(world, "Shoulder", post, arm, "Y")
+    hand = author.body(world, "Hand", position=(2, 0, 2), mass=1)
+    author.revolute(world, "Elbow", ball, hand, "Y", anchor=(1.5, 0, 2))
+    scene = read_usd(stage, strict=True)
+    assert [(body.name, body.parent) for body in scene.bodies] == [("/World/Arm", None), ("/World/Hand", "/World/Arm")]
+    np.testing.assert_allclose(scene.bodies[1].position, [2, 0, 0], atol=1e-7)
+    assert all(joint.initial_q is None for joint in scene.joints)
+
+
+def test_loops_become_equalities():
+    """A square of four bars: three hinges in the tree, the fourth held at two points of its axis."""
+    stage = author.new_stage()
+    world = author.world(stage)
+    bars = [author.body(world, f"Bar{i}", mass=1, position=(i, 0, 0)) for i in range(4)]
+    for i, bar in enumerate(bars):
+        author.revolute(world, f"Joint{i}", bar, bars[(i + 1) % 4], "Z", anchor=(i + 0.5, 0.5, 0))
+    scene = read_usd(stage, strict=True)
+    assert sorted(joint.kind for joint in scene.joints) == ["free", "hinge", "hinge", "hinge"]
+    near, far = scene.equalities
+    assert near.kind == far.kind == "connect"
+    poses = body_poses(scene)
+    for item in (near, far):
+        a = (poses[item.a] @ [*item.anchor, 1])[:3]
+        b = (poses[item.b] @ [*item.anchor_b, 1])[:3]
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    np.testing.assert_allclose(far.anchor - near.anchor, [0, 0, 0.1], atol=1e-7)
+
+
+def test_excluded_joints_close_loops():
+    stage = author.new_stage()
+    world = author.world(stage)
+    a, b = (author.body(world, name, mass=1, position=(x, 0, 0)) for name, x in (("A", 0), ("B", 1)))
+    author.fixed(world, "Weld", a, b, closes_loop=True)
+    author.distance(world, "Rope", a, b, maximum=2)
+    scene = read_usd(stage, strict=True)
+    assert [joint.kind for joint in scene.joints] == ["free", "free"]
+    weld, rope = sorted(scene.equalities, key=lambda item: item.kind, reverse=True)
+    np.testing.assert_allclose(weld.relative_pose, [1, 0, 0, 1, 0, 0, 0], atol=1e-7)
+    assert (rope.kind, rope.distance_range) == ("distance", (0.0, 2.0))
+
+
+def test_mimic():
+    stage = author.new_stage()
+    world = author.world(stage)
+    joints = []
+    for name in ("Leader", "Follower"):
+        body = author.body(world, name, mass=1)
+        joints.append(author.revolute(body, "Joint", None, body, "Z"))
+    author.mimic(joints[1], joints[0], offset=90, ratio=-2)
+    (equality,) = read_usd(stage, strict=True).equalities
+    assert (equality.a, equality.b) == ("/World/Follower/Joint", "/World/Leader/Joint")
+    np.testing.assert_allclose(equality.polynomial, [np.pi / 2, -2, 0, 0, 0], rtol=1e-6)
+
+
+def test_disabled_joint_and_body():
+    stage = author.new_stage()
+    world = author.world(stage)
+    body = author.body(world, "Body", mass=1)
+    author.revolute(body, "Joint", None, body, "Z", attributes={"physics:jointEnabled": False})
+    off = author.body(world, "Off", position=(0, 0, 1), attributes={"physics:rigidBodyEnabled": False})
+    author.sphere(off, "Ball", 0.1)
+    scene = read_usd(stage, strict=True)
+    assert [joint.kind for joint in scene.joints] == ["free"]
+    assert [(shape.body, shape.position[2]) for shape in scene.shapes] == [(None, 1.0)]
+
+
+def test_kinematic_body_roots_its_chain():
+    stage = author.new_stage()
+    world = author.world(stage)
+    arm = author.body(world, "Arm", mass=1)
+    mover = author.body(world, "Mover", mass=1, kinematic=True, velocity=(1, 0, 0))
+    author.revolute(world, "Joint", arm, mover, "Z")
+    scene = read_usd(stage, strict=True)
+    assert [(b.name, b.parent, b.kinematic) for b in scene.bodies] == [
+        ("/World/Mover", None, True),
+        ("/World/Arm", "/World/Mover", False),
+    ]
+
+
+def test_bad_joint_ends_are_refused():
+    stage = author.new_stage()
+    body = author.body(author.world(stage), "Body", mass=1)
+    joint = author.revolute(body, "Joint", None, body, "Z")
+    UsdPhysics.Joint(joint).GetBody1Rel().SetTargets(["/World/Nobody"])
+    with pytest.raises(SceneError, match="/World/Nobody"):
+        read_usd(stage)
+    UsdPhysics.Joint(joint).GetBody1Rel().SetTargets(["/World/Body"])
+    joint.GetAttribute("physics:localRot1").Set(Gf.Quatf(0, 0, 0, 0))
+    with pytest.raises(SceneError, match="localRot1"):
+        read_usd(stage)

@@ -1,0 +1,132 @@
+"""The ledger: every authored physics attribute has an entry, and strict reading refuses what is not modelled."""
+
+from __future__ import annotations
+
+import pytest
+from pxr import Sdf, Usd, UsdGeom, UsdPhysics
+
+from warpsim.errors import SceneError, UnsupportedError
+from warpsim.usd import author
+from warpsim.usd.reader import read_usd
+
+PREFIXES = ("physics:", "newton:", "mjc:", "physx", "drive:", "limit:", "state:", "collection:colliders:")
+
+
+def pendulum():
+    stage = author.new_stage()
+    author.physics_scene(stage, gravity=9.81)
+    body = author.body(author.world(stage), "Body", mass=1)
+    author.revolute(body, "Joint", None, body, "Y", drive={"stiffness": 1})
+    return stage, body
+
+
+def entry(scene, path, attribute):
+    (found,) = [item for item in scene.ledger if item.path == path and item.attribute == attribute]
+    return found
+
+
+def authored(stage) -> set[tuple[str, str]]:
+    return {
+        (str(prim.GetPath()), item.GetName())
+        for prim in stage.TraverseAll()
+        for item in prim.GetAuthoredProperties()
+        if item.GetName().startswith(PREFIXES)
+    }
+
+
+def test_every_attribute_has_one_entry(assets_dir):
+    for path in sorted(assets_dir.glob("*/usd/*.usda")) + sorted((assets_dir / "newton").glob("*.usda")):
+        from_stage = read_usd(path)
+        listed = [(item.path, item.attribute) for item in from_stage.ledger]
+        assert len(listed) == len(set(listed))
+        stage = Usd.Stage.Open(str(path))
+        assert authored(stage) <= set(listed), path
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "value"),
+    [
+        ("physx:whatever", Sdf.ValueTypeNames.Float, 1.0),
+        ("newton:notYetInvented", Sdf.ValueTypeNames.Float, 1.0),
+        ("mjc:unknown", Sdf.ValueTypeNames.Token, "x"),
+        ("physics:linearVelocity", Sdf.ValueTypeNames.Vector3f, (1, 2, 3)),
+        ("physxRigidBody:angularDamping", Sdf.ValueTypeNames.Float, 0.5),
+    ],
+)
+def test_unknown_attributes_are_unsupported(name, kind, value):
+    stage, body = pendulum()
+    body.CreateAttribute(name, kind).Set(value)
+    assert entry(read_usd(stage), "/World/Body", name).status == "unsupported"
+    with pytest.raises(UnsupportedError, match=name):
+        read_usd(stage, strict=True)
+
+
+def test_harmless_values_are_ignored_with_a_reason():
+    stage, body = pendulum()
+    joint = stage.GetPrimAtPath("/World/Body/Joint")
+    UsdPhysics.Joint(joint).CreateBreakForceAttr(3.4028235e38)
+    body.CreateAttribute("physxRigidBody:angularDamping", Sdf.ValueTypeNames.Float).Set(0.0)
+    UsdPhysics.RigidBodyAPI(body).CreateStartsAsleepAttr(True)
+    scene = read_usd(stage, strict=True)
+    for path, name in (
+        ("/World/Body/Joint", "physics:breakForce"),
+        ("/World/Body", "physxRigidBody:angularDamping"),
+        ("/World/Body", "physics:startsAsleep"),
+    ):
+        found = entry(scene, path, name)
+        assert found.status == "ignored"
+        assert found.reason
+    UsdPhysics.Joint(joint).GetBreakForceAttr().Set(10.0)
+    assert entry(read_usd(stage), "/World/Body/Joint", "physics:breakForce").status == "unsupported"
+
+
+def test_unknown_schemas_and_prims_are_unsupported():
+    stage, body = pendulum()
+    body.AddAppliedSchema("PhysxVehicleAPI")
+    stage.DefinePrim("/World/Cloth", "PhysxDeformableBody")
+    UsdGeom.PointInstancer.Define(stage, "/World/Rocks")
+    scene = read_usd(stage)
+    for path, attribute in (
+        ("/World/Body", "PhysxVehicleAPI"),
+        ("/World/Cloth", "PhysxDeformableBody"),
+        ("/World/Rocks", "prototypes"),
+    ):
+        assert entry(scene, path, attribute).status == "unsupported"
+
+
+def test_colliders_that_are_no_shapes_are_unsupported():
+    stage, body = pendulum()
+    curve = UsdGeom.BasisCurves.Define(stage, "/World/Body/Curve").GetPrim()
+    UsdPhysics.CollisionAPI.Apply(curve)
+    assert entry(read_usd(stage), "/World/Body/Curve", "PhysicsCollisionAPI").status == "unsupported"
+
+
+def test_extension_order():
+    """newton: before mjc: before physx; what is passed over says so."""
+    stage, _ = pendulum()
+    joint = stage.GetPrimAtPath("/World/Body/Joint")
+    for name, value in (("physxJoint:armature", 3.0), ("mjc:armature", 2.0), ("newton:armature", 1.0)):
+        joint.CreateAttribute(name, Sdf.ValueTypeNames.Float).Set(value)
+        scene = read_usd(stage, strict=True)
+        assert scene.joints[0].armature == value
+        assert entry(scene, "/World/Body/Joint", name).status == "used"
+    assert entry(scene, "/World/Body/Joint", "mjc:armature").reason == "newton:armature is used"
+
+
+def test_static_friction_that_differs_is_reported():
+    stage, body = pendulum()
+    material = author.material(author.world(stage), "Ice", friction=0.5)
+    author.sphere(body, "Ball", 0.1, material=material)
+    assert entry(read_usd(stage, strict=True), "/World/Ice", "physics:staticFriction").status == "used"
+    author.set_attribute(material, "physics:staticFriction", 0.9)
+    scene = read_usd(stage)
+    assert scene.shapes[0].friction[0] == 0.5
+    assert entry(scene, "/World/Ice", "physics:staticFriction").status == "unsupported"
+
+
+def test_missing_files_and_other_text_are_refused(tmp_path):
+    with pytest.raises(SceneError, match="nothing.usda"):
+        read_usd(tmp_path / "nothing.usda")
+    (tmp_path / "bad.usda").write_text("not a stage")
+    with pytest.raises(SceneError, match="bad.usda"):
+        read_usd(tmp_path / "bad.usda")

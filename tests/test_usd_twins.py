@@ -1,0 +1,127 @@
+"""Real robots, read from USD here and from their MJCF originals by MuJoCo, are the same robots."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from scene_to_mujoco import initial_state, to_mujoco
+from warpsim.scene.ledger import unsupported
+from warpsim.usd.reader import read_usd
+
+ROBOTS = (
+    "brax_ant",
+    "brax_cartpole",
+    "brax_hopper",
+    "brax_walker2d",
+    "franka_emika_panda",
+    "mujoco_humanoid",
+    "skydio_x2",
+    "so_arm100",
+    "unitree_a1",
+)
+FLOAT32 = 1e-6
+"""UsdPhysics' attributes are float32."""
+
+
+def twins(assets: Path, robot: str):
+    original = mujoco.MjModel.from_xml_path(str(next((assets / robot / "mjcf").glob("*.xml"))))
+    scene = read_usd(next((assets / robot / "usd").glob("*.usda")))
+    return original, scene, to_mujoco(scene)
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_structure_and_parameters(assets_dir, robot):
+    original, scene, ours = twins(assets_dir, robot)
+    assert unsupported(scene.ledger) == []
+    sizes = ("nq", "nv", "nu", "nbody", "njnt", "ntendon", "neq")
+    assert [getattr(ours, n) for n in sizes] == [getattr(original, n) for n in sizes]
+    moving = original.body_weldid > 0  # the converter left visual meshes out, which weigh on fixed bases
+    np.testing.assert_allclose(ours.body_mass[moving], original.body_mass[moving], rtol=FLOAT32)
+    np.testing.assert_allclose(ours.body_pos, original.body_pos, atol=FLOAT32)
+    assert np.abs(np.einsum("bi,bi->b", ours.body_quat, original.body_quat)).min() > 1 - FLOAT32**2 * 10
+    for field in ("dof_armature", "dof_frictionloss", "qpos_spring", "tendon_range", "actuator_gear"):
+        np.testing.assert_allclose(
+            getattr(ours, field), getattr(original, field), rtol=FLOAT32, atol=1e-9, err_msg=field
+        )
+    for field in ("actuator_gainprm", "actuator_biasprm", "actuator_ctrlrange", "actuator_forcerange"):
+        np.testing.assert_allclose(
+            getattr(ours, field), getattr(original, field), rtol=FLOAT32, atol=1e-7, err_msg=field
+        )
+    assert np.array_equal(ours.jnt_limited, original.jnt_limited)
+    limited = original.jnt_limited.astype(bool)
+    np.testing.assert_allclose(ours.jnt_range[limited], original.jnt_range[limited], rtol=FLOAT32, atol=1e-7)
+    np.testing.assert_allclose(ours.jnt_stiffness, original.jnt_stiffness, rtol=FLOAT32)
+    np.testing.assert_allclose(ours.dof_damping, original.dof_damping, rtol=FLOAT32)
+    np.testing.assert_allclose(initial_state(scene, ours)[0], original.qpos0, atol=FLOAT32)
+    assert ours.opt.timestep == pytest.approx(original.opt.timestep)
+    np.testing.assert_allclose(ours.opt.gravity, original.opt.gravity, rtol=FLOAT32)
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_dynamics_at_random_states(assets_dir, robot, rng):
+    original, _, ours = twins(assets_dir, robot)
+    for _ in range(10):
+        qpos, qvel = original.qpos0.copy(), rng.normal(size=original.nv)
+        mujoco.mj_integratePos(original, qpos, rng.normal(size=original.nv), 1.0)
+        control = rng.uniform(-1, 1, original.nu)
+        results = []
+        for model in (original, ours):
+            data = mujoco.MjData(model)
+            data.qpos[:], data.qvel[:], data.ctrl[:] = qpos, qvel, control
+            mujoco.mj_forward(model, data)
+            dense = np.full((model.nv, model.nv), np.nan)
+            mujoco.mj_fullM(model, data, dense)
+            results.append((dense, data.qfrc_bias, data.qfrc_passive, data.qfrc_actuator))
+        for expected, found in zip(*results, strict=True):
+            assert np.abs(found - expected).max() <= 1e-5 * max(np.abs(expected).max(), 1e-3)
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_free_motion(assets_dir, robot, rng):
+    """500 steps without contact, in MuJoCo both times: only the reading differs."""
+    original, _, ours = twins(assets_dir, robot)
+    qvel = 0.1 * rng.normal(size=original.nv)
+    control = 0.1 * rng.uniform(-1, 1, (500, original.nu))
+    ends = []
+    for model in (original, ours):
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
+        model.opt.iterations, model.opt.tolerance = 200, 1e-14
+        data = mujoco.MjData(model)
+        data.qpos[:], data.qvel[:] = original.qpos0, qvel
+        for step in control:
+            data.ctrl[:] = step
+            mujoco.mj_step(model, data)
+        ends.append(data.qpos.copy())
+    np.testing.assert_allclose(ends[1], ends[0], atol=1e-4 * max(1.0, np.abs(ends[0]).max()))
+
+
+@pytest.mark.parametrize(
+    ("name", "bodies", "joints", "equalities"),
+    [
+        ("ant", 9, {"free": 1, "hinge": 8}, 0),
+        ("boxes_fourbar", 4, {"free": 1, "hinge": 3}, 2),
+        ("cartpole", 4, {"slide": 1, "hinge": 2}, 0),
+        ("humanoid", 16, {"free": 1, "hinge": 21}, 0),
+    ],
+)
+def test_plain_usd_files_load(assets_dir, name, bodies, joints, equalities):
+    scene = read_usd(assets_dir / "newton" / f"{name}.usda")
+    assert len(scene.bodies) == bodies
+    assert Counter(joint.kind for joint in scene.joints) == joints
+    assert len(scene.equalities) == equalities
+    assert np.isfinite(to_mujoco(scene).body_mass).all()
+
+
+def test_reading_is_quick(assets_dir):
+    """A generous bound, against an accidental quadratic: it takes about 0.15 s on one core."""
+    path = next((assets_dir / "mujoco_humanoid" / "usd").glob("*.usda"))
+    read_usd(path)
+    start = time.perf_counter()
+    read_usd(path)
+    assert time.perf_counter() - start < 1.0

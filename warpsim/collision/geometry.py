@@ -1,0 +1,79 @@
+"""Mesh data of a scene's shapes, on a device: convex hulls, signed distance grids, surface points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import warp as wp
+
+from warpsim.collision.grid import GridData
+from warpsim.collision.hulls import hull_data, shape_mesh, starts_of, stacked
+from warpsim.collision.mesh_audit import audit_mesh
+from warpsim.collision.mesh_points import surface_points
+from warpsim.collision.mesh_sdf import SdfGrid, mesh_sdf
+from warpsim.collision.support import HullData
+from warpsim.precision import numpy_real, real, vec3
+from warpsim.scene.description import Scene
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What kernels read about meshes and hulls; shared by all worlds, no gradient."""
+
+    hulls: HullData
+    grids: GridData
+    unit_radius: wp.array
+    """(ns,) real: radius (m) about the shape's origin at scale one; zero for primitives."""
+    memory: int
+    """Bytes of all signed distance grids."""
+
+
+def _grid_arrays(grids: list[SdfGrid | None], points: list[np.ndarray | None], device: wp.DeviceLike) -> GridData:
+    counts = [0 if g is None else g.coefficients.size for g in grids]
+    data = GridData()
+    coefficients = [g.coefficients.reshape(-1) for g in grids if g is not None]
+    flat = np.concatenate(coefficients) if coefficients else np.zeros(0)
+    data.coefficient = wp.array(flat.astype(numpy_real), dtype=real, device=device)
+    data.start = wp.array(np.cumsum([0, *counts])[: len(grids)].astype(np.int32), dtype=wp.int32, device=device)
+    dims = [(0, 0, 0) if g is None else g.coefficients.shape for g in grids]
+    data.dims = wp.array(np.array(dims, np.int32).reshape(-1, 3), dtype=wp.vec3i, device=device)
+    origins = np.array([np.zeros(3) if g is None else g.origin for g in grids], numpy_real).reshape(-1, 3)
+    data.origin = wp.array(origins, dtype=vec3, device=device)
+    spacings = np.array([1.0 if g is None else g.spacing for g in grids], numpy_real)
+    data.spacing = wp.array(spacings, dtype=real, device=device)
+    data.point_start = wp.array(starts_of(points), dtype=wp.int32, device=device)
+    data.point = wp.array(stacked(points, 3, numpy_real), dtype=vec3, device=device)
+    return data
+
+
+def build_geometry(scene: Scene, device: wp.DeviceLike = None) -> Geometry:
+    """Builds (or loads from the cache) everything the scene's meshes and hulls need to collide.
+
+    Args:
+        scene: Shapes of kind mesh need a closed mesh; hulls need only vertices.
+        device: Where the arrays live.
+
+    Raises:
+        SceneError: A mesh cannot collide; the message names it and the fix.
+    """
+    hulls, radii = hull_data(scene, device)
+    grids: list[SdfGrid | None] = []
+    points: list[np.ndarray | None] = []
+    built: dict[tuple[str, int], tuple[SdfGrid, np.ndarray]] = {}
+    for i, shape in enumerate(scene.shapes):
+        if shape.kind != "mesh" or not shape.collides:
+            grids.append(None)
+            points.append(None)
+            continue
+        mesh = shape_mesh(scene, shape)
+        key = (mesh.name, shape.sdf_resolution)
+        if key not in built:
+            built[key] = (mesh_sdf(mesh, shape.sdf_resolution), surface_points(*audit_mesh(mesh)))
+        grid, surface = built[key]
+        grids.append(grid)
+        points.append(surface)
+        radii[i] = np.linalg.norm(np.asarray(mesh.vertices)[np.unique(mesh.faces)], axis=1).max()
+    data = _grid_arrays(grids, points, device)
+    memory = int(data.coefficient.size) * np.dtype(numpy_real).itemsize
+    return Geometry(hulls, data, wp.array(radii.astype(numpy_real), dtype=real, device=device), memory)

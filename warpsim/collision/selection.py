@@ -1,0 +1,23 @@
+"""Which of many touching points to keep: those that span the widest polygon."""
+
+from __future__ import annotations
+
+import warp as wp
+
+from warpsim.precision import real, vec3
+
+
+@wp.func
+def spread(i: int, point: vec3, p: vec3, q: vec3, r: vec3, normal: vec3) -> real:
+    """How much a point adds to the i points chosen so far: distance from the first, then area of the polygon."""
+    if i == 1:
+        return wp.length(point - p)
+    if i == 2:
+        return wp.length(wp.cross(point - p, q - p))
+    turn = wp.dot(wp.cross(q - p, r - p), normal)
+    side_pq = wp.dot(wp.cross(q - p, point - p), normal)
+    side_qr = wp.dot(wp.cross(r - q, point - q), normal)
+    side_rp = wp.dot(wp.cross(p - r, point - r), normal)
+    if turn < real(0.0):
+        return wp.max(side_pq, wp.max(side_qr, side_rp))
+    return -wp.min(side_pq, wp.min(side_qr, side_rp))

@@ -1,0 +1,202 @@
+"""The constraint stage of a step: contacts ▸ rows ▸ Newton; on the tape, forces at the solution and the implicit adjoint.
+
+The solver minimises over accelerations with the mass matrix M alone; Euler's implicit damping and "implicitfast" then solve
+A q̈ = M a* (A = M + h·damping …). For an incoming adjoint of q̈ the two solves give λ₂ = A⁻ᵀ q̈̄ and μ = H⁻¹ M λ₂; the residual
+of the second equation gets −λ₂, that of the first −(μ − λ₂), and so every force, constraint forces included, gets μ in all.
+"""
+
+from __future__ import annotations
+
+import warp as wp
+
+from warpsim.collision.contacts import ShapePoses, find_contacts, rebuild_contacts
+from warpsim.collision.shape_poses import shape_poses
+from warpsim.constraint.contact_rows import _contact_force_kernel, _contact_rows_kernel
+from warpsim.constraint.joint_rows import _dry_rows_kernel, _joint_force_kernel, _limit_rows_kernel
+from warpsim.constraint.native import mass_product, solve_hessian
+from warpsim.constraint.newton import _newton_kernel
+from warpsim.constraint.rows import clear_rows
+from warpsim.constraint.work import ConstraintScratch, ConstraintWork
+from warpsim.dynamics.kinematics import twists_of_rates
+from warpsim.model.model import Model
+from warpsim.model.state import Scratch, State, Work
+from warpsim.model.topology import Topology
+from warpsim.precision import real
+from warpsim.stages import stage
+
+
+@stage
+def collide(m: Model, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
+    """Contacts of the current poses: which, untaped; where, taped."""
+    if m.max_contacts:
+        shape_poses(m, work)
+        poses = ShapePoses(work.shape_position, work.shape_rotation, m.shape.size)
+        find_contacts(m.pair_table, poses, m.pair.margin, scratch.search, c.contacts)
+        rebuild_contacts(m.pair_table, poses, c.contacts)
+
+
+@stage
+def build_rows(m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
+    """Rows of all active constraints, for the solver. Not taped."""
+    rows, joint = scratch.rows, scratch.joint_settings
+    clear_rows(m.worlds, rows, m.device)
+
+    def launch(kernel: wp.Kernel, *inputs) -> None:
+        wp.launch(kernel, dim=m.worlds, inputs=[*inputs, rows], device=m.device, record_tape=False)
+
+    if joint.friction_count:
+        launch(_dry_rows_kernel, joint, m.limit, m.weight.dof, m.world.timestep, s.qd)
+    if joint.limit_count:
+        launch(_limit_rows_kernel, joint, m.limit, m.weight.dof, m.world.timestep, s.q, s.qd)
+    if m.max_contacts:
+        x = c.contacts
+        launch(
+            _contact_rows_kernel,
+            m.topology,
+            scratch.contact_settings,
+            m.pair,
+            m.weight.body,
+            m.world.timestep,
+            x.count,
+            x.pair,
+            x.distance,
+            x.point,
+            x.frame,
+            work.origin,
+            work.axis,
+            work.velocity,
+        )
+
+
+@stage
+def newton(m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch, rest: wp.array, *, keep: bool) -> None:
+    """`c.qdd`: the smooth acceleration comes in, the constrained one goes out; `keep` leaves H's factor for the adjoint."""
+    wp.launch(
+        _newton_kernel,
+        dim=m.worlds,
+        inputs=[
+            m.topology,
+            scratch.rows,
+            m.options.solver_iterations,
+            m.options.solver_tolerance,
+            int(keep),
+            work.mass_matrix,
+            work.dof_implicit,
+            rest,
+            s.warm_start,
+            scratch.vectors,
+        ],
+        outputs=[c.qdd_fixed, c.factor, c.envelope, c.status, c.error],
+        device=m.device,
+        record_tape=False,
+    )
+
+
+@stage
+def constraint_forces(m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
+    """Adds the constraints' forces at a*, held fixed, to `work.wrench` and `work.dof_force`, on the tape."""
+    joint = scratch.joint_settings
+    if joint.limit_count or joint.friction_count:
+        wp.launch(
+            _joint_force_kernel,
+            dim=m.worlds,
+            inputs=[joint, m.limit, m.weight.dof, m.world.timestep, s.q, s.qd, c.qdd_fixed],
+            outputs=[work.dof_force],
+            device=m.device,
+        )
+    if m.max_contacts:
+        twists_of_rates(m, c.qdd_fixed, work.axis, c.twist)
+        x = c.contacts
+        wp.launch(
+            _contact_force_kernel,
+            dim=m.worlds,
+            inputs=[
+                m.topology,
+                scratch.contact_settings,
+                m.pair,
+                m.weight.body,
+                m.world.timestep,
+                x.count,
+                x.pair,
+                x.distance,
+                x.point,
+                x.frame,
+                work.origin,
+                work.velocity,
+                c.twist,
+            ],
+            outputs=[c.contact_force, work.wrench],
+            device=m.device,
+        )
+
+
+@wp.kernel(enable_backward=False)
+def _right_hand_side_kernel(
+    t: Topology,
+    matrix: wp.array2d(dtype=real),
+    implicit: wp.array2d(dtype=real),
+    a: wp.array2d(dtype=real),
+    out: wp.array2d(dtype=real),
+):
+    w = wp.tid()
+    mass_product(t, w, matrix, implicit, a, out)
+    for d in range(t.nv):
+        out[w, d] = -out[w, d]
+
+
+def constrained_forces(m: Model, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
+    """`scratch.residual` = −M a* = −(smooth and constraint forces), for the integrator's solve. Not taped."""
+    wp.launch(
+        _right_hand_side_kernel,
+        dim=m.worlds,
+        inputs=[m.topology, work.mass_matrix, work.dof_implicit, c.qdd_fixed],
+        outputs=[scratch.residual],
+        device=m.device,
+        record_tape=False,
+    )
+
+
+@wp.kernel(enable_backward=False)
+def _one_stage_adjoint_kernel(
+    t: Topology,
+    factor: wp.array2d(dtype=real),
+    envelope: wp.array2d(dtype=wp.int32),
+    qdd_adjoint: wp.array2d(dtype=real),
+    residual_adjoint: wp.array2d(dtype=real),
+):
+    w = wp.tid()
+    for d in range(t.nv):
+        residual_adjoint[w, d] = -qdd_adjoint[w, d]
+        if t.dof_prescribed[d] == 1:
+            residual_adjoint[w, d] = real(0.0)
+    solve_hessian(t.nv, w, factor, envelope, residual_adjoint)
+
+
+@wp.kernel(enable_backward=False)
+def _two_stage_adjoint_kernel(
+    t: Topology,
+    matrix: wp.array2d(dtype=real),
+    implicit: wp.array2d(dtype=real),
+    factor: wp.array2d(dtype=real),
+    envelope: wp.array2d(dtype=wp.int32),
+    final_adjoint: wp.array2d(dtype=real),
+    solver_adjoint: wp.array2d(dtype=real),
+):
+    """From −λ₂ on the final residual to −(μ − λ₂) on the solver's."""
+    w = wp.tid()
+    mass_product(t, w, matrix, implicit, final_adjoint, solver_adjoint)
+    solve_hessian(t.nv, w, factor, envelope, solver_adjoint)
+    for d in range(t.nv):
+        solver_adjoint[w, d] = solver_adjoint[w, d] - final_adjoint[w, d]
+
+
+def solver_adjoint(m: Model, work: Work, c: ConstraintWork) -> None:
+    """The solver's part of the implicit adjoint; with two stages, after that of the integrator's solve."""
+    if m.two_stage:
+        kernel, inputs = _two_stage_adjoint_kernel, [work.mass_matrix, work.dof_implicit, c.factor, c.envelope]
+        inputs, out = [*inputs, work.residual.grad], c.residual.grad
+    else:
+        kernel, inputs, out = _one_stage_adjoint_kernel, [c.factor, c.envelope, work.qdd.grad], work.residual.grad
+    wp.launch(
+        kernel, dim=m.worlds, inputs=[m.topology, *inputs], outputs=[out], device=m.device, record_tape=False
+    )

@@ -1,0 +1,147 @@
+"""What the constraint stage keeps of a step for its adjoint, and the scratch it works in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import warp as wp
+
+from warpsim.collision.contacts import Contacts, SearchWork
+from warpsim.constraint.contact_rows import ContactSettings
+from warpsim.constraint.joint_rows import JointRowSettings
+from warpsim.constraint.newton import NewtonVectors, allocate_vectors
+from warpsim.constraint.rows import RowCapacity, Rows, allocate_rows
+from warpsim.model.model import Model
+from warpsim.precision import mat33, real, vec3, vec6
+from warpsim.tape.arena import Arena
+
+
+@dataclass
+class ConstraintWork:
+    """Intermediates of one evaluation; mc contact places per world."""
+
+    contacts: Contacts
+    contact_force: wp.array  # (W, mc) vec6, N and N·m: (normal, tangents, torsion, rolling) in the contact's frame
+    qdd: wp.array  # (W, nv): the solver's a*; the step's own qdd where the integrator adds nothing to it
+    qdd_fixed: wp.array  # the memory of qdd, without gradient
+    twist: wp.array  # (W, nv + 1) vec6: twists if a* were the velocity
+    acceleration: wp.array  # (W, nv + 1) vec6, gravity included
+    body_force: wp.array  # (W, nbody) vec6
+    residual: wp.array  # (W, nv): of the equation of motion at a*, constraint forces included
+    factor: wp.array  # (W, nv (nv + 1) / 2): of H at a*, no gradient
+    envelope: wp.array  # (W, nv) int32
+    status: wp.array  # (W, 2) int32: iterations, code of `newton.STATUS_TEXT`
+    error: wp.array  # (W,): scaled norm of the solver's gradient
+
+
+@dataclass
+class ConstraintScratch:
+    """Untaped space and fixed tables, one set for all steps of a program."""
+
+    contact_settings: ContactSettings
+    joint_settings: JointRowSettings
+    search: SearchWork
+    rows: Rows
+    vectors: NewtonVectors
+    residual: wp.array  # (W, nv): −M a*, what the integrator's solve takes as its right-hand side, negated
+
+
+def make_constraint_work(m: Model, arena: Arena, qdd: wp.array) -> ConstraintWork:
+    """Allocates one evaluation's intermediates; `qdd` is the step's own acceleration."""
+    w, mc = m.worlds, m.max_contacts
+
+    def live(count: int, dtype: type) -> wp.array:
+        return arena.array((w, count), dtype)
+
+    def fixed(count: int, dtype: type) -> wp.array:
+        return arena.array((w, count), dtype, differentiable=False)
+
+    solver_qdd = live(m.nv, real) if m.two_stage else qdd
+    return ConstraintWork(
+        contacts=Contacts(
+            count=arena.array((w,), wp.int32, differentiable=False),
+            pair=fixed(mc, wp.int32),
+            feature=fixed(mc, wp.int32),
+            seed=fixed(mc, vec3),
+            distance=live(mc, real),
+            point=live(mc, vec3),
+            frame=live(mc, mat33),
+        ),
+        contact_force=live(mc, vec6),
+        qdd=solver_qdd,
+        qdd_fixed=wp.array(ptr=solver_qdd.ptr, shape=solver_qdd.shape, dtype=real, device=m.device),
+        twist=live(m.nv + 1, vec6),
+        acceleration=live(m.nv + 1 if m.two_stage else 0, vec6),
+        body_force=live(m.nbody if m.two_stage else 0, vec6),
+        residual=live(m.nv if m.two_stage else 0, real),
+        factor=fixed(m.nv * (m.nv + 1) // 2, real),
+        envelope=fixed(m.nv, wp.int32),
+        status=fixed(2, wp.int32),
+        error=arena.array((w,), real, differentiable=False),
+    )
+
+
+def _chain_lengths(m: Model) -> np.ndarray:
+    """(nbody,) dofs that move each body."""
+    start, last = m.topology.row_start.numpy(), m.topology.body_last_dof.numpy()
+    return np.array([start[k] - start[k - 1] if k else 0 for k in last])
+
+
+def _capacity(m: Model, joint: JointRowSettings) -> RowCapacity:
+    capacity = RowCapacity().plus(joint.friction_count, 1, 1).plus(2 * joint.limit_count, 1, 3)
+    if m.max_contacts:
+        chains = _chain_lengths(m)[m.shape_body.numpy()]
+        pairs = m.pair_table.pair_shapes.numpy()
+        columns = int((chains[pairs[:, 0]] + chains[pairs[:, 1]]).max())
+        dim = int(m.contact_mixing.condim.numpy().max())
+        rows = 2 * (dim - 1) if m.options.cone == "pyramidal" and dim > 1 else dim
+        capacity = capacity.plus(m.max_contacts, rows, min(columns, m.nv))
+    return capacity
+
+
+def _joint_settings(m: Model) -> JointRowSettings:
+    layout = m.layout
+    ranges = m.authored["limit.range"].numpy()
+    limited = [j for j in range(len(layout.joint_names)) if np.isfinite(ranges[:, j]).any()]
+    loss = m.authored["limit.friction_loss"]
+    rough = np.flatnonzero((loss.numpy() > 0).any(axis=0) | bool(loss.requires_grad))
+
+    def integers(values) -> wp.array:
+        return wp.array(np.asarray(values, np.int32), dtype=wp.int32, device=m.device)
+
+    settings = JointRowSettings()
+    settings.limit_count = len(limited)
+    settings.limit_joint = integers(limited)
+    settings.limit_q = integers(layout.joint_q[limited])
+    settings.limit_dof = integers(layout.joint_dof[limited])
+    settings.limit_ball = integers([int(layout.joint_kinds[j] == "ball") for j in limited])
+    settings.friction_count = len(rough)
+    settings.friction_dof = integers(rough)
+    settings.safe = int(m.options.limit_timeconst)
+    return settings
+
+
+def _contact_settings(m: Model) -> ContactSettings:
+    settings = ContactSettings()
+    settings.pair_shapes = m.pair_table.pair_shapes
+    settings.pair_dim = m.contact_mixing.condim
+    settings.shape_body = m.shape_body
+    settings.pyramidal = int(m.options.cone == "pyramidal")
+    settings.safe = int(m.options.limit_timeconst)
+    settings.root_impratio = float(np.sqrt(m.options.impratio))
+    return settings
+
+
+def make_constraint_scratch(m: Model) -> ConstraintScratch:
+    """Allocates the scratch of a program."""
+    joint = _joint_settings(m)
+    capacity = _capacity(m, joint)
+    return ConstraintScratch(
+        contact_settings=_contact_settings(m),
+        joint_settings=joint,
+        search=SearchWork.allocate(m.pair_table, m.worlds),
+        rows=allocate_rows(m.worlds, capacity, m.device),
+        vectors=allocate_vectors(m.worlds, capacity.rows, m.nv, m.device),
+        residual=wp.zeros((m.worlds, m.nv), dtype=real, device=m.device),
+    )

@@ -1,0 +1,120 @@
+"""Which inputs a rollout varies, and how one tensor or a mapping of tensors becomes them.
+
+One rule: a tensor (steps, worlds, size) is the concatenation of the selected controls in the order selected, each with
+its own axes flattened; a mapping gives each control by name with its own axes. The world axis may be left out where all
+worlds are given the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from warpsim.errors import InputError, unknown_name
+from warpsim.model.model import Model
+from warpsim.model.state import control_fields
+from warpsim.tape.program import Field
+from warpsim.torch_exchange import as_real_tensor, tensor_shape, torch_device
+
+Controls = torch.Tensor | Mapping[str, Any]
+"""One tensor for all selected controls, or tensors by control name."""
+
+
+def default_controls(model: Model) -> tuple[str, ...]:
+    """Actuator inputs where the scene has actuators, else drive targets where it has drives, else joint forces."""
+    if model.nu:
+        return ("actuator",)
+    return ("drive_target",) if model.nd else ("joint_force",)
+
+
+class ControlLayout:
+    """The selected controls of a simulator.
+
+    Attributes:
+        names: Controls in the order of concatenation.
+        size: Length of the concatenation.
+        worlds: W.
+    """
+
+    def __init__(self, model: Model, names: Sequence[str]) -> None:
+        known = control_fields(model)
+        for name in names:
+            if name not in known:
+                raise unknown_name("control", name, known)
+        if len(set(names)) < len(names):
+            raise InputError(f"controls={tuple(names)}: one is named twice")
+        self.names = tuple(names)
+        self.worlds = model.worlds
+        self._device = torch_device(model.device)
+        self._shapes = {name: _per_world(known[name]) for name in names}
+        self._widths = {name: math.prod(shape) for name, shape in self._shapes.items()}
+        self.size = sum(self._widths.values())
+
+    def slice(self, name: str) -> slice:
+        """Where a control lies in the concatenation."""
+        if name not in self.names:
+            raise unknown_name("selected control", name, self.names)
+        first = sum(self._widths[n] for n in self.names[: self.names.index(name)])
+        return slice(first, first + self._widths[name])
+
+    def split(self, controls: Controls, steps: int | None) -> dict[str, torch.Tensor]:
+        """Tensors by control, (steps, worlds, *shape) each and contiguous; differentiable.
+
+        Args:
+            controls: As the caller gave them.
+            steps: Number of steps; None for one step without that axis.
+        """
+        lead = () if steps is None else (steps,)
+        if isinstance(controls, Mapping):
+            for name in controls:
+                self.slice(name)
+            return {
+                name: self._complete(f"control {name!r}", value, lead, self._shapes[name]).contiguous()
+                for name, value in controls.items()
+            }
+        whole = self._complete("controls", controls, lead, (self.size,))
+        if len(self.names) == 1:  # read in place where the caller's layout allows
+            return {self.names[0]: whole.reshape(*lead, self.worlds, *self._shapes[self.names[0]]).contiguous()}
+        return {
+            name: whole[..., self.slice(name)].reshape(*lead, self.worlds, *self._shapes[name]).contiguous()
+            for name in self.names
+        }
+
+    def whole(self, controls: Any) -> torch.Tensor:
+        """One step's control as one tensor, (W, size)."""
+        return self._complete("the policy's control", controls, (), (self.size,))
+
+    def _complete(self, what: str, value: Any, lead: tuple[int, ...], shape: tuple[int, ...]) -> torch.Tensor:
+        """Checks a shape and puts the world axis in where it is missing."""
+        tensor = as_real_tensor(what, value, self._device)
+        full = (*lead, self.worlds, *shape)
+        if tensor.shape == full:
+            return tensor
+        if tensor.shape == (*lead, *shape):
+            return tensor.unsqueeze(len(lead)).expand(full)
+        axes = "(steps, worlds, …)" if lead else "(worlds, …)"
+        raise InputError(
+            f"{what} has shape {tuple(tensor.shape)}; needed: {full} = {axes}, or {(*lead, *shape)} for all worlds "
+            "alike"
+        )
+
+
+def _per_world(field: Field) -> tuple[int, ...]:
+    return tensor_shape(field)[1:]
+
+
+def given_steps(controls: Controls | None, steps: int | None) -> int:
+    """The number of steps, from the argument or from the controls' first axis."""
+    if steps is not None:
+        if steps < 1:
+            raise InputError(f"steps={steps}; at least 1 is needed")
+        return steps
+    if controls is None:
+        raise InputError("how long? give steps= or controls=")
+    first = next(iter(controls.values()), None) if isinstance(controls, Mapping) else controls
+    if first is None or not getattr(first, "shape", ()):
+        raise InputError("the controls have no step axis; give steps=, or tensors whose first axis is the step")
+    return int(first.shape[0])

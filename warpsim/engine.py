@@ -1,0 +1,142 @@
+"""One compiled model and what is made from it once: the parameter values in force, programs, tapes, observers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import warp as wp
+
+from warpsim.errors import InputError, unknown_name
+from warpsim.model.compile import compile_model
+from warpsim.model.derive import Derivation
+from warpsim.observe import observable_fields
+from warpsim.program import RigidProgram
+from warpsim.scene import Scene
+from warpsim.state_observer import StateObserver
+from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.schedule import Schedule
+from warpsim.tape.segment import Segment
+
+ParameterValues = Mapping[str, wp.array]
+"""Values of all authored parameters, (W, n, …) each. The arrays are never written again: a rollout can own them."""
+
+_MOST_TAPES = 8
+"""Tapes kept for reuse; the oldest goes first."""
+
+
+@dataclass(frozen=True)
+class RolloutSpec:
+    """What a tape is made for; equal ones share it.
+
+    Attributes: as in `CheckpointedTape`, and `controls` and `outputs` as in `RigidProgram`.
+    """
+
+    steps: int
+    controls: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    memory_budget: int | float | str | None = None
+    segment: int | None = None
+    schedule: Schedule | None = None
+    threads: int = 1
+
+
+class Engine:
+    """Owns a model; every rollout and step of a simulator goes through it, one at a time.
+
+    Attributes:
+        model: The compiled scene.
+        defaults: The scene's own parameter values.
+    """
+
+    def __init__(self, scene: Scene, *, worlds: int, device: str | wp.Device) -> None:
+        self.model = compile_model(scene, worlds=worlds, device=device)
+        self.defaults: ParameterValues = {name: wp.clone(a) for name, a in self.model.authored.items()}
+        self._loaded: dict[str, wp.array] = dict(self.defaults)
+        self._derivation = Derivation(self.model)
+        self._derivation.run()
+        self._differentiable: set[str] = set()
+        self._tapes: dict[RolloutSpec, CheckpointedTape] = {}
+        self._steps: dict[tuple[tuple[str, ...], tuple[str, ...]], Segment] = {}
+        self._observers: dict[tuple[str, ...], StateObserver] = {}
+
+    def check_parameter(self, name: str) -> wp.array:
+        """The array of an authored parameter, or an error that offers the nearest names."""
+        if name not in self.model.authored:
+            raise unknown_name("parameter", name, self.model.authored)
+        return self.model.authored[name]
+
+    def load(self, values: ParameterValues) -> None:
+        """Puts parameter values in force; what is already there is not copied again."""
+        changed = [name for name, value in values.items() if self._loaded[name] is not value]
+        for name in changed:
+            if not np.isfinite(values[name].numpy()).all() and np.isfinite(self.defaults[name].numpy()).all():
+                raise InputError(f"parameter {name!r} was given values that are not finite")
+            wp.copy(self.model.authored[name], values[name])
+            self._loaded[name] = values[name]
+        if changed:
+            self._derivation.run(record=bool(self._differentiable))
+
+    def require_gradients(self, names: Iterable[str]) -> None:
+        """Lets parameters carry gradients. Tapes recorded before do not know of them, so they are made anew."""
+        new = set(names) - self._differentiable
+        if not new:
+            return
+        self.model.require_gradients(sorted(new))
+        self._differentiable |= new
+        self._tapes.clear()
+        self._steps.clear()
+        self._observers.clear()
+        self._derivation.run(record=True)
+
+    def tape(self, spec: RolloutSpec) -> CheckpointedTape:
+        """The tape of a kind of rollout, made when first asked for."""
+        if spec not in self._tapes:
+            if len(self._tapes) >= _MOST_TAPES:
+                del self._tapes[next(iter(self._tapes))]
+            self._tapes[spec] = CheckpointedTape(
+                self._program(spec.controls, spec.outputs),
+                steps=spec.steps,
+                memory_budget=spec.memory_budget,
+                segment=spec.segment,
+                schedule=spec.schedule,
+                threads=spec.threads,
+            )
+        return self._tapes[spec]
+
+    def single_step(self, controls: tuple[str, ...], outputs: tuple[str, ...]) -> Segment:
+        """One slot that takes single steps."""
+        key = (controls, outputs)
+        if key not in self._steps:
+            self._steps[key] = Segment(self._program(controls, outputs), 1)
+        return self._steps[key]
+
+    def observer(self, outputs: tuple[str, ...]) -> StateObserver:
+        """What observes a state outside a step; reports of steps among the outputs are left out."""
+        known = observable_fields(self.model)
+        names = tuple(name for name in outputs if name in known)
+        if names not in self._observers:
+            self._observers[names] = StateObserver(self.model, names)
+        return self._observers[names]
+
+    def zero_parameter_gradients(self) -> None:
+        """Clears the gradients of all parameters, authored and physical."""
+        if not self._differentiable:
+            return
+        for array in (*self.model.authored.values(), *self.model.physical.values()):
+            if array.grad is not None:
+                array.grad.zero_()
+
+    def parameter_gradients(self, names: Iterable[str]) -> dict[str, wp.array]:
+        """Turns the gradients of physical parameters into copies of those of authored ones, (W, n, …).
+
+        Names that do not carry gradients are left out.
+        """
+        names = [name for name in names if name in self._differentiable]
+        if names:
+            self._derivation.backward()
+        return {name: wp.clone(self.model.authored[name].grad, requires_grad=False) for name in names}
+
+    def _program(self, controls: tuple[str, ...], outputs: tuple[str, ...]) -> RigidProgram:
+        return RigidProgram(self.model, controls=controls, outputs=outputs)

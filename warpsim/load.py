@@ -1,0 +1,56 @@
+"""`load_scene`: a scene from any file the package reads, chosen by its suffix."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from warpsim.errors import InputError, WarpsimError
+from warpsim.scene import Scene
+from warpsim.usd.reader import read_usd
+
+try:
+    from warpsim.mjcf import read_mjcf
+except WarpsimError as error:  # MuJoCo is an extra: USD works without it
+    _missing_mujoco = str(error)
+
+    def read_mjcf(*_: Any, **__: Any) -> Scene:
+        """Stands in for the reader that needs MuJoCo."""
+        raise WarpsimError(_missing_mujoco)
+
+
+USD_SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
+MJCF_SUFFIXES = (".xml", ".mjcf", ".urdf")
+
+
+def is_usd(path: str | PathLike[str]) -> bool:
+    """Whether a path names a USD file."""
+    return Path(fspath(path)).suffix.lower() in USD_SUFFIXES
+
+
+def load_scene(
+    source: str | PathLike[str] | Scene, *, strict: bool | None = None, keyframe: str | None = None
+) -> Scene:
+    """Reads a scene.
+
+    Args:
+        source: Path of a USD (.usd, .usda, .usdc, .usdz), MJCF (.xml) or URDF (.urdf) file, or a `Scene`, returned as
+            it is.
+        strict: Whether physics that is not modelled raises instead of being noted in `Scene.ledger`. None: each
+            reader's own rule (USD notes, MJCF and URDF raise).
+        keyframe: MJCF only: name of the keyframe that gives the initial state.
+    """
+    if isinstance(source, Scene):
+        return source
+    path = Path(fspath(source))
+    options: dict[str, Any] = {} if strict is None else {"strict": strict}
+    if not path.is_file():
+        raise InputError(f"no file {str(path)!r}; give a {', '.join((*USD_SUFFIXES, *MJCF_SUFFIXES))} file")
+    if is_usd(path):
+        if keyframe is not None:
+            raise InputError(f"keyframe={keyframe!r}: keyframes are read from MJCF files, and {path} is USD")
+        return read_usd(path, **options)
+    if path.suffix.lower() in MJCF_SUFFIXES:
+        return read_mjcf(path, keyframe=keyframe, **options)
+    raise InputError(f"{path}: unknown suffix {path.suffix!r}; use one of {', '.join((*USD_SUFFIXES, *MJCF_SUFFIXES))}")

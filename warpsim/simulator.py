@@ -1,0 +1,308 @@
+"""`Simulator`: a scene ready to run, the object users hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import torch
+import warp as wp
+
+from warpsim.contents import Contents
+from warpsim.controls import ControlLayout, Controls, default_controls, given_steps
+from warpsim.engine import Engine, RolloutSpec
+from warpsim.errors import InputError, unknown_name
+from warpsim.initial import InitialState, StateTensors
+from warpsim.load import load_scene
+from warpsim.policy_rollout import ClosedLoop, Policy, Timing
+from warpsim.scene import Scene
+from warpsim.tape.schedule import Plan, Schedule
+from warpsim.torch_exchange import to_torch, to_warp, torch_device, torch_real
+from warpsim.torch_observe import observe_state
+from warpsim.torch_parameters import Parameters
+from warpsim.torch_rollout import RolloutCall, roll_out
+from warpsim.torch_step import Stepper
+from warpsim.trajectory import Observed, Source, Trajectory
+
+DEFAULT_OUTPUTS = ("body_position", "body_rotation")
+
+
+class Simulator(Contents):
+    """Steps and differentiates a scene in several independent worlds.
+
+    Sizes: nq coordinates, nv dofs, `control_size` numbers of control, W worlds. Everything is SI and radians;
+    quaternions are (w, x, y, z); see `warpsim.scene` for the meaning of q and qd.
+
+    The simulator has a current state, which `reset` sets and `step` advances. `rollout` starts from it, or from what it
+    is given, and leaves it alone.
+
+    Attributes:
+        scene: The description that was compiled.
+        outputs: What states and trajectories show besides q and qd, unless a call asks for others.
+    """
+
+    def __init__(
+        self,
+        source: str | PathLike[str] | Scene,
+        *,
+        worlds: int = 1,
+        device: str | wp.Device = "cpu",
+        controls: Sequence[str] | None = None,
+        outputs: Sequence[str] = DEFAULT_OUTPUTS,
+        strict: bool | None = None,
+        keyframe: str | None = None,
+    ) -> None:
+        """Loads and compiles.
+
+        Args:
+            source: A USD, MJCF or URDF file, or a `Scene`.
+            worlds: Independent copies that are stepped together.
+            device: Warp device, "cpu" or "cuda:0".
+            controls: What a control is made of, in this order: any of "actuator" (actuator inputs), "drive_target" (rad
+                or m), "drive_velocity" (rad/s or m/s), "joint_force" (N·m or N per dof), "wrench" (per body: force,
+                torque at the centre of mass, world axes). By default actuator inputs if there are actuators, else drive
+                targets if there are drives, else joint forces. What is not chosen stays at zero, drive targets as in
+                the scene.
+            outputs: From `output_names`.
+            strict: Whether physics that is not modelled raises; None: see `load_scene`.
+            keyframe: MJCF only: the keyframe that gives the initial state.
+        """
+        self.scene = load_scene(source, strict=strict, keyframe=keyframe)
+        self._source = Source(self.scene, None if isinstance(source, Scene) else Path(fspath(source)))
+        self._engine = Engine(self.scene, worlds=worlds, device=device)
+        model = self._engine.model
+        super().__init__(model, ControlLayout(model, default_controls(model) if controls is None else controls))
+        self.outputs = self._check_outputs(outputs)
+        self._stepper = Stepper(self._engine)
+        self._initial = InitialState(model)
+        self._parameters = Parameters(self._engine.defaults)
+        self._state: StateTensors = self._initial.state()
+        self._steps_taken = 0
+
+    @property
+    def device(self) -> torch.device:
+        """Where tensors live."""
+        return torch_device(self.model.device)
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        """Type of all real tensors: `torch.float64`, or `torch.float32` under `WARPSIM_PRECISION=float32`."""
+        return torch_real
+
+    @property
+    def timestep(self) -> float:
+        """Seconds per step, of world 0."""
+        return _timestep(self._parameters)
+
+    @property
+    def time(self) -> float:
+        """Seconds stepped since the last full reset."""
+        return self._steps_taken * self.timestep
+
+    @property
+    def state(self) -> Observed:
+        """The current state: q (W, nq), qd (W, nv) and what else the next step reads."""
+        return Observed(self.model, self._state)
+
+    def parameter(self, name: str) -> torch.Tensor:
+        """A copy of a parameter's values in force, (W, n, …), SI; `parameter(name)[0]` is a start for a shared one."""
+        self._engine.check_parameter(name)
+        return to_torch(wp.clone(self._parameters.values[name]))
+
+    def set_parameters(self, parameters: Mapping[str, Any] | None) -> None:
+        """Puts values in force for all steps and rollouts that follow; None: the scene's own.
+
+        Args:
+            parameters: By name, (n, …) for all worlds alike or (W, n, …). Tensors that require a gradient get one from
+                every later step and rollout.
+        """
+        self._parameters = Parameters(self._engine.defaults).replaced(self._engine, parameters or {})
+
+    def reset(
+        self,
+        *,
+        worlds: Any = None,
+        seed: int | None = None,
+        q: Any = None,
+        qd: Any = None,
+        activation: Any = None,
+        position_noise: float = 0.0,
+        velocity_noise: float = 0.0,
+    ) -> Observed:
+        """Sets the current state.
+
+        Args:
+            worlds: Which worlds: a (W,) mask or a list of indices; None: all. The others keep their state.
+            seed: Seed of the noise; world k's numbers depend on the seed and k alone.
+            q: (nq,) or (W, nq); None: the scene's.
+            qd: (nv,) or (W, nv); None: the scene's.
+            activation: (na,) or (W, na); None: the scene's.
+            position_noise: Standard deviation of a normal move from q along each dof, rad or m.
+            velocity_noise: Standard deviation of what is added to qd, rad/s or m/s.
+
+        Returns:
+            The current state and its outputs, in torch's graph where q, qd or activation require gradients.
+        """
+        fresh = self._initial.state(q=q, qd=qd, activation=activation)
+        if position_noise or velocity_noise:
+            fresh = self._initial.disturb(fresh, seed, position_noise, velocity_noise)
+        if worlds is None:
+            self._state, self._steps_taken = fresh, 0
+        else:
+            self._state = self._initial.merge(worlds, fresh, self._state)
+        return self._show(self._state, self._observe(self._state, self._parameters, self.outputs))
+
+    def step(self, controls: Controls | None = None, *, outputs: Sequence[str] | None = None) -> Observed:
+        """Advances the current state by one time step.
+
+        Args:
+            controls: (W, control_size), (control_size,), or by name; None: zero, drive targets as in the scene.
+            outputs: What to show of the state reached; None: `self.outputs`.
+
+        Returns:
+            The state reached and its outputs. Each step is one node of torch's graph that keeps its state and control;
+            `rollout` gives the same gradients in less time and memory.
+        """
+        given = {} if controls is None else self._controls.split(controls, None)
+        shown = self.outputs if outputs is None else self._check_outputs(outputs)
+        self._state, made = self._stepper.advance(self._state, given, self._parameters, shown, self._steps_taken)
+        self._steps_taken += 1
+        return self._show(self._state, made)
+
+    def rollout(
+        self,
+        steps: int | None = None,
+        controls: Controls | None = None,
+        *,
+        q: Any = None,
+        qd: Any = None,
+        activation: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+        outputs: Sequence[str] | None = None,
+        keep_every: int = 1,
+        memory_budget: int | float | str | None = None,
+        segment: int | None = None,
+        schedule: Schedule | None = None,
+        threads: int = 1,
+        progress: bool = False,
+    ) -> Trajectory:
+        """Simulates many steps as one node of torch's graph, differentiable within a memory budget.
+
+        Tensors of the right type, device and layout are read in place; others are cast or copied, and gradients come
+        back in the type they were given in. Inputs must not be changed in place before the backward pass.
+
+        Args:
+            steps: N; None: the length of `controls`.
+            controls: (N, W, control_size), or (N, control_size) for all worlds alike, or by name (N, W, …); None: zero,
+                drive targets as in the scene.
+            q: Initial coordinates, (nq,) or (W, nq); None: of the current state.
+            qd: Initial velocities, (nv,) or (W, nv); None: of the current state.
+            activation: Initial activations, (na,) or (W, na); None: of the current state.
+            parameters: Values by name for this rollout only, (n, …) or (W, n, …), over those in force.
+            outputs: What to show besides the state; None: `self.outputs`.
+            keep_every: Distance of the trajectory's rows, in steps.
+            memory_budget: Most memory for checkpoints and intermediates: bytes, "512MB", or "50%" of what is free.
+            segment: Steps per segment; None: what suits the cache and the budget.
+            schedule: See `warpsim.tape`; None: the cheapest that fits.
+            threads: CPU threads that share the worlds.
+            progress: Show a bar.
+
+        Returns:
+            The trajectory, N // keep_every + 1 rows; row 0 is the initial state.
+        """
+        count = given_steps(controls, steps)
+        given = {} if controls is None else self._controls.split(controls, count)
+        shown = self.outputs if outputs is None else self._check_outputs(outputs)
+        start = self._initial.state(q=q, qd=qd, activation=activation, base=self._state)
+        varied = self._initial.differentiable
+        call = RolloutCall(
+            engine=self._engine,
+            spec=RolloutSpec(count, tuple(given), shown, memory_budget, segment, schedule, threads),
+            state=varied,
+            parameters=self._parameters.replaced(self._engine, parameters or {}),
+            fixed={n: to_warp(t, self._initial.dtypes[n]) for n, t in start.items() if n not in varied},
+            keep_every=keep_every,
+            progress=progress,
+        )
+        made = roll_out(call, start, given)
+        return Trajectory(self.model, self._source, made, keep_every * _timestep(call.parameters))
+
+    def rollout_policy(
+        self,
+        policy: Policy,
+        steps: int,
+        *,
+        q: Any = None,
+        qd: Any = None,
+        activation: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+        outputs: Sequence[str] | None = None,
+        hold: int = 1,
+        delay: int = 0,
+        segment: int | None = None,
+    ) -> Trajectory:
+        """Simulates in closed loop with a policy, with gradients through policy and physics.
+
+        Between segments only states are kept: the backward pass runs each segment again, policy included.
+
+        Args:
+            policy: Maps the observed state (q, qd and outputs, (W, …) each) to controls (W, control_size), in the
+                policy's own precision. It must give the same answer to the same state; random numbers of torch are
+                repeated.
+            steps: N.
+            q: As in `rollout`, like `qd`, `activation`, `parameters` and `outputs`.
+            qd: Initial velocities.
+            activation: Initial activations.
+            parameters: Values by name.
+            outputs: What the policy sees, and the trajectory keeps, besides the state.
+            hold: Steps for which each control is held.
+            delay: Steps after which a control acts; until then controls are zero.
+            segment: Steps that are differentiated at a time; None: the square root of N.
+
+        Returns:
+            The trajectory, N + 1 rows.
+        """
+        timing = Timing(hold, delay, segment)
+        shown = self.outputs if outputs is None else self._check_outputs(outputs)
+        start = self._initial.state(q=q, qd=qd, activation=activation, base=self._state)
+        used = self._parameters.replaced(self._engine, parameters or {})
+        used.prepare(self._engine)
+        loop = ClosedLoop(self._stepper, self._controls, self._show, used, shown)
+        made = loop.run(policy, timing, given_steps(None, steps), start, self._observe(start, used, shown))
+        return Trajectory(self.model, self._source, made, _timestep(used))
+
+    def plan(
+        self,
+        steps: int,
+        *,
+        memory_budget: int | float | str | None = None,
+        segment: int | None = None,
+        schedule: Schedule | None = None,
+        threads: int = 1,
+    ) -> Plan:
+        """How a differentiated rollout of this length would be cut, and the memory it would take; print it."""
+        spec = RolloutSpec(steps, self.control_names, self.outputs, memory_budget, segment, schedule, threads)
+        return self._engine.tape(spec).plan
+
+    def _observe(
+        self, state: StateTensors, parameters: Parameters, outputs: tuple[str, ...]
+    ) -> dict[str, torch.Tensor]:
+        parameters.prepare(self._engine)
+        return observe_state(self._engine, parameters, state["q"], state["qd"], outputs)
+
+    def _show(self, state: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]) -> Observed:
+        return Observed(self.model, {**state, **outputs})
+
+    def _check_outputs(self, outputs: Sequence[str]) -> tuple[str, ...]:
+        if isinstance(outputs, str):
+            raise InputError(f"outputs={outputs!r}; give a list of names, e.g. ({outputs!r},)")
+        for name in outputs:
+            if name not in self.output_names:
+                raise unknown_name("output", name, self.output_names)
+        return tuple(dict.fromkeys(outputs))
+
+
+def _timestep(parameters: Parameters) -> float:
+    return float(parameters.values["world.timestep"].numpy()[0])

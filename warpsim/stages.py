@@ -1,0 +1,51 @@
+"""Named stages: host functions that launch one part of a step, and a way to watch them as they are called.
+
+`@stage` costs one check per call, and calls happen only while a step is captured or run eagerly; replays never see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import ParamSpec
+
+P = ParamSpec("P")
+
+Observer = Callable[[str, Callable[[], None]], None]
+"""Called with a stage's name and the act of running it; must run it exactly once."""
+
+_observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
+
+
+def stage(function: Callable[P, None]) -> Callable[P, None]:
+    """Marks a host function as a stage, named by where it stands, e.g. "dynamics.mass_matrix"."""
+    name = _name(function.__module__, function.__name__)
+
+    @wraps(function)
+    def observed(*args: P.args, **kwargs: P.kwargs) -> None:
+        observer = _observer.get()
+        if observer is None:
+            function(*args, **kwargs)
+            return
+        with observe(None):  # stages called by a stage are part of it
+            observer(name, lambda: function(*args, **kwargs))
+
+    return observed
+
+
+@contextmanager
+def observe(observer: Observer | None) -> Iterator[None]:
+    """Has every outermost stage called within the block run by `observer`."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
+def _name(module: str, function: str) -> str:
+    """Package and file, and the function where it is not the file's namesake."""
+    parts = module.split(".")[1:]
+    return ".".join(parts if parts[-1] == function else [*parts, function])

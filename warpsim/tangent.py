@@ -1,0 +1,78 @@
+"""Small moves of a configuration: q ⊕ δ, and derivatives by δ, in MuJoCo's tangent space of nv numbers.
+
+δ of a hinge or slide adds to its coordinate; of a ball joint it is a rotation vector in the body's frame, q ⊗ exp(δ);
+of a free joint three metres in the world and then such a rotation vector.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from warpsim.model.topology import Layout
+
+
+def _parts(layout: Layout) -> list[tuple[bool, slice, slice]]:
+    """(whether it is a rotation, coordinates, dofs) of each piece of q."""
+    parts = []
+    for kind, q, d in zip(layout.joint_kinds, layout.joint_q.tolist(), layout.joint_dof.tolist(), strict=True):
+        if kind == "free":
+            parts += [(False, slice(q, q + 3), slice(d, d + 3)), (True, slice(q + 3, q + 7), slice(d + 3, d + 6))]
+        elif kind == "ball":
+            parts.append((True, slice(q, q + 4), slice(d, d + 3)))
+        else:
+            parts.append((False, slice(q, q + 1), slice(d, d + 1)))
+    return parts
+
+
+def quat_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Product of quaternions (…, 4), w first."""
+    aw, av, bw, bv = a[..., :1], a[..., 1:], b[..., :1], b[..., 1:]
+    w = aw * bw - (av * bv).sum(-1, keepdim=True)
+    return torch.cat([w, aw * bv + bw * av + torch.linalg.cross(av, bv)], -1)
+
+
+def quat_exponential(v: torch.Tensor) -> torch.Tensor:
+    """Quaternion of a rotation vector (…, 3), rad."""
+    half = v / 2
+    angle = torch.linalg.vector_norm(half, dim=-1, keepdim=True)
+    return torch.cat([torch.cos(angle), half * torch.sinc(angle / torch.pi)], -1)
+
+
+def shift(layout: Layout, q: torch.Tensor, delta: torch.Tensor) -> torch.Tensor:
+    """q ⊕ δ for q (…, nq) and δ (…, nv)."""
+    moved = q.clone()
+    for rotation, c, d in _parts(layout):
+        if rotation:
+            moved[..., c] = quat_product(q[..., c], quat_exponential(delta[..., d]))
+        else:
+            moved[..., c] = q[..., c] + delta[..., d]
+    return moved
+
+
+def basis(layout: Layout, q: torch.Tensor) -> torch.Tensor:
+    """E (…, nq, nv): derivative of q ⊕ δ by δ at δ = 0.
+
+    A covector on coordinates becomes one on the tangent space by Eᵀ. Conversely, δ = P·(q′ − q) to first order, with
+    the left inverse P = (EᵀE)⁻¹Eᵀ, which is Eᵀ with the rows of rotations times four: the columns of a quaternion's
+    part are orthogonal and of length one half.
+    """
+    e = q.new_zeros(*q.shape, layout.nv)
+    for rotation, c, d in _parts(layout):
+        if rotation:
+            for k in range(3):
+                unit = torch.zeros_like(q[..., c])
+                unit[..., 1 + k] = 0.5
+                e[..., c, d.start + k] = quat_product(q[..., c], unit)
+        else:
+            for k in range(d.stop - d.start):
+                e[..., c.start + k, d.start + k] = 1.0
+    return e
+
+
+def projection(layout: Layout, q: torch.Tensor) -> torch.Tensor:
+    """P (…, nv, nq): the left inverse of `basis`, so that δ = P·(q′ − q) to first order near a unit q."""
+    scale = q.new_ones(layout.nv)
+    for rotation, _, d in _parts(layout):
+        if rotation:
+            scale[d] = 4.0
+    return (basis(layout, q) * scale).transpose(-1, -2)

@@ -1,0 +1,100 @@
+"""Torch tensors and Warp arrays over the same memory, and the CUDA rules that makes safe.
+
+Everything about devices and streams is here:
+
+- Warp launches on torch's current stream while `on_torch_stream` is open, so kernels and torch operations are ordered
+  without synchronisation; on the CPU both run in the caller's thread and nothing is needed.
+- A tensor that Warp is still reading must not be freed and reused by torch's allocator: since both use one stream, the
+  allocator's own rule (reuse is ordered on the stream of allocation) covers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import warp as wp
+
+from warpsim.errors import InputError
+from warpsim.precision import PRECISION
+from warpsim.tape.program import Field
+
+torch_real: torch.dtype = torch.float64 if PRECISION == "float64" else torch.float32
+"""The torch type of `real`."""
+
+
+def torch_device(device: wp.Device) -> torch.device:
+    """The torch device on which a Warp device's arrays live."""
+    return torch.device(wp.device_to_torch(device))
+
+
+@contextmanager
+def on_torch_stream(device: wp.Device) -> Iterator[None]:
+    """While open, Warp launches on torch's current stream of this device."""
+    if not device.is_cuda:
+        yield
+        return
+    with torch.cuda.device(torch_device(device)):
+        stream = wp.stream_from_torch(torch.cuda.current_stream())
+        with wp.ScopedStream(stream, sync_enter=False, sync_exit=False):
+            yield
+
+
+def element_shape(dtype: Any) -> tuple[int, ...]:
+    """Trailing axes that a Warp element type adds to a tensor: () for a scalar, (6,) for a 6-vector."""
+    return tuple(getattr(dtype, "_shape_", ()))
+
+
+def tensor_shape(field: Field) -> tuple[int, ...]:
+    """Shape of one step's value of a field as a tensor."""
+    return (*field.shape, *element_shape(field.dtype))
+
+
+def to_torch(array: wp.array) -> torch.Tensor:
+    """A tensor over the array's memory, without a gradient."""
+    if array.size == 0:  # Warp keeps no pointer for it
+        return torch.empty(
+            (*array.shape, *element_shape(array.dtype)),
+            dtype=wp.dtype_to_torch(getattr(array.dtype, "_wp_scalar_type_", array.dtype)),
+            device=torch_device(array.device),
+        )
+    return wp.to_torch(array, requires_grad=False)
+
+
+def to_warp(tensor: torch.Tensor, dtype: Any) -> wp.array:
+    """An array over a contiguous tensor's memory, without a gradient.
+
+    Args:
+        tensor: Contiguous, of the scalar type of `dtype`; its last axes are the components of `dtype`.
+        dtype: Warp element type.
+    """
+    tensor = tensor.detach()
+    if tensor.numel() == 0:
+        shape = tensor.shape[: tensor.ndim - len(element_shape(dtype))]
+        return wp.empty(tuple(shape), dtype=dtype, device=wp.device_from_torch(tensor.device))
+    return wp.from_torch(tensor, dtype=dtype, requires_grad=False)
+
+
+def as_real_tensor(what: str, value: Any, device: torch.device) -> torch.Tensor:
+    """The caller's numbers as a tensor of `real` on the simulator's device.
+
+    Nothing is copied when type and device fit. Floating-point tensors of another precision are cast (gradients come
+    back in the caller's precision); NumPy arrays and Python numbers are taken over.
+
+    Args:
+        what: Named in errors, e.g. "control 'actuator'".
+        value: Tensor, array or numbers.
+        device: Where the simulator lives.
+    """
+    given = isinstance(value, torch.Tensor)
+    try:
+        tensor = value if given else torch.as_tensor(value, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{what} cannot be read as a tensor: {error}") from error
+    if tensor.device != device:
+        raise InputError(f"{what} is on {tensor.device}, the simulator on {device}; move it with .to({str(device)!r})")
+    if given and not tensor.is_floating_point():
+        raise InputError(f"{what} has dtype {tensor.dtype}; give floating-point numbers, best {torch_real}")
+    return tensor.to(torch_real)

@@ -1,0 +1,88 @@
+"""Observing a state as a node of torch's graph: the outputs of a state that no step has led to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from warpsim.engine import Engine
+from warpsim.program import output_fields
+from warpsim.state_observer import StateObserver
+from warpsim.torch_exchange import on_torch_stream, tensor_shape, to_torch, to_warp
+from warpsim.torch_parameters import Parameters, parameter_gradients
+
+
+@dataclass(frozen=True)
+class _Call:
+    engine: Engine
+    observer: StateObserver
+    parameters: Parameters
+
+
+def _state(tensors: Sequence[torch.Tensor], observer: StateObserver):
+    return {name: to_warp(tensor, observer.dtype) for name, tensor in zip(("q", "qd"), tensors, strict=True)}
+
+
+class _ObserveNode(torch.autograd.Function):
+    """`apply(call, q, qd, *parameters)` → the observer's outputs, (W, …) each."""
+
+    @staticmethod
+    def forward(ctx: Any, call: _Call, *tensors: torch.Tensor):
+        ctx.call = call
+        ctx.shapes = [tensor.shape for tensor in tensors[2:]]
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors[:2])
+        return _outputs(call, tensors[:2])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *adjoints: torch.Tensor | None):
+        call: _Call = ctx.call
+        engine, observer = call.engine, call.observer
+        given = {name: a for name, a in zip(observer.names, adjoints, strict=True) if a is not None}
+        with on_torch_stream(engine.model.device):
+            engine.load(call.parameters.values)
+            engine.zero_parameter_gradients()
+            seeds = {name: to_warp(a.contiguous(), observer.output_dtypes[name]) for name, a in given.items()}
+            pulled = observer.backward(_state(ctx.saved_tensors, observer), seeds)
+            states = [to_torch(pulled[name]).clone() for name in ("q", "qd")]
+            shapes = dict(zip(call.parameters.tensors, ctx.shapes, strict=True))
+            by_parameter = parameter_gradients(engine, shapes)
+        return (None, *states, *(by_parameter.get(name) for name in shapes))
+
+
+def _outputs(call: _Call, state: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    with on_torch_stream(call.engine.model.device):
+        call.engine.load(call.parameters.values)
+        made = call.observer.forward(_state(state, call.observer))
+        return tuple(to_torch(made[name]).clone() for name in call.observer.names)
+
+
+def observe_state(
+    engine: Engine, parameters: Parameters, q: torch.Tensor, qd: torch.Tensor, outputs: Sequence[str]
+) -> dict[str, torch.Tensor]:
+    """Outputs of a state by name; reports of a step, which there was none, are zero.
+
+    Args:
+        engine: Whose model is observed.
+        parameters: In force.
+        q: (W, nq), contiguous.
+        qd: (W, nv), contiguous.
+        outputs: Names, from `output_fields`.
+    """
+    call = _Call(engine, engine.observer(tuple(outputs)), parameters)
+    tensors = (q, qd, *parameters.tensors.values())
+    recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    made = _ObserveNode.apply(call, *tensors) if recorded else _outputs(call, tensors[:2])
+    found = dict(zip(call.observer.names, made, strict=True))
+    fields = output_fields(engine.model)
+    return {
+        name: found[name]
+        if name in found
+        else torch.zeros(tensor_shape(fields[name]), dtype=torch.int32, device=q.device)
+        for name in outputs
+    }

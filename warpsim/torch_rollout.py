@@ -1,0 +1,200 @@
+"""A whole rollout as one node of torch's graph: initial state, controls and parameters in; trajectories out.
+
+The node owns its parameter values and its checkpoints, so several rollouts may be open before any is differentiated;
+slots and graphs are shared between them. The checkpoints live as long as the node does, that is, as long as the graph
+or the trajectory's tensors hold it; so `retain_graph` and repeated backward passes work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import warp as wp
+from torch.autograd.function import once_differentiable
+
+from warpsim.engine import Engine, RolloutSpec
+from warpsim.tape import rows
+from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.program import Field
+from warpsim.tape.run import Run
+from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp
+from warpsim.torch_parameters import Parameters, parameter_gradients
+
+
+@dataclass(frozen=True)
+class RolloutCall:
+    """Everything about a rollout but the tensors it is differentiated by.
+
+    Attributes:
+        engine: What runs it.
+        spec: Which tape.
+        state: Differentiable state fields, in the order of their tensors.
+        parameters: Parameters in force; their tensors come last.
+        fixed: State fields that carry no gradient, (W, …).
+        keep_every: Rows of the trajectory are this many steps apart.
+        progress: Show a bar.
+    """
+
+    engine: Engine
+    spec: RolloutSpec
+    state: tuple[str, ...]
+    parameters: Parameters
+    fixed: Mapping[str, wp.array]
+    keep_every: int = 1
+    progress: bool = False
+
+    def sort(self, items: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """Items in the order of the node's tensors, as those of states, of controls and of parameters by name."""
+        a = len(self.state)
+        b = a + len(self.spec.controls)
+        return (
+            dict(zip(self.state, items[:a], strict=True)),
+            dict(zip(self.spec.controls, items[a:b], strict=True)),
+            dict(zip(self.parameters.tensors, items[b:], strict=True)),
+        )
+
+
+class FinishedRun:
+    """A forward pass that can be differentiated; gives its checkpoints back to the tape when nobody can ask any more.
+
+    Attributes:
+        tape: What ran it.
+        run: The run, with its checkpoints.
+        first: The initial state by differentiable field, a copy.
+    """
+
+    def __init__(self, tape: CheckpointedTape, run: Run, first: dict[str, wp.array]) -> None:
+        self.tape = tape
+        self.run = run
+        self.first = first
+
+    def __del__(self) -> None:
+        self.run.release()
+
+
+def run_forward(
+    call: RolloutCall, tensors: Sequence[torch.Tensor], *, differentiate: bool
+) -> tuple[FinishedRun, dict[str, torch.Tensor]]:
+    """Takes all steps; returns the run and its trajectories by field, states first, (rows, W, …) each."""
+    engine, spec = call.engine, call.spec
+    state, controls, _ = call.sort(tensors)
+    with on_torch_stream(engine.model.device):
+        engine.load(call.parameters.values)
+        tape = engine.tape(spec)
+        program = tape.program
+        types = {f.name: f.dtype for f in (*program.state, *program.inputs)}
+        first = {name: wp.clone(to_warp(tensor, types[name])) for name, tensor in state.items()}
+        outputs = rows.allocate(program.outputs, spec.steps // call.keep_every + 1, program.device)
+        for name, observed in engine.observer(spec.outputs).forward(first).items():
+            wp.copy(outputs[name].array[0], observed)
+        run = tape.forward(
+            {**first, **call.fixed},
+            {name: to_warp(tensor, types[name]) for name, tensor in controls.items()},
+            keep_states=call.state,
+            keep_outputs={name: block.array[1:] for name, block in outputs.items()},
+            keep_every=call.keep_every,
+            differentiate=differentiate,
+            progress=call.progress,
+        )
+    made = {**run.states, **{name: block.array for name, block in outputs.items()}}
+    return FinishedRun(tape, run, first), {name: to_torch(made[name]) for name in (*call.state, *spec.outputs)}
+
+
+class RolloutNode(torch.autograd.Function):
+    """`apply(call, *tensors)` → trajectories of the differentiable state fields, then of the outputs.
+
+    The tensors are the initial state, the controls of `call.spec` and the parameters, in the order the call names them.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, call: RolloutCall, *tensors: torch.Tensor):
+        """Takes all steps and keeps what a backward pass needs."""
+        ctx.finished, made = run_forward(call, tensors, differentiate=True)
+        ctx.call = call
+        ctx.shapes = [tensor.shape for tensor in tensors]
+        ctx.set_materialize_grads(False)
+        # The backward pass reads the controls again: saving them lets torch notice if they are overwritten in place.
+        ctx.save_for_backward(*call.sort(tensors)[1].values())
+        ctx.mark_non_differentiable(*(tensor for tensor in made.values() if not tensor.is_floating_point()))
+        return tuple(made.values())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *adjoints: torch.Tensor | None):
+        """Pulls adjoints of the trajectories back to the node's tensors."""
+        ctx.saved_tensors  # noqa: B018  raises if they were freed, or changed in place
+        call: RolloutCall = ctx.call
+        named = dict(zip((*call.state, *call.spec.outputs), adjoints, strict=True))
+        with on_torch_stream(call.engine.model.device):
+            call.engine.load(call.parameters.values)
+            pulled = _pull_back(call, ctx.finished, {n: a for n, a in named.items() if a is not None}, ctx.shapes)
+        needed = ctx.needs_input_grad[1:]
+        return (None, *(g if wanted else None for g, wanted in zip(pulled, needed, strict=True)))
+
+
+def _pull_back(
+    call: RolloutCall, finished: FinishedRun, adjoints: dict[str, torch.Tensor], shapes: Sequence[torch.Size]
+) -> list[torch.Tensor | None]:
+    """Gradients in the order of the node's tensors."""
+    engine, program = call.engine, finished.tape.program
+    of_states = _Adjoints(program.state, adjoints)
+    of_outputs = _Adjoints(program.outputs, adjoints)
+    engine.zero_parameter_gradients()
+    gradients = finished.tape.backward(
+        finished.run,
+        state_seeds=of_states.seeds(call.keep_every, first=0),
+        output_seeds=of_outputs.seeds(call.keep_every, first=1),
+        retain=True,
+        accumulate=True,
+    )
+    at_start = engine.observer(call.spec.outputs).backward(finished.first, of_outputs.row(0))
+    states = {name: to_torch(gradients.initial_state[name]) for name in call.state}
+    for name, array in at_start.items():
+        states[name] = states[name] + to_torch(array)
+    controls = {name: to_torch(array) for name, array in gradients.inputs.items()}
+    parameters = parameter_gradients(engine, call.sort(shapes)[2])
+    return [
+        *(states[name] for name in call.state),
+        *(controls[name] for name in call.spec.controls),
+        *(parameters.get(name) for name in call.parameters.tensors),
+    ]
+
+
+class _Adjoints:
+    """Adjoints of kept rows as arrays the tape reads; it copies them into buffers of its own and never writes them."""
+
+    def __init__(self, fields: Sequence[Field], adjoints: Mapping[str, torch.Tensor]) -> None:
+        self._arrays = {f.name: to_warp(adjoints[f.name].contiguous(), f.dtype) for f in fields if f.name in adjoints}
+
+    def seeds(self, every: int, *, first: int) -> dict[str, Any]:
+        """As the tape wants them: rows from `first` on, dense, or by step where rows are `every` steps apart."""
+        if every == 1:
+            return {name: array[first:] for name, array in self._arrays.items()}
+        return {
+            name: {row * every - first: array[row] for row in range(first, array.shape[0])}
+            for name, array in self._arrays.items()
+        }
+
+    def row(self, row: int) -> dict[str, wp.array]:
+        """One row by field."""
+        return {name: array[row] for name, array in self._arrays.items()}
+
+
+def roll_out(
+    call: RolloutCall, state: Mapping[str, torch.Tensor], controls: Mapping[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """Trajectories of differentiable states and of outputs, in the graph where an input requires a gradient.
+
+    Args:
+        call: What to run.
+        state: Initial state by field, (W, …) each.
+        controls: By name, (steps, W, …) each, contiguous.
+    """
+    call.parameters.prepare(call.engine)
+    tensors = (*(state[name] for name in call.state), *controls.values(), *call.parameters.tensors.values())
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        return dict(zip((*call.state, *call.spec.outputs), RolloutNode.apply(call, *tensors), strict=True))
+    return run_forward(call, tensors, differentiate=False)[1]

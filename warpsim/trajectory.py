@@ -1,0 +1,161 @@
+"""What a simulator shows: states and outputs by name, at one time or over a rollout, as tensors; and saving them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+
+import numpy as np
+import torch
+import warp as wp
+
+from warpsim.errors import InputError, unknown_name
+from warpsim.load import is_usd
+from warpsim.model.model import Model
+from warpsim.names import find, find_joint
+from warpsim.scene import Scene
+from warpsim.usd.motion import Motion
+from warpsim.usd.writer import write_result
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a simulation came from: the scene, and the file it was read from, if any."""
+
+    scene: Scene
+    path: Path | None
+
+
+class Observed(Mapping[str, torch.Tensor]):
+    """States and outputs by name, `x["q"]` or `x.q`, (…, worlds, …) each; methods show one body or joint.
+
+    States: `q` (nq), `qd` (nv), `activation` (na). Outputs, where they were asked for: `body_position` (nbody, 3) m,
+    `body_rotation` (nbody, 4) w first, `body_velocity` (nbody, 6) angular then linear at the body's origin, `com` (3)
+    m, `momentum` (6) angular about the com then linear, `energy` (2) potential and kinetic, J; all in the world's
+    frame, body 0 the world. `saturated` (actuators, then drives): −1 or 1 where a range cut an input or a force during
+    the step.
+    """
+
+    def __init__(self, model: Model, tensors: Mapping[str, torch.Tensor]) -> None:
+        self._model = model
+        self._tensors = dict(tensors)
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        if name not in self._tensors:
+            error = unknown_name("state or output", name, self._tensors)
+            raise type(error)(f"{error}; ask for outputs with `outputs=(…)`")
+        return self._tensors[name]
+
+    def __getattr__(self, name: str) -> torch.Tensor:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(str(error)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def numpy(self, name: str) -> np.ndarray:
+        """A NumPy view of one tensor (a copy if it lives on a GPU)."""
+        return self[name].detach().cpu().numpy()
+
+    def body_position(self, body: str) -> torch.Tensor:
+        """(…, worlds, 3) m: origin of a body in the world."""
+        return self._of_body("body_position", body)
+
+    def body_rotation(self, body: str) -> torch.Tensor:
+        """(…, worlds, 4): orientation of a body, unit quaternion (w, x, y, z)."""
+        return self._of_body("body_rotation", body)
+
+    def body_velocity(self, body: str) -> torch.Tensor:
+        """(…, worlds, 6): angular velocity, rad/s, and velocity of the body's origin, m/s, in world axes."""
+        return self._of_body("body_velocity", body)
+
+    def joint_position(self, joint: str) -> torch.Tensor:
+        """(…, worlds, n): coordinates of a joint, rad or m, or position and quaternion."""
+        return self["q"][..., find_joint(self._model.layout, joint).q]
+
+    def joint_velocity(self, joint: str) -> torch.Tensor:
+        """(…, worlds, n): velocities of a joint, rad/s or m/s."""
+        return self["qd"][..., find_joint(self._model.layout, joint).dofs]
+
+    def _of_body(self, output: str, body: str) -> torch.Tensor:
+        return self[output][..., find("body", body, self._model.layout.body_names).index, :]
+
+
+class Trajectory(Observed):
+    """A rollout: each tensor is (rows, worlds, …) and is the rollout's own memory; row 0 is the initial state.
+
+    Attributes:
+        times: (rows,) s, from the start of the rollout.
+    """
+
+    def __init__(self, model: Model, source: Source, tensors: Mapping[str, torch.Tensor], interval: float) -> None:
+        super().__init__(model, tensors)
+        self._source = source
+        self.times = interval * np.arange(len(self["q"]))
+
+    def warp(self, name: str) -> wp.array:
+        """The Warp array over the same memory, of scalars."""
+        return wp.from_torch(self[name].detach(), requires_grad=False)
+
+    def save(self, path: str | PathLike[str], *, world: int = 0) -> list[Path]:
+        """Writes the rollout to a file.
+
+        Args:
+            path: ".npz": all tensors of all worlds, `times` and the names. A USD file: one world as an animation over
+                the scene it came from, which opens in any USD viewer and loads again.
+            world: For USD: which world.
+
+        Returns:
+            The files written.
+        """
+        target = Path(fspath(path))
+        if target.suffix == ".npz":
+            return [self._save_arrays(target)]
+        if not is_usd(target):
+            raise InputError(f"{target}: trajectories are saved as .npz, .usda or .usdc")
+        if self._source.path is None or not is_usd(self._source.path):
+            raise InputError(
+                f"{target}: an animation is written over the USD file that was simulated, and this scene did not come "
+                "from one; convert it with `warpsim convert`, or save a .npz file"
+            )
+        return write_result(target, self._source.path, self._source.scene, self._motion(world))
+
+    def _save_arrays(self, target: Path) -> Path:
+        layout = self._model.layout
+        names = {f"{kind}_names": getattr(layout, f"{kind}_names") for kind in ("body", "joint", "actuator", "drive")}
+        np.savez(
+            target,
+            times=self.times,
+            **{name: self.numpy(name) for name in self},
+            **{kind: np.array(values, dtype=str) for kind, values in names.items()},
+        )
+        return target
+
+    def _motion(self, world: int) -> Motion:
+        """One world in the order of the scene's own joints and bodies."""
+        if not 0 <= world < self._model.worlds:
+            raise InputError(f"world={world} of {self._model.worlds}")
+        scene, layout = self._source.scene, self._model.layout
+        joints = [find_joint(layout, joint.name) for joint in scene.joints]
+        bodies = [layout.body(body.name) for body in scene.bodies]
+        q, qd = self.numpy("q")[:, world], self.numpy("qd")[:, world]
+        motion = Motion(
+            times=self.times,
+            q=q[:, [i for joint in joints for i in range(joint.q.start, joint.q.stop)]],
+            qd=qd[:, [i for joint in joints for i in range(joint.dofs.start, joint.dofs.stop)]],
+            positions=self.numpy("body_position")[:, world, bodies],
+            rotations=self.numpy("body_rotation")[:, world, bodies],
+        )
+        if "body_velocity" in self:
+            velocity = self.numpy("body_velocity")[:, world, bodies]
+            motion.angular_velocities, motion.velocities = velocity[..., :3], velocity[..., 3:]
+        return motion
