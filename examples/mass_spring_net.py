@@ -52,6 +52,7 @@ def _pull(
 def _integrate(
     corner: wp.array(dtype=wp.int32),
     mass: wp.array(dtype=wp.float64),
+    drag: wp.array(dtype=wp.float64),
     dt: wp.array(dtype=wp.float64),
     x: wp.array2d(dtype=vec3),
     v: wp.array2d(dtype=vec3),
@@ -70,7 +71,7 @@ def _integrate(
         x_next[w, i] = x[w, i] + h * told
     else:
         gravity = vec3(wp.float64(0.0), wp.float64(0.0), wp.float64(-9.81))
-        moved = v[w, i] + h * (force[w, i] / mass[w] + gravity)
+        moved = v[w, i] + h * ((force[w, i] - drag[w] * v[w, i]) / mass[w] + gravity)
         v_next[w, i] = moved
         x_next[w, i] = x[w, i] + h * moved
 
@@ -94,13 +95,13 @@ class Net:
     """A square net of `side` × `side` points in each world, 1 m wide, held at its corners."""
 
     def __init__(self, side: int = 9, worlds: int = 1) -> None:
-        """Makes the program; masses, stiffness and damping are parameters, one value per world."""
+        """Makes the program; mass, stiffness, damping and air drag are parameters, one value per world."""
         points = side * side
         self.device, self.worlds, self.side = wp.get_device("cpu"), worlds, side
         self.state = (Field("x", (worlds, points), vec3), Field("v", (worlds, points), vec3))
         self.inputs = (Field("drive", (worlds, 12), wp.float64),)
         self.outputs = ()
-        values = {"stiffness": 400.0, "damping": 0.4, "mass": 0.02}
+        values = {"stiffness": 400.0, "damping": 0.4, "mass": 0.02, "drag": 0.04}
         self.parameters = {
             name: wp.full(worlds, value, dtype=wp.float64, requires_grad=True) for name, value in values.items()
         }
@@ -126,13 +127,20 @@ class Net:
         return arena.array(self.state[0].shape, vec3)
 
     def step(
-        self, state: Arrays, inputs: Arrays, work: wp.array, next_state: Arrays, outputs: Arrays, *, tape: wp.Tape | None
+        self,
+        state: Arrays,
+        inputs: Arrays,
+        work: wp.array,
+        next_state: Arrays,
+        outputs: Arrays,
+        *,
+        tape: wp.Tape | None,
     ) -> None:
         """One time step."""
         p, dim = self.parameters, state.x.shape
         net = [self._first, self._neighbour, self._rest]
         wp.launch(_pull, dim=dim, inputs=[*net, p["stiffness"], p["damping"], state.x, state.v], outputs=[work])
-        told = [self._corner, p["mass"], self._dt, state.x, state.v, inputs.drive, work]
+        told = [self._corner, p["mass"], p["drag"], self._dt, state.x, state.v, inputs.drive, work]
         wp.launch(_integrate, dim=dim, inputs=told, outputs=[next_state.x, next_state.v])
 
 
@@ -175,19 +183,20 @@ def carry(steps: int = 500, knots: int = 9, iterations: int = 60, memory_budget:
         wp.launch(_arrival, dim=1, inputs=[p.target, state.x, state.v], outputs=[cost])
 
     drive = KnotInputs("drive", wp.zeros((knots, 1, 12), dtype=wp.float64), every)
-    values, mean, square = drive.knots.numpy(), 0.0, 0.0
+    values, length = drive.knots.numpy(), 0.3
     costs = []
-    for iteration in range(1, iterations + 1):
+    for iteration in range(iterations):
         run = tape.forward(hanging, drive)
         cost, seeds = final_cost(net, run.state(), arrival, parameters=goal)
         costs.append(float(cost[0]))
         drive.gradient.zero_()
         tape.backward(run, state_seeds={name: {-1: seed} for name, seed in seeds.items()})
         gradient = drive.gradient.numpy()
-        mean = 0.9 * mean + 0.1 * gradient  # Adam (Kingma and Ba, 2015)
-        square = 0.99 * square + 0.01 * gradient**2
-        step = (mean / (1 - 0.9**iteration)) / (np.sqrt(square / (1 - 0.99**iteration)) + 1e-12)
-        values -= 0.06 * 0.97**iteration * step
+        if iteration > 0:  # step length from the curvature along the last step (Barzilai and Borwein, 1988)
+            moved, turned = values - last_values, gradient - last_gradient
+            length = float((moved * moved).sum() / max((moved * turned).sum(), 1e-12))
+        last_values, last_gradient = values.copy(), gradient.copy()
+        values -= min(length, 3.0) * gradient
     flight = tape.forward(hanging, drive, keep_states=["x"], differentiate=False)
     return {"cost": np.array(costs), "points": flight.states.x.numpy()[:, 0], "target": target}
 

@@ -106,7 +106,7 @@ class Membrane:
 def soft_patch(size: int) -> np.ndarray:
     """The membrane to be found, (size, size): c² is 1, and 0.7 within a patch off the centre."""
     i, j = np.indices((size, size)) / (size - 1)
-    return 1.0 - 0.3 * np.exp(-(((i - 0.55) ** 2 + (j - 0.42) ** 2) / 0.12**2) ** 2)
+    return 1.0 - 0.3 * np.exp(-((((i - 0.55) ** 2 + (j - 0.42) ** 2) / 0.12**2) ** 2))
 
 
 def layout(size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -125,7 +125,9 @@ def ricker(steps: int, shots: int) -> np.ndarray:
     return np.repeat(((1.0 - 2.0 * x**2) * np.exp(-(x**2)))[:, None], shots, axis=1)
 
 
-def invert(size: int = 40, steps: int = 260, iterations: int = 40, memory_budget: str = "24MB") -> dict[str, np.ndarray]:
+def invert(
+    size: int = 40, steps: int = 260, iterations: int = 40, memory_budget: str = "24MB"
+) -> dict[str, np.ndarray]:
     """Recovers the membrane.
 
     Args:

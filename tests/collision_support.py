@@ -164,7 +164,9 @@ def mujoco_contacts(scene: Scene, position: np.ndarray, rotation: np.ndarray, ma
     return out
 
 
-def directional_errors(scene: Scene, position, rotation, rng, margin: float = 0.05, max_contacts: int = 8) -> np.ndarray:
+def directional_errors(
+    scene: Scene, position, rotation, rng, margin: float = 0.05, max_contacts: int = 8
+) -> np.ndarray:
     """Relative error of the adjoint against central differences, per world, along a random direction of all inputs.
 
     The loss weighs distance, point and frame of every contact at random; differences search again at each pose, and the

@@ -20,7 +20,9 @@ class DerivedLoss:
         self.derivation = Derivation(self.model)
         self.derivation.run(record=True)
         rng = np.random.default_rng(7)
-        self.weights = {name: rng.normal(size=self.model.physical[name].numpy().shape) for name in outputs}
+        # large outputs weigh less: the differences of the loss would drown the small ones in round-off
+        values = {name: self.model.physical[name].numpy() for name in outputs}
+        self.weights = {name: rng.normal(size=v.shape) / np.maximum(1.0, np.abs(v)) for name, v in values.items()}
 
     def loss(self, name: str, value: np.ndarray) -> float:
         """Loss with one authored parameter changed; it is put back."""

@@ -156,7 +156,7 @@ class Rollout:
     parameters: tuple[str, ...] = ()
     worlds: int = 1
     seed: int = 0
-    options: dict = field(default_factory=dict)
+    options: dict = field(default_factory=lambda: {"segment": 4})  # of the tape; few slots are captured quickly
 
     def __post_init__(self) -> None:
         self.model = compile_model(self.scene, worlds=self.worlds)
@@ -184,12 +184,21 @@ class Rollout:
         controls = {name: np.ascontiguousarray(inputs[name], numpy_real) for name in self.controls}
         return self.tape.forward(state, controls, keep_states=True)
 
+    def states(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """(steps + 1, W, …) by field."""
+        run = self._run(inputs)
+        found = {name: array.numpy().copy() for name, array in run.states.items()}
+        run.release()
+        return found
+
+    def final(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The last state, (W, …) by field."""
+        return {name: array[-1] for name, array in self.states(inputs).items()}
+
     def loss(self, inputs: dict[str, np.ndarray]) -> float:
         """Σ weights · states, over all steps."""
-        run = self._run(inputs)
-        value = sum(float((self.weights[n] * run.states[n].numpy()).sum()) for n in self.weights)
-        run.release()
-        return value
+        states = self.states(inputs)
+        return sum(float((self.weights[name] * states[name]).sum()) for name in self.weights)
 
     def gradient(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Gradient of `loss` with respect to every input, by reverse mode."""

@@ -148,7 +148,7 @@ def mujoco_trajectory(model: mujoco.MjModel, start: np.ndarray, control: np.ndar
 
 def our_trajectory(model: mujoco.MjModel, start: np.ndarray, control: np.ndarray, steps: int) -> np.ndarray:
     e = evaluation(scene_of(model), {})
-    tape = CheckpointedTape(RigidProgram(e.model, controls=["actuator"]), steps=steps)
+    tape = CheckpointedTape(RigidProgram(e.model, controls=["actuator"]), steps=steps, segment=10)
     state = initial_state(e.model, *np.split(start, [model.nq, model.nq + model.nv]))
     controls = np.ascontiguousarray(np.broadcast_to(control, (steps, 1, model.nu)))
     with tape.forward(state, {"actuator": controls}, keep_states=True, differentiate=False) as run:

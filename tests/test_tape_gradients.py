@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import warp as wp
-from tape_toys import Chain
 
+from tape_toys import Chain
 from warpsim.tape import (
     AllStarts,
     Arena,

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import warp as wp
-from tape_toys import Chain
 
+from tape_toys import Chain
 from warpsim.tape import CheckpointedTape, EveryStep, KnotInputs, SegmentReport
 
 WORLDS, LINKS = 4, 8

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import warp as wp
-from tape_toys import Chain
 
+from tape_toys import Chain
 from warpsim.errors import InputError, UnknownNameError
 from warpsim.tape import (
     Arena,

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import warp as wp
-from tape_toys import Chain
 
+from tape_toys import Chain
 from warpsim.errors import InputError
 from warpsim.tape import (
     AllStarts,

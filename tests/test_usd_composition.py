@@ -56,6 +56,18 @@ def test_payload(tmp_path, part):
     assert len(read_usd(assembly(tmp_path, build), strict=True).bodies) == 2
 
 
+def test_missing_files_and_unloaded_payloads_are_reported(tmp_path, part):
+    def build(world):
+        author.reference(world, "Gone", "./gone.usda")
+        author.frame(world, "Robot").GetPayloads().AddPayload("./part.usda")
+
+    path = assembly(tmp_path, build)
+    scene = read_usd(path)
+    assert any("gone.usda" in entry.reason and entry.status == "unsupported" for entry in scene.ledger)
+    stage = Usd.Stage.Open(str(path), Usd.Stage.LoadNone)
+    assert any(entry.path == "/World/Robot" and entry.attribute == "payload" for entry in read_usd(stage).ledger)
+
+
 def test_variants_choose():
     stage = author.new_stage()
     body = author.body(author.world(stage), "Body")

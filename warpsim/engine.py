@@ -54,6 +54,7 @@ class Engine:
         self.model = compile_model(scene, worlds=worlds, device=device)
         self.defaults: ParameterValues = {name: wp.clone(a) for name, a in self.model.authored.items()}
         self._loaded: dict[str, wp.array] = dict(self.defaults)
+        self._current: ParameterValues = self.defaults
         self._derivation = Derivation(self.model)
         self._derivation.run()
         self._differentiable: set[str] = set()
@@ -69,12 +70,16 @@ class Engine:
 
     def load(self, values: ParameterValues) -> None:
         """Puts parameter values in force; what is already there is not copied again."""
+        if values is self._current:
+            return
         changed = [name for name, value in values.items() if self._loaded[name] is not value]
         for name in changed:
-            if not np.isfinite(values[name].numpy()).all() and np.isfinite(self.defaults[name].numpy()).all():
-                raise InputError(f"parameter {name!r} was given values that are not finite")
+            if np.isnan(values[name].numpy()).any():
+                raise InputError(f"parameter {name!r} was given NaN")
+        for name in changed:
             wp.copy(self.model.authored[name], values[name])
             self._loaded[name] = values[name]
+        self._current = values
         if changed:
             self._derivation.run(record=bool(self._differentiable))
 

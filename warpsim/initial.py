@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,11 +38,12 @@ class InitialState:
         self._shapes = {f.name: tensor_shape(f) for f in fields}
         self._scene = {"q": model.initial_q, "qd": model.initial_qd, "activation": model.initial_activation}
 
-    def state(self, base: StateTensors | None = None, **given: Any) -> StateTensors:
+    def state(self, base: Mapping[str, torch.Tensor] | None = None, **given: Any) -> StateTensors:
         """A state: fields that are given (not None), else those of `base`, else the scene's, else zero.
 
         Args:
-            base: All fields; when q or qd is given, those that carry no gradient start from zero instead.
+            base: All state fields, maybe among others; when q or qd is given, those that carry no gradient start from
+                zero instead.
             **given: `q`, `qd`, `activation`: (n,) for all worlds alike, or (W, n).
         """
         given = {name: value for name, value in given.items() if value is not None}

@@ -9,6 +9,9 @@ import numpy as np
 import warp as wp
 
 from warpsim import step
+from warpsim.constraint.contact_output import contact_forces
+from warpsim.constraint.report import overflow_text, report, report_fields
+from warpsim.constraint.stage import constraint_forces
 from warpsim.errors import unknown_name
 from warpsim.model.model import GROUPS, Model
 from warpsim.model.state import (
@@ -21,6 +24,7 @@ from warpsim.model.state import (
     state_fields,
 )
 from warpsim.observe import Observation, make_observation, observable_fields, observe
+from warpsim.precision import vec3
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field
 
@@ -30,6 +34,9 @@ def output_fields(model: Model) -> dict[str, Field]:
     reports = (
         # −1 or 1 where a range cut an actuator's control or force, or a drive's force
         Field("saturated", (model.worlds, model.nu + model.nd), wp.int32, differentiable=False),
+        # N, world axes: sum of the contact forces on each shape during the step
+        Field("contact_force", (model.worlds, len(model.layout.shape_names)), vec3),
+        *report_fields(model),
     )
     return {**observable_fields(model), **{f.name: f for f in reports}}
 
@@ -86,7 +93,8 @@ class RigidProgram:
     def make_work(self, arena: Arena) -> StepWork:
         """Intermediates of one step."""
         make = make_runge_kutta_work if self.model.options.integrator == "rk4" else make_work
-        return StepWork(make(self.model, arena), make_observation(self.model, arena) if self._observed else None)
+        observation = make_observation(self.model, arena, self._observed) if self._observed else None
+        return StepWork(make(self.model, arena), observation)
 
     def step(
         self,
@@ -104,9 +112,25 @@ class RigidProgram:
         advance(self.model, state, control, work.step, self._scratch, next_state, tape)
         if work.observation is not None:
             observe(self.model, next_state, work.observation, outputs, self._observed)
+        first = work.step.evaluations[0] if isinstance(work.step, RungeKuttaWork) else work.step
         if "saturated" in outputs:
-            first = work.step.evaluations[0] if isinstance(work.step, RungeKuttaWork) else work.step
             _report(first.saturated, outputs.saturated)
+        if "contact_force" in outputs:
+            self._contact_force(state, first, outputs.contact_force, tape)
+        report(self.model, first.constraint, outputs)
+
+    def _contact_force(self, state: Arrays, work: Work, out: wp.array, tape: wp.Tape | None) -> None:
+        if work.constraint is None or not self.model.max_contacts:
+            out.zero_()
+            return
+        if tape is None:  # the forces at the solution are otherwise known already
+            constraint_forces(self.model, state, work, work.constraint, self._scratch.constraint)
+        contact_forces(self.model, work.constraint, self._scratch.constraint, out)
+
+    def explain(self, work: StepWork, world: int) -> str | None:
+        """Why a step gave numbers that are not finite, where the program knows better than the numbers tell."""
+        first = work.step.evaluations[0] if isinstance(work.step, RungeKuttaWork) else work.step
+        return None if first.constraint is None else overflow_text(first.constraint, world)
 
     def split(self, groups: int) -> list[RigidProgram]:
         """Programs over contiguous ranges of worlds, sharing this one's parameter arrays."""
@@ -114,7 +138,7 @@ class RigidProgram:
         names = [f.name for f in self.inputs]
         parts = []
         for first, last in zip(edges[:-1], edges[1:], strict=True):
-            constants = {name: array[first:last] for name, array in self.constants.items()}
+            constants = {name: _worlds(array, first, last) for name, array in self.constants.items()}
             part = world_range(self.model, int(first), int(last))
             outputs = [f.name for f in self.outputs]
             parts.append(RigidProgram(part, controls=names, outputs=outputs, constants=constants))
@@ -144,6 +168,13 @@ def _held_controls(model: Model, varied: Sequence[str]) -> dict[str, wp.array]:
     return held
 
 
+def _worlds(array: wp.array, first: int, last: int) -> wp.array:
+    """View of worlds first … last − 1; Warp cannot slice an array without entries, but has nothing to share then."""
+    if array.size:
+        return array[first:last]
+    return wp.zeros((last - first, *array.shape[1:]), dtype=array.dtype, device=array.device)
+
+
 def world_range(model: Model, first: int, last: int) -> Model:
     """The model of worlds first … last − 1, with views of the same parameters (and of their gradients)."""
     groups = {}
@@ -151,12 +182,12 @@ def world_range(model: Model, first: int, last: int) -> Model:
         struct = getattr(model, group)
         part = struct._cls()
         for name in struct._cls.vars:
-            setattr(part, name, getattr(struct, name)[first:last])
+            setattr(part, name, _worlds(getattr(struct, name), first, last))
         groups[group] = part
     return replace(
         model,
         worlds=last - first,
-        joint_force_range=model.joint_force_range[first:last],
-        authored={name: array[first:last] for name, array in model.authored.items()},
+        joint_force_range=_worlds(model.joint_force_range, first, last),
+        authored={name: _worlds(array, first, last) for name, array in model.authored.items()},
         **groups,
     )

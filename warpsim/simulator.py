@@ -35,8 +35,8 @@ class Simulator(Contents):
     Sizes: nq coordinates, nv dofs, `control_size` numbers of control, W worlds. Everything is SI and radians;
     quaternions are (w, x, y, z); see `warpsim.scene` for the meaning of q and qd.
 
-    The simulator has a current state, which `reset` sets and `step` advances. `rollout` starts from it, or from what it
-    is given, and leaves it alone.
+    `reset` sets the state from which steps and rollouts start; until then it is the scene's own. `step` advances the
+    current state; rollouts leave it alone, so that each starts from the same.
 
     Attributes:
         scene: The description that was compiled.
@@ -78,7 +78,8 @@ class Simulator(Contents):
         self._stepper = Stepper(self._engine)
         self._initial = InitialState(model)
         self._parameters = Parameters(self._engine.defaults)
-        self._state: StateTensors = self._initial.state()
+        self._start: StateTensors = self._initial.state()
+        self._state: StateTensors = self._start
         self._steps_taken = 0
 
     @property
@@ -149,8 +150,9 @@ class Simulator(Contents):
         if position_noise or velocity_noise:
             fresh = self._initial.disturb(fresh, seed, position_noise, velocity_noise)
         if worlds is None:
-            self._state, self._steps_taken = fresh, 0
+            self._start, self._state, self._steps_taken = fresh, fresh, 0
         else:
+            self._start = self._initial.merge(worlds, fresh, self._start)
             self._state = self._initial.merge(worlds, fresh, self._state)
         return self._show(self._state, self._observe(self._state, self._parameters, self.outputs))
 
@@ -176,6 +178,7 @@ class Simulator(Contents):
         steps: int | None = None,
         controls: Controls | None = None,
         *,
+        start: Observed | None = None,
         q: Any = None,
         qd: Any = None,
         activation: Any = None,
@@ -197,9 +200,10 @@ class Simulator(Contents):
             steps: N; None: the length of `controls`.
             controls: (N, W, control_size), or (N, control_size) for all worlds alike, or by name (N, W, …); None: zero,
                 drive targets as in the scene.
-            q: Initial coordinates, (nq,) or (W, nq); None: of the current state.
-            qd: Initial velocities, (nv,) or (W, nv); None: of the current state.
-            activation: Initial activations, (na,) or (W, na); None: of the current state.
+            start: State to start from, e.g. `sim.state` to go on from where steps have led; None: that of the last reset.
+            q: Initial coordinates, (nq,) or (W, nq), instead of those of `start`.
+            qd: Initial velocities, (nv,) or (W, nv), likewise.
+            activation: Initial activations, (na,) or (W, na), likewise.
             parameters: Values by name for this rollout only, (n, …) or (W, n, …), over those in force.
             outputs: What to show besides the state; None: `self.outputs`.
             keep_every: Distance of the trajectory's rows, in steps.
@@ -215,18 +219,18 @@ class Simulator(Contents):
         count = given_steps(controls, steps)
         given = {} if controls is None else self._controls.split(controls, count)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
-        start = self._initial.state(q=q, qd=qd, activation=activation, base=self._state)
+        first = self._initial.state(q=q, qd=qd, activation=activation, base=self._start if start is None else start)
         varied = self._initial.differentiable
         call = RolloutCall(
             engine=self._engine,
             spec=RolloutSpec(count, tuple(given), shown, memory_budget, segment, schedule, threads),
             state=varied,
             parameters=self._parameters.replaced(self._engine, parameters or {}),
-            fixed={n: to_warp(t, self._initial.dtypes[n]) for n, t in start.items() if n not in varied},
+            fixed={n: to_warp(t, self._initial.dtypes[n]) for n, t in first.items() if n not in varied},
             keep_every=keep_every,
             progress=progress,
         )
-        made = roll_out(call, start, given)
+        made = roll_out(call, first, given)
         return Trajectory(self.model, self._source, made, keep_every * _timestep(call.parameters))
 
     def rollout_policy(
@@ -234,6 +238,7 @@ class Simulator(Contents):
         policy: Policy,
         steps: int,
         *,
+        start: Observed | None = None,
         q: Any = None,
         qd: Any = None,
         activation: Any = None,
@@ -252,7 +257,8 @@ class Simulator(Contents):
                 policy's own precision. It must give the same answer to the same state; random numbers of torch are
                 repeated.
             steps: N.
-            q: As in `rollout`, like `qd`, `activation`, `parameters` and `outputs`.
+            start: As in `rollout`, like `q`, `qd`, `activation` and `parameters`.
+            q: Initial coordinates.
             qd: Initial velocities.
             activation: Initial activations.
             parameters: Values by name.
@@ -266,11 +272,11 @@ class Simulator(Contents):
         """
         timing = Timing(hold, delay, segment)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
-        start = self._initial.state(q=q, qd=qd, activation=activation, base=self._state)
+        first = self._initial.state(q=q, qd=qd, activation=activation, base=self._start if start is None else start)
         used = self._parameters.replaced(self._engine, parameters or {})
         used.prepare(self._engine)
         loop = ClosedLoop(self._stepper, self._controls, self._show, used, shown)
-        made = loop.run(policy, timing, given_steps(None, steps), start, self._observe(start, used, shown))
+        made = loop.run(policy, timing, given_steps(None, steps), first, self._observe(first, used, shown))
         return Trajectory(self.model, self._source, made, _timestep(used))
 
     def plan(

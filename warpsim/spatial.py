@@ -148,6 +148,12 @@ def spatial(top: vec3, bottom: vec3) -> vec6:
 
 
 @wp.func
+def point_rate(twist: vec6, arm: vec3) -> vec3:
+    """Velocity of the point at `arm` from the reference point of a twist."""
+    return linear(twist) + wp.cross(angular(twist), arm)
+
+
+@wp.func
 def motion_cross(v: vec6, s: vec6) -> vec6:
     """v × s of two twists: the rate of s carried along by v (Featherstone eq. 2.31)."""
     w = angular(v)

@@ -56,7 +56,7 @@ class StateObserver:
 
     def make_work(self, arena: arenas.Arena):
         """Intermediates of one observation."""
-        return make_observation(self._model, arena)
+        return make_observation(self._model, arena, self.names)
 
     def forward(self, state: Mapping[str, wp.array]) -> dict[str, wp.array]:
         """The outputs of a state; valid until the next call."""

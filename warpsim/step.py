@@ -78,7 +78,7 @@ def record_adjoint(m: Model, s: State, work: Work, scratch: Scratch, tape: wp.Ta
         if c is None or m.two_stage:
             acceleration_adjoint(m, work)
         if c is not None:
-            solver_adjoint(m, work, c)
+            solver_adjoint(m, work, c, scratch.constraint)
 
     tape.record_func(adjoint, arrays=[work.qdd, work.residual])
 
@@ -105,6 +105,8 @@ def runge_kutta(
             chart_rate(m, rates[k - 1], qd, rates[k], fraction=fraction)
             if m.na:
                 shift(m, s.activation, before.activation_rate, states[k].activation, fraction=fraction)
+            if before.constraint is not None:
+                wp.copy(states[k].warm_start, before.constraint.qdd_fixed)
         forward(m, states[k], u, evaluation, scratch, tape)
     average(m, rates, work.rate)
     average(m, [e.qdd for e in work.evaluations], work.qdd)
@@ -112,3 +114,5 @@ def runge_kutta(
     if m.na:
         average(m, [e.activation_rate for e in work.evaluations], work.activation_rate)
         advance_activation(m, s.activation, work.activation_rate, s_out.activation)
+    if work.evaluations[-1].constraint is not None:
+        wp.copy(s_out.warm_start, work.evaluations[-1].constraint.qdd_fixed)

@@ -119,7 +119,7 @@ def _record(
 
 
 def _record_adjoints(tape: wp.Tape, forward: list[_Recording], device: wp.Device) -> list[_Recording]:
-    """Captures the way back, stage by stage; an adjoint recorded between stages goes by the function that recorded it."""
+    """Captures the way back by stages; an adjoint recorded between stages goes by the function that recorded it."""
     owner = {i: recording.name for recording in forward for i in range(*recording.launches.indices(len(tape.launches)))}
     found: list[_Recording] = []
     last = len(tape.launches)

@@ -28,6 +28,8 @@ class SingleStep:
         self.segment = segment
         self._state, self._reached = _row(segment.states, 0), _row(segment.states, 1)
         self._input, self._output = _row(segment.inputs, 0), _row(segment.outputs, 0)
+        self._seeds: dict[str, torch.Tensor] = {}
+        self._pulled: dict[str, torch.Tensor] = {}
 
     def forward(self, given: dict[str, torch.Tensor], *, recorded: bool) -> None:
         """Takes the step from copies of the given states and controls, by field."""
@@ -44,14 +46,15 @@ class SingleStep:
 
     def backward(self, adjoints: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Adjoints of the given states and controls, for some of the results'; gradients of parameters are added to."""
-        adjoint = self.segment.adjoints
-        adjoint.zero()
+        memory = self.segment.adjoints
+        if not self._pulled:
+            self._seeds = {**_row(memory.states, 1), **_row(memory.outputs, 0)}
+            self._pulled = {**_row(memory.states, 0), **_row(memory.inputs, 0)}
+        memory.zero()
         for name, tensor in adjoints.items():
-            rows = _row(adjoint.states, 1) if name in self._reached else _row(adjoint.outputs, 0)
-            rows[name].copy_(tensor)
+            self._seeds[name].copy_(tensor)
         self.segment.backward(0, 1)
-        pulled = {**_row(adjoint.states, 0), **_row(adjoint.inputs, 0)}
-        return {name: tensor.clone() for name, tensor in pulled.items()}
+        return {name: tensor.clone() for name, tensor in self._pulled.items()}
 
 
 def _row(packed: Packed, row: int) -> dict[str, torch.Tensor]:

@@ -28,7 +28,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.collision.geometry import Geometry, build_geometry
-from warpsim.collision.groups import GROUPS, PairGroup, candidate_count, group_of
+from warpsim.collision.groups import GROUPS, PairGroup, group_of
 from warpsim.collision.kinds import KIND_CODE, pair_case
 from warpsim.collision.pack import pack_kernel
 from warpsim.collision.pairs import collision_pairs
@@ -63,6 +63,8 @@ class PairTable:
     """(np,) int32: the pair's first candidate place."""
     ranges: tuple[tuple[PairGroup, int, int], ...]
     """Group of pairs, its first pair and one past its last."""
+    pair_order: tuple[int, ...]
+    """For each pair of the table its place in the list it was made from."""
     candidates: int
     """Candidate places of a world."""
     seeds: int
@@ -77,7 +79,12 @@ class PairTable:
 
     @staticmethod
     def from_pairs(
-        scene: Scene, pairs: np.ndarray, device: wp.DeviceLike = None, *, geometry: Geometry | None = None
+        scene: Scene,
+        pairs: np.ndarray,
+        device: wp.DeviceLike = None,
+        *,
+        geometry: Geometry | None = None,
+        exact: bool = False,
     ) -> PairTable:
         """Builds the table of given pairs.
 
@@ -86,14 +93,18 @@ class PairTable:
             pairs: (np, 2) indices into `scene.shapes`, first kinds first as `collision_pairs` gives them.
             device: Where the arrays live.
             geometry: Mesh data of the same scene, to share it; None builds it.
+            exact: Whether box pairs take the general convex search, whose distance is true when they are apart; the
+                separating axes of the closed form then give less.
         """
         kinds = [shape.kind for shape in scene.shapes]
         cases = [(kinds[a], kinds[b]) for a, b in pairs]
-        order = sorted(range(len(pairs)), key=lambda i: (GROUPS.index(group_of(*cases[i])), pair_case(*cases[i]), i))
+        order = sorted(
+            range(len(pairs)), key=lambda i: (GROUPS.index(group_of(*cases[i], exact)), pair_case(*cases[i]), i)
+        )
         cases = [cases[i] for i in order]
-        counts = np.array([candidate_count(*case) for case in cases], np.int64)
+        counts = np.array([group_of(*case, exact).candidates[case] for case in cases], np.int64)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        groups = [group_of(*case) for case in cases]
+        groups = [group_of(*case, exact) for case in cases]
         ranges = []
         for group in GROUPS:
             members = [i for i, g in enumerate(groups) if g is group]
@@ -110,6 +121,7 @@ class PairTable:
             pair_case=integers([pair_case(*case) for case in cases], (-1,)),
             pair_start=integers(starts[:-1], (-1,)),
             ranges=tuple(ranges),
+            pair_order=tuple(order),
             candidates=int(starts[-1]),
             seeds=int(starts[max(seeded)]) if seeded else 0,
             geometry=build_geometry(scene, device) if geometry is None else geometry,

@@ -20,7 +20,7 @@ from warpsim.collision.convex_feature import (
     feature_point,
     feature_slope,
 )
-from warpsim.collision.gjk import Core
+from warpsim.collision.core import Core
 from warpsim.collision.support import HullData, core_radius
 from warpsim.collision.witness import line_parameters
 from warpsim.precision import real, vec3
@@ -82,9 +82,7 @@ def free_step(a: Core, feature_a: int, b: Core, feature_b: int, hulls: HullData,
 
 
 @wp.func
-def bound_step(
-    a: Core, feature_a: int, b: Core, feature_b: int, hulls: HullData, n: vec3, e: vec3, k: real
-) -> vec3:
+def bound_step(a: Core, feature_a: int, b: Core, feature_b: int, hulls: HullData, n: vec3, e: vec3, k: real) -> vec3:
     """Newton step on the normal under one equation n·e = k."""
     w = point_of(b, feature_b, hulls, -n) - point_of(a, feature_a, hulls, n)
     slope = wp.dot(n, e)

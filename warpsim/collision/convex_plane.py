@@ -5,7 +5,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.collision.convex_feature import feature_normal, feature_point, hull_vertex
-from warpsim.collision.gjk import Core
+from warpsim.collision.core import Core
 from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, HULL
 from warpsim.collision.plane_contact import plane_shape
 from warpsim.collision.support import HullData

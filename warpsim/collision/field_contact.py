@@ -9,7 +9,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.collision.box_contact import digits
-from warpsim.collision.gjk import Core
+from warpsim.collision.core import Core
 from warpsim.collision.grid import GridData, grid_sdf
 from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, MESH, PLANE
 from warpsim.collision.sdf import primitive_sdf

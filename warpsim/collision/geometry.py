@@ -8,7 +8,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.collision.grid import GridData
-from warpsim.collision.hulls import hull_data, shape_mesh, starts_of, stacked
+from warpsim.collision.hulls import hull_data, shape_mesh, stacked, starts_of
 from warpsim.collision.mesh_audit import audit_mesh
 from warpsim.collision.mesh_points import surface_points
 from warpsim.collision.mesh_sdf import SdfGrid, mesh_sdf

@@ -80,6 +80,22 @@ def cell_of(u: real, count: int) -> int:
 
 
 @wp.func
+def grid_bound(grids: GridData, shape: int, scale: real, x: vec3) -> real:
+    """A lower bound (m) of the distance from one coefficient: the field's slope is 1 and the lattice point at most 0.87 cells
+    away; the rest of the two cells covers the spline's overshoot.
+    """
+    dims = grids.dims[shape]
+    spacing = grids.spacing[shape]
+    u = (x / scale - grids.origin[shape]) / spacing
+    i = wp.clamp(int(wp.round(u[0])), 0, dims[0] - 1)
+    j = wp.clamp(int(wp.round(u[1])), 0, dims[1] - 1)
+    k = wp.clamp(int(wp.round(u[2])), 0, dims[2] - 1)
+    nearest = grids.coefficient[grids.start[shape] + (i * dims[1] + j) * dims[2] + k]
+    beyond = u - vec3(real(i), real(j), real(k))
+    return (nearest - (real(2.0) + wp.length(beyond)) * spacing) * scale
+
+
+@wp.func
 def grid_sdf(grids: GridData, shape: int, scale: real, x: vec3) -> tuple[real, vec3]:
     """Distance (m) and unit gradient of a mesh's grid at a point of the shape's frame.
 

@@ -61,19 +61,20 @@ _CONVEX_KINDS = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "hull", "c
 
 
 def _convex_pairs() -> dict[tuple[str, str], int]:
-    """All ordered pairs of convex kinds that have no closed form, and hulls on planes."""
+    """All ordered pairs of convex kinds that the primitives' closed forms leave out, and hulls on planes."""
     pairs = {("plane", "hull"): 4}
     for first in _CONVEX_KINDS:
         for second in _CONVEX_KINDS:
-            pair = (first, second)
-            if KIND_ORDER[first] <= KIND_ORDER[second] and pair not in PRIMITIVE.candidates | BOX.candidates:
-                pairs[pair] = 1 if {"sphere", "ellipsoid"} & set(pair) else 8
+            if KIND_ORDER[first] <= KIND_ORDER[second] and (first, second) not in PRIMITIVE.candidates:
+                pairs[first, second] = 1 if {"sphere", "ellipsoid"} & {first, second} else 8
     return pairs
 
 
 CONVEX = PairGroup(
     "convex", narrow_convex_kernel, rebuild_convex_kernel, _convex_pairs(), geometry=("hulls",), seeded=True
 )
+EXACT = CONVEX
+"""Where queries send pairs that also have a closed form whose distance is exact only for shapes that touch."""
 
 FIELD = PairGroup(
     "field",
@@ -86,22 +87,25 @@ FIELD = PairGroup(
 
 GROUPS = (CONVEX, FIELD, BOX, PRIMITIVE)
 """In the order of a table's pairs; those with seeds come first."""
+_CLOSED_FORMS_FIRST = (PRIMITIVE, BOX, CONVEX, FIELD)
 
 
-def group_of(first: str, second: str) -> PairGroup:
+def group_of(first: str, second: str, exact: bool = False) -> PairGroup:
     """The group that handles an ordered pair of kinds.
+
+    Args:
+        first: Kind of the first shape.
+        second: Kind of the second.
+        exact: Whether the distance must be true also when the shapes are apart.
 
     Raises:
         UnsupportedError: No group does.
     """
-    for group in GROUPS:
+    if exact and (first, second) in EXACT.candidates:
+        return EXACT
+    for group in _CLOSED_FORMS_FIRST:
         if (first, second) in group.candidates:
             return group
     raise UnsupportedError(
         f"no contact between shapes of kind {first!r} and {second!r}; exclude the pair or change one shape's kind"
     )
-
-
-def candidate_count(first: str, second: str) -> int:
-    """Most contacts an ordered pair of kinds can have."""
-    return group_of(first, second).candidates[first, second]

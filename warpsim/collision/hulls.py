@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import warp as wp
-from scipy.spatial import ConvexHull, QhullError
 
+from warpsim.collision.quickhull import FlatPointsError, hull_triangles
 from warpsim.collision.support import HullData
 from warpsim.errors import SceneError
 from warpsim.precision import numpy_real, vec3
@@ -34,6 +34,15 @@ class Hull:
     """(nf, 3) outward unit normals."""
 
 
+def _neighbours(triangles: np.ndarray) -> np.ndarray:
+    """(m, 3): the triangle across edge k (from corner k to k + 1) of each triangle of a closed surface."""
+    across = {}
+    for i, triangle in enumerate(triangles):
+        for k in range(3):
+            across[int(triangle[k]), int(triangle[(k + 1) % 3])] = i
+    return np.array([[across[int(t[(k + 1) % 3]), int(t[k])] for k in range(3)] for t in triangles], int)
+
+
 def _merge_coplanar(normals: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
     """Group number of each triangle: neighbours in one plane share it."""
     group = np.full(len(normals), -1)
@@ -52,6 +61,15 @@ def _merge_coplanar(normals: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
     return group
 
 
+def _hull_points(mesh: Mesh) -> np.ndarray:
+    points = np.asarray(mesh.vertices, float)
+    if points.ndim != 2 or points.shape[1:] != (3,) or len(points) < 4:
+        raise SceneError(f"mesh {mesh.name!r}: a hull needs at least four vertices as an (n, 3) array")
+    if not np.isfinite(points).all():
+        raise SceneError(f"mesh {mesh.name!r}: vertices are not finite; remove NaN and infinite values")
+    return points
+
+
 def convex_hull(mesh: Mesh) -> Hull:
     """Computes the convex hull of a mesh's vertices.
 
@@ -61,44 +79,45 @@ def convex_hull(mesh: Mesh) -> Hull:
     Raises:
         SceneError: Non-finite vertices, a flat point set, or a hull too fine for the feature codes.
     """
-    points = np.asarray(mesh.vertices, float)
-    if points.ndim != 2 or points.shape[1:] != (3,) or len(points) < 4:
-        raise SceneError(f"mesh {mesh.name!r}: a hull needs at least four vertices as an (n, 3) array")
-    if not np.isfinite(points).all():
-        raise SceneError(f"mesh {mesh.name!r}: vertices are not finite; remove NaN and infinite values")
+    points = _hull_points(mesh)
     try:
-        hull = ConvexHull(points)
-    except QhullError as error:
-        raise SceneError(f"mesh {mesh.name!r}: its vertices lie in a plane, so it has no convex hull; use a box") from error
-    number = np.full(len(points), -1)
-    number[hull.vertices] = np.arange(len(hull.vertices))
-    triangles = hull.simplices.copy()
-    normals = hull.equations[:, :3]
-    corner = points[triangles]
+        triangles = hull_triangles(points)
+    except FlatPointsError as error:
+        raise SceneError(f"mesh {mesh.name!r}: its vertices lie in a plane, so it has no hull; use a thin box") from error
+    kept, triangles = np.unique(triangles, return_inverse=True)
+    vertices, triangles = points[kept], triangles.reshape(-1, 3)
+    corner = vertices[triangles]
     area = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
-    flipped = (area * normals).sum(1) < 0
-    triangles[flipped] = triangles[flipped][:, [0, 2, 1]]
-    group = _merge_coplanar(normals, hull.neighbors)
     size = np.linalg.norm(area, axis=1)
-    largest = [int(np.argmax(np.where(group == g, size, -1.0))) for g in range(group.max() + 1)]
-    edges = set()
-    for i, neighbours in enumerate(hull.neighbors):
-        for k, j in enumerate(neighbours):
-            if group[i] != group[j]:
-                edges.add(tuple(sorted(int(number[v]) for v in np.delete(hull.simplices[i], k))))
-    result = Hull(
-        vertices=points[hull.vertices],
-        edges=np.array(sorted(edges), int),
-        faces=number[triangles[largest]],
-        normals=normals[largest] / np.linalg.norm(normals[largest], axis=1, keepdims=True),
-    )
-    most = max(len(result.vertices), len(result.edges), len(result.faces))
+    normals = area / np.maximum(size, 1e-300)[:, None]
+    neighbours = _neighbours(triangles)
+    group = _merge_coplanar(normals, neighbours)
+    largest = np.array([np.argmax(np.where(group == g, size, -1.0)) for g in range(group.max() + 1)])
+    rim = group[:, None] != group[neighbours]
+    edges = np.stack([triangles, np.roll(triangles, -1, axis=1)], axis=-1)[rim]
+    edges = np.unique(np.sort(edges, axis=1), axis=0)
+    used = np.unique(edges)  # vertices in the middle of a flat face never touch alone
+    number = np.full(len(vertices), -1)
+    number[used] = np.arange(len(used))
+    faces = np.array([_face_corners(edges, triangles[group == g], normals[largest[g]], vertices) for g in range(len(largest))])
+    most = max(len(used), len(edges), len(faces))
     if most > MAX_FEATURES:
         raise SceneError(
-            f"mesh {mesh.name!r}: its hull has {len(result.vertices)} vertices and {len(result.edges)} edges, more than "
-            f"{MAX_FEATURES}; simplify the mesh, or collide it as kind 'mesh'"
+            f"mesh {mesh.name!r}: its hull has {len(used)} vertices and {len(edges)} edges, more than {MAX_FEATURES}; "
+            f"simplify the mesh, or collide it as kind 'mesh'"
         )
-    return result
+    return Hull(vertices[used], number[edges], number[faces], normals[largest])
+
+
+def _face_corners(edges: np.ndarray, triangles: np.ndarray, normal: np.ndarray, vertices: np.ndarray) -> list[int]:
+    """Three corners of a flat face, counter-clockwise: the first, the furthest from it, the furthest from their line."""
+    corners = np.intersect1d(np.unique(triangles), np.unique(edges))
+    p = vertices[corners]
+    b = int(np.linalg.norm(p - p[0], axis=1).argmax())
+    turn = np.cross(p[b] - p[0], p - p[0]) @ normal
+    c = int(np.abs(turn).argmax())
+    order = [0, b, c] if turn[c] > 0 else [0, c, b]
+    return [int(corners[k]) for k in order]
 
 
 def starts_of(parts: Sequence[np.ndarray | None]) -> np.ndarray:

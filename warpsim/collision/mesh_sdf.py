@@ -59,7 +59,9 @@ def _sample_kernel(
 ):
     i = wp.tid()
     p = points[i]
-    query = wp.mesh_query_point_sign_winding_number(mesh, wp.vec3f(wp.float32(p[0]), wp.float32(p[1]), wp.float32(p[2])), 1.0e9)
+    query = wp.mesh_query_point_sign_winding_number(
+        mesh, wp.vec3f(wp.float32(p[0]), wp.float32(p[1]), wp.float32(p[2])), 1.0e9
+    )
     # The search runs in single precision; the distance to the face it names is computed anew in double.
     a = vertices[faces[3 * query.face]]
     b = vertices[faces[3 * query.face + 1]]

@@ -8,10 +8,10 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.collision.bounds import bounding_radius, bounds_apart
+from warpsim.collision.core import Core
 from warpsim.collision.field_contact import field_contact, material_point, material_point_count
-from warpsim.collision.gjk import Core
-from warpsim.collision.grid import GridData
-from warpsim.collision.kinds import PLANE, SPHERE
+from warpsim.collision.grid import GridData, grid_bound
+from warpsim.collision.kinds import MESH, PLANE, SPHERE
 from warpsim.collision.selection import spread
 from warpsim.collision.support import HullData, core_radius
 from warpsim.precision import quat, real, vec3
@@ -52,8 +52,13 @@ def find_in_field(
     least = margin
     for i in range(count):
         gap = holder.position + holder.frame @ material_point(holder, i, hulls, grids) - other.position
+        bound = real(-1.0e30)
+        if other.kind == MESH:
+            bound = grid_bound(grids, other.shape, other.size[0], wp.transpose(other.frame) @ gap)
+        elif reach >= real(0.0):
+            bound = wp.length(gap) - reach
         depth[i] = FAR
-        if reach < real(0.0) or wp.length(gap) - radius - reach < margin:
+        if bound - radius < margin:
             distance, _point, _normal = field_contact(holder, i, other, hulls, grids)
             depth[i] = distance
             if distance < least:

@@ -9,17 +9,15 @@ import warp as wp
 
 from warpsim.collision.bounds import bounding_radius, bounds_apart
 from warpsim.collision.kinds import (
-    CAPSULE_CAPSULE,
     PLANE_BOX,
     PLANE_CAPSULE,
-    PLANE_CONE,
     PLANE_CYLINDER,
     PLANE_ELLIPSOID,
     PLANE_SPHERE,
     SPHERE_CAPSULE,
     SPHERE_SPHERE,
 )
-from warpsim.collision.maths import TINY, column
+from warpsim.collision.maths import TINY
 from warpsim.collision.plane_contact import box_corner, end_sign, plane_cone, plane_cylinder, plane_ellipsoid
 from warpsim.collision.round_contact import capsule_capsule, segment_parameter, sphere_capsule
 from warpsim.collision.witness import line_parameters
@@ -215,7 +213,16 @@ def find_among_round(
             return 1
         return 0
     return find_capsule_capsule(
-        position_a, axis_a * size_a[1], size_a[0], position_b, axis_b, size_b[0], margin, world, start, candidate_feature
+        position_a,
+        axis_a * size_a[1],
+        size_a[0],
+        position_b,
+        axis_b,
+        size_b[0],
+        margin,
+        world,
+        start,
+        candidate_feature,
     )
 
 
@@ -262,5 +269,15 @@ def narrow_primitive_kernel(
         )
     else:
         pair_count[world, pair] = find_among_round(
-            case, position_a, rotation_a, size_a, position_b, rotation_b, size_b, margin, world, start, candidate_feature
+            case,
+            position_a,
+            rotation_a,
+            size_a,
+            position_b,
+            rotation_b,
+            size_b,
+            margin,
+            world,
+            start,
+            candidate_feature,
         )

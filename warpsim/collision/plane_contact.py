@@ -68,7 +68,9 @@ def disc_contact(
 
 
 @wp.func
-def plane_cylinder(origin: vec3, normal: vec3, position: vec3, frame: mat33, size: vec3, feature: int) -> tuple[real, vec3]:
+def plane_cylinder(
+    origin: vec3, normal: vec3, position: vec3, frame: mat33, size: vec3, feature: int
+) -> tuple[real, vec3]:
     """Features 0 and 1: lowest rim point of the lower and of the upper cap; 2 and 3: the lower cap's triangle."""
     axis = column(frame, 2)
     if wp.dot(axis, normal) > real(0.0):

@@ -6,7 +6,7 @@ import warp as wp
 
 from warpsim.collision.convex_contact import convex_contact
 from warpsim.collision.convex_plane import face_plane, plane_point
-from warpsim.collision.gjk import Core
+from warpsim.collision.core import Core
 from warpsim.collision.kinds import KINDS
 from warpsim.collision.maths import contact_frame
 from warpsim.collision.support import HullData
@@ -60,8 +60,20 @@ def rebuild_convex_kernel(
         return
     i = pair_shapes[pair, 0]
     j = pair_shapes[pair, 1]
-    a = Core(pair_case[pair] // KINDS, i, shape_position[world, i], quat_matrix(shape_rotation[world, i]), shape_size[world, i])
-    b = Core(pair_case[pair] % KINDS, j, shape_position[world, j], quat_matrix(shape_rotation[world, j]), shape_size[world, j])
+    a = Core(
+        pair_case[pair] // KINDS,
+        i,
+        shape_position[world, i],
+        quat_matrix(shape_rotation[world, i]),
+        shape_size[world, i],
+    )
+    b = Core(
+        pair_case[pair] % KINDS,
+        j,
+        shape_position[world, j],
+        quat_matrix(shape_rotation[world, j]),
+        shape_size[world, j],
+    )
     distance, point, normal = convex_pair_contact(
         a, b, contact_feature[world, place], contact_seed[world, place], hulls
     )

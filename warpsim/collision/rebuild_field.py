@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.collision.core import Core
 from warpsim.collision.field_contact import field_contact
-from warpsim.collision.gjk import Core
 from warpsim.collision.grid import GridData
 from warpsim.collision.kinds import KINDS
 from warpsim.collision.maths import contact_frame
@@ -15,9 +15,7 @@ from warpsim.spatial import quat_matrix
 
 
 @wp.func
-def field_pair_contact(
-    a: Core, b: Core, feature: int, hulls: HullData, grids: GridData
-) -> tuple[real, vec3, vec3]:
+def field_pair_contact(a: Core, b: Core, feature: int, hulls: HullData, grids: GridData) -> tuple[real, vec3, vec3]:
     """Distance, point and normal (first to second) of one contact; see `narrow_field` for the feature."""
     if feature % 2 == 0:
         distance_a, point_a, outward_b = field_contact(a, feature // 2, b, hulls, grids)

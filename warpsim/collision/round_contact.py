@@ -52,7 +52,9 @@ def sphere_capsule(
 
 
 @wp.func
-def capsule_capsule(a: vec3, axis_a: vec3, radius_a: real, b: vec3, axis_b: vec3, radius_b: real, code: int) -> tuple[real, vec3, vec3]:
+def capsule_capsule(
+    a: vec3, axis_a: vec3, radius_a: real, b: vec3, axis_b: vec3, radius_b: real, code: int
+) -> tuple[real, vec3, vec3]:
     """Capsule against capsule; the axes are half segments.
 
     Returns:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, PLANE, SPHERE
+from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, SPHERE
 from warpsim.collision.maths import TINY, direction
 from warpsim.precision import EPSILON, real, vec2, vec3
 from warpsim.spatial import clamp_range

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, SPHERE
+from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, SPHERE
 from warpsim.collision.maths import TINY
 from warpsim.precision import real, vec3
 

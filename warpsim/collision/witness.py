@@ -15,7 +15,9 @@ from warpsim.precision import real, vec3
 
 
 @wp.func
-def ball_ball(centre_a: vec3, radius_a: real, centre_b: vec3, radius_b: real, fallback: vec3) -> tuple[real, vec3, vec3]:
+def ball_ball(
+    centre_a: vec3, radius_a: real, centre_b: vec3, radius_b: real, fallback: vec3
+) -> tuple[real, vec3, vec3]:
     """Two balls; `fallback` is the unit normal where the centres coincide.
 
     Returns:

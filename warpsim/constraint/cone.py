@@ -79,3 +79,33 @@ def elliptic_force(y: vec6, weight: real, mu: real, friction: vec5, dim: int) ->
     if u[0] <= real(0.0) and mu * mu * u[0] * u[0] >= t2:
         return _sticking_force(y, weight, mu, friction)
     return _sliding_force(u, wp.sqrt(t2), weight, mu, friction)
+
+
+@wp.func
+def elliptic_change(y: vec6, z: vec6, weight: real, mu: real, friction: vec5, dim: int) -> vec6:
+    """Derivative of `elliptic_force` along z, −W z: W is symmetric, so this also is its transpose's product."""
+    if dim == 1:
+        if y[0] < real(0.0):
+            return vec6(-weight * z[0], real(0.0), real(0.0), real(0.0), real(0.0), real(0.0))
+        return vec6()
+    u = _scaled(y, mu, friction)
+    t2 = _tangent_norm2(u, dim)
+    if u[0] >= real(0.0) and u[0] * u[0] >= mu * mu * t2:
+        return vec6()
+    if u[0] <= real(0.0) and mu * mu * u[0] * u[0] >= t2:
+        return _sticking_force(z, weight, mu, friction)
+    t = wp.sqrt(t2)
+    v = _scaled(z, mu, friction)
+    along = (wp.dot(u, v) - u[0] * v[0]) / t
+    ratio = mu * u[0] / t
+    c = -weight / (mu * mu * (real(1.0) + mu * mu))
+    radial = (ratio * along - mu * v[0]) / t
+    rest = mu * mu - ratio
+    return vec6(
+        c * (v[0] - mu * along) * mu,
+        c * (radial * u[1] + rest * v[1]) * friction[0],
+        c * (radial * u[2] + rest * v[2]) * friction[1],
+        c * (radial * u[3] + rest * v[3]) * friction[2],
+        c * (radial * u[4] + rest * v[4]) * friction[3],
+        c * (radial * u[5] + rest * v[5]) * friction[4],
+    )

@@ -14,7 +14,7 @@ from warpsim.constraint.rows import ELLIPTIC, UNILATERAL, Rows, close_group
 from warpsim.model.parameters import PairParameters
 from warpsim.model.topology import Topology
 from warpsim.precision import mat33, real, vec2, vec3, vec5, vec6
-from warpsim.spatial import angular, linear, spatial
+from warpsim.spatial import angular, point_rate, spatial
 
 
 @wp.struct
@@ -30,14 +30,9 @@ class ContactSettings:
 
 
 @wp.func
-def _point_rate(twist: vec6, arm: vec3) -> vec3:
-    return linear(twist) + wp.cross(angular(twist), arm)
-
-
-@wp.func
-def _relative_rates(frame: mat33, twist_a: vec6, twist_b: vec6, arm_a: vec3, arm_b: vec3, dim: int) -> vec6:
+def relative_rates(frame: mat33, twist_a: vec6, twist_b: vec6, arm_a: vec3, arm_b: vec3, dim: int) -> vec6:
     """Motion of b relative to a in the contact frame: normal, tangents, torsion, rolling; zero from `dim` on."""
-    move = frame * (_point_rate(twist_b, arm_b) - _point_rate(twist_a, arm_a))
+    move = frame * (point_rate(twist_b, arm_b) - point_rate(twist_a, arm_a))
     if dim == 1:
         return vec6(move[0], real(0.0), real(0.0), real(0.0), real(0.0), real(0.0))
     if dim == 3:
@@ -110,39 +105,52 @@ def pyramid_force(y: vec6, weight: real, friction: vec5, dim: int) -> vec6:
 
 
 @wp.func
-def _contact_force(
+def pyramid_change(y: vec6, z: vec6, weight: real, friction: vec5, dim: int) -> vec6:
+    """Derivative of `pyramid_force` along z: edges that do not push contribute nothing."""
+    total = vec6()
+    for j in range(1, dim):
+        for side in range(2):
+            f = friction[j - 1] * real(1 - 2 * side)
+            if y[0] + f * y[j] < real(0.0):
+                push = -weight * (z[0] + f * z[j])
+                total[0] = total[0] + push
+                total[j] = total[j] + f * push
+    return total
+
+
+@wp.func
+def contact_gap(
     pair: PairParameters,
     w: int,
     i: int,
-    dim: int,
-    pyramidal: int,
+    pyramid: int,
     safe: int,
-    root_impratio: real,
-    translation: real,
+    d: real,
     violation: real,
     rates: vec6,
     accelerations: vec6,
     h: real,
 ) -> vec6:
-    """Force in the contact frame at given relative rates and accelerations (J v and J a)."""
-    solimp = pair.solimp[w, i]
-    friction = pair.friction[w, i]
-    d = impedance(solimp, violation)
-    mu = friction[0] / root_impratio
-    if pyramidal == 1 and dim > 1:
-        kb = spring_damper(pair.solref[w, i], solimp, h, safe)
-        # every edge has J = normal ± friction·tangent, so its spring acts on the normal and its damper on both
-        normal = accelerations[0] - reference_acceleration(kb, d, violation, rates[0])
-        y = vec6(
-            normal,
-            accelerations[1] + kb[1] * rates[1],
-            accelerations[2] + kb[1] * rates[2],
-            accelerations[3] + kb[1] * rates[3],
-            accelerations[4] + kb[1] * rates[4],
-            accelerations[5] + kb[1] * rates[5],
-        )
+    """y = J a − aref in the contact frame, from relative rates (J v) and accelerations (J a)."""
+    if pyramid == 0:
+        return accelerations - elliptic_reference(pair, w, i, d, violation, rates, h, safe)
+    # every edge has J = normal ± friction·tangent, so its spring acts on the normal and its damper on both
+    kb = spring_damper(pair.solref[w, i], pair.solimp[w, i], h, safe)
+    return vec6(
+        accelerations[0] - reference_acceleration(kb, d, violation, rates[0]),
+        accelerations[1] + kb[1] * rates[1],
+        accelerations[2] + kb[1] * rates[2],
+        accelerations[3] + kb[1] * rates[3],
+        accelerations[4] + kb[1] * rates[4],
+        accelerations[5] + kb[1] * rates[5],
+    )
+
+
+@wp.func
+def _contact_force(y: vec6, d: real, translation: real, mu: real, friction: vec5, dim: int, pyramid: int) -> vec6:
+    """Force in the contact frame."""
+    if pyramid == 1:
         return pyramid_force(y, pyramid_weight(d, translation, friction, mu), friction, dim)
-    y = accelerations - elliptic_reference(pair, w, i, d, violation, rates, h, safe)
     return elliptic_force(y, stiffness_weight(d, translation), mu, friction, dim)
 
 
@@ -180,20 +188,14 @@ def _contact_force_kernel(
             ka = t.body_last_dof[a]
             kb = t.body_last_dof[b]
             dim = c.pair_dim[i]
-            f = _contact_force(
-                pair,
-                w,
-                i,
-                dim,
-                c.pyramidal,
-                c.safe,
-                c.root_impratio,
-                body_weight[w, a][0] + body_weight[w, b][0],
-                violation,
-                _relative_rates(frame[w, k], velocity[w, ka], velocity[w, kb], arm_a, arm_b, dim),
-                _relative_rates(frame[w, k], acceleration[w, ka], acceleration[w, kb], arm_a, arm_b, dim),
-                timestep[w],
-            )
+            rates = relative_rates(frame[w, k], velocity[w, ka], velocity[w, kb], arm_a, arm_b, dim)
+            changes = relative_rates(frame[w, k], acceleration[w, ka], acceleration[w, kb], arm_a, arm_b, dim)
+            d = impedance(pair.solimp[w, i], violation)
+            friction = pair.friction[w, i]
+            pyramid = wp.where(dim > 1, c.pyramidal, 0)
+            y = contact_gap(pair, w, i, pyramid, c.safe, d, violation, rates, changes, timestep[w])
+            translation = body_weight[w, a][0] + body_weight[w, b][0]
+            f = _contact_force(y, d, translation, friction[0] / c.root_impratio, friction, dim, pyramid)
             force[w, k] = f
             push = wp.transpose(frame[w, k]) * vec3(f[0], f[1], f[2])
             turn = wp.transpose(frame[w, k]) * vec3(f[3], f[4], f[5])
@@ -215,7 +217,7 @@ def _append_column(
     rows: Rows, w: int, n: int, dof: int, twist: vec6, arm: vec3, frame: mat33, friction: vec5, dim: int, pyramid: int
 ):
     """Writes the group's n-th column: the contact rows of a unit rate of one dof."""
-    move = frame * _point_rate(twist, arm)
+    move = frame * point_rate(twist, arm)
     turn = frame * angular(twist)
     rows.column[w, rows.used[w, 2] + n] = dof
     if pyramid == 1:
@@ -245,7 +247,7 @@ def _append_columns(
     dim: int,
     pyramid: int,
 ) -> int:
-    """Columns of all dofs that move one body but not the other; returns their number.
+    """Columns of all dofs that move one body but not the other, prescribed ones left out; returns their number.
 
     Both chains run from the bodies to their root with falling dof numbers and share their tail, if any: whichever dof is
     larger belongs to one body alone.
@@ -254,13 +256,17 @@ def _append_columns(
     da = ka - 1
     db = kb - 1
     while da != db:
+        d = wp.max(da, db)
+        if t.dof_prescribed[d] == 0:
+            if da > db:
+                _append_column(rows, w, n, d, -axis[w, d], arm_a, frame, friction, dim, pyramid)
+            else:
+                _append_column(rows, w, n, d, axis[w, d], arm_b, frame, friction, dim, pyramid)
+            n += 1
         if da > db:
-            _append_column(rows, w, n, da, -axis[w, da], arm_a, frame, friction, dim, pyramid)
-            da = t.dof_prev[da] - 1
+            da = t.dof_prev[d] - 1
         else:
-            _append_column(rows, w, n, db, axis[w, db], arm_b, frame, friction, dim, pyramid)
-            db = t.dof_prev[db] - 1
-        n += 1
+            db = t.dof_prev[d] - 1
     return n
 
 
@@ -287,6 +293,9 @@ def _contact_rows_kernel(
 ):
     w = wp.tid()
     h = timestep[w]
+    if count[w] > contact_pair.shape[1]:
+        # contacts were dropped: make the step fail, whoever looks next finds `count`
+        rows.overflow[w] = 1
     for k in range(wp.min(count[w], contact_pair.shape[1])):
         i = contact_pair[w, k]
         a = c.shape_body[c.pair_shapes[i, 0]]
@@ -304,7 +313,7 @@ def _contact_rows_kernel(
             d = impedance(solimp, violation)
             mu = friction[0] / c.root_impratio
             translation = body_weight[w, a][0] + body_weight[w, b][0]
-            rates = _relative_rates(f, velocity[w, ka], velocity[w, kb], arm_a, arm_b, dim)
+            rates = relative_rates(f, velocity[w, ka], velocity[w, kb], arm_a, arm_b, dim)
             pyramid = wp.where(dim > 1, c.pyramidal, 0)
             columns = _append_columns(rows, t, axis, w, ka, kb, arm_a, arm_b, f, friction, dim, pyramid)
             r = rows.used[w, 1]

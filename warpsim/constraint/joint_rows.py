@@ -5,9 +5,10 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.constraint.impedance import impedance, reference_acceleration, spring_damper, stiffness_weight
+from warpsim.constraint.row_forces import dry_force, unilateral_force
 from warpsim.constraint.rows import DRY_FRICTION, UNILATERAL, Rows, add_single, close_group
 from warpsim.model.parameters import LimitParameters
-from warpsim.precision import real, vec2, vec3, vec5
+from warpsim.precision import real, vec3
 from warpsim.spatial import quat_log, read_quat
 
 
@@ -23,31 +24,6 @@ class JointRowSettings:
     friction_count: wp.int32
     friction_dof: wp.array(dtype=wp.int32)
     safe: wp.int32
-
-
-@wp.func
-def _unilateral_force(
-    solref: vec2, solimp: vec5, inverse: real, violation: real, rate: real, acceleration: real, h: real, safe: int
-) -> real:
-    """Force of a one-sided row at J a = acceleration, J v = rate."""
-    d = impedance(solimp, violation)
-    y = acceleration - reference_acceleration(spring_damper(solref, solimp, h, safe), d, violation, rate)
-    if y < real(0.0):
-        return -stiffness_weight(d, inverse) * y
-    return real(0.0)
-
-
-@wp.func
-def _dry_force(loss: real, solref: vec2, solimp: vec5, inverse: real, rate: real, acceleration: real, h: real, safe: int) -> real:
-    """Huber's force: −D y, at most the friction loss."""
-    d = impedance(solimp, real(0.0))
-    b = spring_damper(solref, solimp, h, safe)[1]
-    f = -stiffness_weight(d, inverse) * (acceleration + b * rate)
-    if f > loss:
-        return loss
-    if f < -loss:
-        return -loss
-    return f
 
 
 @wp.func
@@ -87,7 +63,7 @@ def _joint_force_kernel(
                 violation = reach[1] - angle - margin
                 if violation < real(0.0):
                     axis = turn / angle
-                    f = _unilateral_force(
+                    f = unilateral_force(
                         solref,
                         solimp,
                         inverse,
@@ -104,16 +80,12 @@ def _joint_force_kernel(
             below = x - reach[0] - margin
             above = reach[1] - x - margin
             if below < real(0.0):
-                dof_force[w, d] += _unilateral_force(
-                    solref, solimp, inverse, below, qd[w, d], qdd[w, d], h, c.safe
-                )
+                dof_force[w, d] += unilateral_force(solref, solimp, inverse, below, qd[w, d], qdd[w, d], h, c.safe)
             if above < real(0.0):
-                dof_force[w, d] += -_unilateral_force(
-                    solref, solimp, inverse, above, -qd[w, d], -qdd[w, d], h, c.safe
-                )
+                dof_force[w, d] += -unilateral_force(solref, solimp, inverse, above, -qd[w, d], -qdd[w, d], h, c.safe)
     for i in range(c.friction_count):
         d = c.friction_dof[i]
-        dof_force[w, d] += _dry_force(
+        dof_force[w, d] += dry_force(
             limit.friction_loss[w, d],
             limit.friction_solref[w, d],
             limit.friction_solimp[w, d],
@@ -168,7 +140,16 @@ def _add_limit(
 
 @wp.func
 def _add_ball_limit(
-    rows: Rows, limit: LimitParameters, w: int, j: int, dof: int, turn: vec3, rate: vec3, inverse: real, h: real, safe: int
+    rows: Rows,
+    limit: LimitParameters,
+    w: int,
+    j: int,
+    dof: int,
+    turn: vec3,
+    rate: vec3,
+    inverse: real,
+    h: real,
+    safe: int,
 ):
     angle = wp.length(turn)
     violation = limit.range[w, j][1] - angle - limit.margin[w, j]

@@ -98,6 +98,8 @@ def _evaluate(
     for d in range(t.nv):
         cost += a[w, d] * (real(0.5) * v.mass_a[w, d] + rest[w, d])
         v.gradient[w, d] = v.mass_a[w, d] + rest[w, d]
+        if t.dof_prescribed[d] == 1:
+            v.gradient[w, d] = real(0.0)  # a stays as it comes in, which is 0
     jacobian_transpose(rows, w, v.force, real(-1.0), v.gradient)
     return cost
 
@@ -163,6 +165,10 @@ def _newton_kernel(
     status[w, 0] = 0
     status[w, 1] = CONVERGED
     error[w] = real(0.0)
+    if rows.overflow[w] == 1:
+        for d in range(n):
+            a[w, d] = real(wp.static(float("nan")))
+        return
     if rows.used[w, 0] == 0:
         if keep_factor == 1:
             factor_hessian(rows, t, w, v.y, matrix, implicit, factor, envelope)

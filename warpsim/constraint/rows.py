@@ -23,6 +23,7 @@ class Rows:
     """Growing lists per world; `used` says how far each is filled."""
 
     used: wp.array2d(dtype=wp.int32)  # (W, 4): groups, rows, columns, entries
+    overflow: wp.array(dtype=wp.int32)  # (W,) 1: there were more contacts than places
     kind: wp.array2d(dtype=wp.int32)  # (W, G) EQUALITY … ELLIPTIC
     first_row: wp.array2d(dtype=wp.int32)  # (W, G + 1)
     first_column: wp.array2d(dtype=wp.int32)  # (W, G + 1)
@@ -69,6 +70,7 @@ def allocate_rows(worlds: int, capacity: RowCapacity, device: wp.Device) -> Rows
     for name, size in (("weight", capacity.rows), ("reference", capacity.rows), ("scale", capacity.rows)):
         setattr(rows, name, wp.zeros((worlds, size), dtype=real, device=device))
     rows.entry = wp.zeros((worlds, capacity.entries), dtype=real, device=device)
+    rows.overflow = wp.zeros(worlds, dtype=wp.int32, device=device)
     return rows
 
 
@@ -90,23 +92,32 @@ def close_group(rows: Rows, w: int, kind: int, dim: int, columns: int):
 
 
 @wp.func
+def close_single(rows: Rows, w: int, kind: int, columns: int, weight: real, reference: real, scale: real):
+    """Ends a group of one row over `columns` dofs; one that no dof can move is left out."""
+    if columns > 0:
+        r = rows.used[w, 1]
+        rows.weight[w, r] = weight
+        rows.reference[w, r] = reference
+        rows.scale[w, r] = scale
+        close_group(rows, w, kind, 1, columns)
+
+
+@wp.func
 def add_single(rows: Rows, w: int, kind: int, dof: int, entry: real, weight: real, reference: real, scale: real):
     """A group of one row on one dof."""
     rows.column[w, rows.used[w, 2]] = dof
     rows.entry[w, rows.used[w, 3]] = entry
-    r = rows.used[w, 1]
-    rows.weight[w, r] = weight
-    rows.reference[w, r] = reference
-    rows.scale[w, r] = scale
-    close_group(rows, w, kind, 1, 1)
+    close_single(rows, w, kind, 1, weight, reference, scale)
 
 
 @wp.kernel(enable_backward=False)
 def _clear_kernel(rows: Rows):
-    w, i = wp.tid()
-    rows.used[w, i] = 0
+    w = wp.tid()
+    rows.overflow[w] = 0
+    for i in range(4):
+        rows.used[w, i] = 0
 
 
 def clear_rows(worlds: int, rows: Rows, device: wp.Device) -> None:
     """Empties the lists."""
-    wp.launch(_clear_kernel, dim=(worlds, 4), inputs=[rows], device=device, record_tape=False)
+    wp.launch(_clear_kernel, dim=worlds, inputs=[rows], device=device, record_tape=False)

@@ -11,11 +11,20 @@ import warp as wp
 
 from warpsim.collision.contacts import ShapePoses, find_contacts, rebuild_contacts
 from warpsim.collision.shape_poses import shape_poses
+from warpsim.constraint.contact_output import force_feedback
 from warpsim.constraint.contact_rows import _contact_force_kernel, _contact_rows_kernel
+from warpsim.constraint.coupling_rows import _coupling_force_kernel, _coupling_rows_kernel
+from warpsim.constraint.equality_rows import EqualitySettings, _equality_force_kernel, _equality_rows_kernel
 from warpsim.constraint.joint_rows import _dry_rows_kernel, _joint_force_kernel, _limit_rows_kernel
 from warpsim.constraint.native import mass_product, solve_hessian
 from warpsim.constraint.newton import _newton_kernel
 from warpsim.constraint.rows import clear_rows
+from warpsim.constraint.tendon_rows import (
+    TendonRowSettings,
+    _tendon_dry_rows_kernel,
+    _tendon_force_kernel,
+    _tendon_limit_rows_kernel,
+)
 from warpsim.constraint.work import ConstraintScratch, ConstraintWork
 from warpsim.dynamics.kinematics import twists_of_rates
 from warpsim.model.model import Model
@@ -35,19 +44,43 @@ def collide(m: Model, work: Work, c: ConstraintWork, scratch: ConstraintScratch)
         rebuild_contacts(m.pair_table, poses, c.contacts)
 
 
+def _equality_inputs(m: Model, c: EqualitySettings) -> list:
+    return [c, m.equality_topology, m.equality, m.weight.body, m.world.timestep]
+
+
+def _coupling_inputs(m: Model, c: EqualitySettings) -> list:
+    parameters = [m.equality, m.tendon.coefficient, m.joint.reference]
+    weights = [m.weight.dof, m.weight.tendon, m.world.timestep]
+    return [c, m.equality_topology, m.tendon_topology, *parameters, *weights]
+
+
+def _tendon_inputs(m: Model, c: TendonRowSettings) -> list:
+    return [m.tendon_topology, c, m.tendon.coefficient, m.tendon_limit, m.weight.tendon, m.world.timestep]
+
+
 @stage
 def build_rows(m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
     """Rows of all active constraints, for the solver. Not taped."""
-    rows, joint = scratch.rows, scratch.joint_settings
+    rows, joint, tendon = scratch.rows, scratch.joint_settings, scratch.tendon_settings
     clear_rows(m.worlds, rows, m.device)
 
     def launch(kernel: wp.Kernel, *inputs) -> None:
         wp.launch(kernel, dim=m.worlds, inputs=[*inputs, rows], device=m.device, record_tape=False)
 
+    equality = scratch.equality_settings
+    if equality.body_count:
+        poses = [work.origin, work.link_position, work.link_rotation]
+        launch(_equality_rows_kernel, m.topology, *_equality_inputs(m, equality), *poses, work.axis, work.velocity)
+    if equality.coupling_count:
+        launch(_coupling_rows_kernel, m.topology, *_coupling_inputs(m, equality), s.q, s.qd)
     if joint.friction_count:
         launch(_dry_rows_kernel, joint, m.limit, m.weight.dof, m.world.timestep, s.qd)
+    if tendon.friction_count:
+        launch(_tendon_dry_rows_kernel, m.topology, *_tendon_inputs(m, tendon), s.qd)
     if joint.limit_count:
         launch(_limit_rows_kernel, joint, m.limit, m.weight.dof, m.world.timestep, s.q, s.qd)
+    if tendon.limit_count:
+        launch(_tendon_limit_rows_kernel, m.topology, *_tendon_inputs(m, tendon), s.q, s.qd)
     if m.max_contacts:
         x = c.contacts
         launch(
@@ -69,7 +102,9 @@ def build_rows(m: Model, s: State, work: Work, c: ConstraintWork, scratch: Const
 
 
 @stage
-def newton(m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch, rest: wp.array, *, keep: bool) -> None:
+def newton(
+    m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch, rest: wp.array, *, keep: bool
+) -> None:
     """`c.qdd`: the smooth acceleration comes in, the constrained one goes out; `keep` leaves H's factor for the adjoint."""
     wp.launch(
         _newton_kernel,
@@ -95,17 +130,24 @@ def newton(m: Model, s: State, work: Work, c: ConstraintWork, scratch: Constrain
 @stage
 def constraint_forces(m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
     """Adds the constraints' forces at a*, held fixed, to `work.wrench` and `work.dof_force`, on the tape."""
-    joint = scratch.joint_settings
+    equality, joint, tendon = scratch.equality_settings, scratch.joint_settings, scratch.tendon_settings
+    motion = [s.q, s.qd, c.qdd_fixed]
+
+    def launch(kernel: wp.Kernel, inputs: list, out: wp.array) -> None:
+        wp.launch(kernel, dim=m.worlds, inputs=inputs, outputs=[out], device=m.device)
+
+    if equality.coupling_count:
+        launch(_coupling_force_kernel, [*_coupling_inputs(m, equality), *motion], work.dof_force)
     if joint.limit_count or joint.friction_count:
-        wp.launch(
-            _joint_force_kernel,
-            dim=m.worlds,
-            inputs=[joint, m.limit, m.weight.dof, m.world.timestep, s.q, s.qd, c.qdd_fixed],
-            outputs=[work.dof_force],
-            device=m.device,
-        )
-    if m.max_contacts:
+        launch(_joint_force_kernel, [joint, m.limit, m.weight.dof, m.world.timestep, *motion], work.dof_force)
+    if tendon.limit_count or tendon.friction_count:
+        launch(_tendon_force_kernel, [*_tendon_inputs(m, tendon), *motion], work.dof_force)
+    if equality.body_count or m.max_contacts:
         twists_of_rates(m, c.qdd_fixed, work.axis, c.twist)
+    if equality.body_count:
+        motion = [work.origin, work.link_position, work.link_rotation, work.velocity, c.twist]
+        launch(_equality_force_kernel, [m.topology, *_equality_inputs(m, equality), *motion], work.wrench)
+    if m.max_contacts:
         x = c.contacts
         wp.launch(
             _contact_force_kernel,
@@ -180,23 +222,29 @@ def _two_stage_adjoint_kernel(
     factor: wp.array2d(dtype=real),
     envelope: wp.array2d(dtype=wp.int32),
     final_adjoint: wp.array2d(dtype=real),
+    qdd_adjoint: wp.array2d(dtype=real),
     solver_adjoint: wp.array2d(dtype=real),
 ):
-    """From −λ₂ on the final residual to −(μ − λ₂) on the solver's."""
+    """From −λ₂ on the final residual to −(μ − λ₂) on the solver's; `qdd_adjoint` is what reaches a* by other ways."""
     w = wp.tid()
     mass_product(t, w, matrix, implicit, final_adjoint, solver_adjoint)
+    for d in range(t.nv):
+        solver_adjoint[w, d] = solver_adjoint[w, d] - qdd_adjoint[w, d]
+        if t.dof_prescribed[d] == 1:
+            solver_adjoint[w, d] = real(0.0)
     solve_hessian(t.nv, w, factor, envelope, solver_adjoint)
     for d in range(t.nv):
         solver_adjoint[w, d] = solver_adjoint[w, d] - final_adjoint[w, d]
 
 
-def solver_adjoint(m: Model, work: Work, c: ConstraintWork) -> None:
+def solver_adjoint(m: Model, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
     """The solver's part of the implicit adjoint; with two stages, after that of the integrator's solve."""
+    if m.max_contacts:
+        force_feedback(m, work, c, scratch, c.qdd.grad)
     if m.two_stage:
-        kernel, inputs = _two_stage_adjoint_kernel, [work.mass_matrix, work.dof_implicit, c.factor, c.envelope]
-        inputs, out = [*inputs, work.residual.grad], c.residual.grad
+        kernel, out = _two_stage_adjoint_kernel, c.residual.grad
+        inputs = [work.mass_matrix, work.dof_implicit, c.factor, c.envelope, work.residual.grad, c.qdd.grad]
     else:
-        kernel, inputs, out = _one_stage_adjoint_kernel, [c.factor, c.envelope, work.qdd.grad], work.residual.grad
-    wp.launch(
-        kernel, dim=m.worlds, inputs=[m.topology, *inputs], outputs=[out], device=m.device, record_tape=False
-    )
+        kernel, out = _one_stage_adjoint_kernel, work.residual.grad
+        inputs = [c.factor, c.envelope, c.qdd.grad]
+    wp.launch(kernel, dim=m.worlds, inputs=[m.topology, *inputs], outputs=[out], device=m.device, record_tape=False)

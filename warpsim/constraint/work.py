@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,11 +10,14 @@ import warp as wp
 
 from warpsim.collision.contacts import Contacts, SearchWork
 from warpsim.constraint.contact_rows import ContactSettings
+from warpsim.constraint.equality_rows import EqualitySettings
 from warpsim.constraint.joint_rows import JointRowSettings
 from warpsim.constraint.newton import NewtonVectors, allocate_vectors
 from warpsim.constraint.rows import RowCapacity, Rows, allocate_rows
+from warpsim.constraint.tendon_rows import TendonRowSettings
 from warpsim.model.model import Model
 from warpsim.precision import mat33, real, vec3, vec6
+from warpsim.scene.description import EQUALITY_KINDS
 from warpsim.tape.arena import Arena
 
 
@@ -40,7 +44,9 @@ class ConstraintScratch:
     """Untaped space and fixed tables, one set for all steps of a program."""
 
     contact_settings: ContactSettings
+    equality_settings: EqualitySettings
     joint_settings: JointRowSettings
+    tendon_settings: TendonRowSettings
     search: SearchWork
     rows: Rows
     vectors: NewtonVectors
@@ -88,8 +94,24 @@ def _chain_lengths(m: Model) -> np.ndarray:
     return np.array([start[k] - start[k - 1] if k else 0 for k in last])
 
 
-def _capacity(m: Model, joint: JointRowSettings) -> RowCapacity:
+_EQUALITY_ROWS = {"connect": 3, "weld": 6, "joint": 1, "tendon": 1, "distance": 1}
+
+
+def _equality_capacity(m: Model, capacity: RowCapacity) -> RowCapacity:
+    """With the rows of all equalities."""
+    x = m.equality_topology
+    bodies, terms = _chain_lengths(m), np.diff(m.tendon_topology.start.numpy())
+    for code, *ends in zip(x.kind.numpy(), x.a.numpy(), x.b.numpy(), strict=True):
+        kind = EQUALITY_KINDS[code]
+        sizes = {"joint": np.ones(len(m.layout.joint_names), int), "tendon": terms}.get(kind, bodies)
+        capacity = capacity.plus(1, _EQUALITY_ROWS[kind], int(sum(sizes[i] for i in ends if i >= 0)))
+    return capacity
+
+
+def _capacity(m: Model, joint: JointRowSettings, tendon: TendonRowSettings) -> RowCapacity:
     capacity = RowCapacity().plus(joint.friction_count, 1, 1).plus(2 * joint.limit_count, 1, 3)
+    capacity = capacity.plus(tendon.friction_count + 2 * tendon.limit_count, 1, len(m.tendon_topology.dof))
+    capacity = _equality_capacity(m, capacity)
     if m.max_contacts:
         chains = _chain_lengths(m)[m.shape_body.numpy()]
         pairs = m.pair_table.pair_shapes.numpy()
@@ -100,24 +122,58 @@ def _capacity(m: Model, joint: JointRowSettings) -> RowCapacity:
     return capacity
 
 
+def _integers(m: Model, values: Sequence[int] | np.ndarray) -> wp.array:
+    return wp.array(np.asarray(values, np.int32), dtype=wp.int32, device=m.device)
+
+
+def _limited(m: Model, group: str) -> np.ndarray:
+    """Joints ("limit") or tendons ("tendon_limit") with a limit in any world."""
+    return np.flatnonzero(np.isfinite(m.authored[f"{group}.range"].numpy()).any(axis=(0, 2)))
+
+
+def _rough(m: Model, group: str) -> np.ndarray:
+    """Dofs or tendons with dry friction in any world, or whose friction is differentiated."""
+    loss = m.authored[f"{group}.friction_loss"]
+    return np.flatnonzero((loss.numpy() > 0).any(axis=0) | bool(loss.requires_grad))
+
+
 def _joint_settings(m: Model) -> JointRowSettings:
     layout = m.layout
-    ranges = m.authored["limit.range"].numpy()
-    limited = [j for j in range(len(layout.joint_names)) if np.isfinite(ranges[:, j]).any()]
-    loss = m.authored["limit.friction_loss"]
-    rough = np.flatnonzero((loss.numpy() > 0).any(axis=0) | bool(loss.requires_grad))
-
-    def integers(values) -> wp.array:
-        return wp.array(np.asarray(values, np.int32), dtype=wp.int32, device=m.device)
-
+    limited, rough = _limited(m, "limit"), _rough(m, "limit")
     settings = JointRowSettings()
     settings.limit_count = len(limited)
-    settings.limit_joint = integers(limited)
-    settings.limit_q = integers(layout.joint_q[limited])
-    settings.limit_dof = integers(layout.joint_dof[limited])
-    settings.limit_ball = integers([int(layout.joint_kinds[j] == "ball") for j in limited])
+    settings.limit_joint = _integers(m, limited)
+    settings.limit_q = _integers(m, layout.joint_q[limited])
+    settings.limit_dof = _integers(m, layout.joint_dof[limited])
+    settings.limit_ball = _integers(m, [int(layout.joint_kinds[j] == "ball") for j in limited])
     settings.friction_count = len(rough)
-    settings.friction_dof = integers(rough)
+    settings.friction_dof = _integers(m, rough)
+    settings.safe = int(m.options.limit_timeconst)
+    return settings
+
+
+def _tendon_settings(m: Model) -> TendonRowSettings:
+    limited, rough = _limited(m, "tendon_limit"), _rough(m, "tendon_limit")
+    settings = TendonRowSettings()
+    settings.limit_count = len(limited)
+    settings.limit_tendon = _integers(m, limited)
+    settings.friction_count = len(rough)
+    settings.friction_tendon = _integers(m, rough)
+    settings.safe = int(m.options.limit_timeconst)
+    return settings
+
+
+def _equality_settings(m: Model) -> EqualitySettings:
+    kinds = [EQUALITY_KINDS[code] for code in m.equality_topology.kind.numpy()]
+    couplings = [i for i, kind in enumerate(kinds) if kind in ("joint", "tendon")]
+    bodies = [i for i in range(len(kinds)) if i not in couplings]
+    settings = EqualitySettings()
+    settings.body_count = len(bodies)
+    settings.body_equality = _integers(m, bodies)
+    settings.coupling_count = len(couplings)
+    settings.coupling = _integers(m, couplings)
+    settings.joint_q = _integers(m, m.layout.joint_q)
+    settings.joint_dof = _integers(m, m.layout.joint_dof)
     settings.safe = int(m.options.limit_timeconst)
     return settings
 
@@ -135,11 +191,13 @@ def _contact_settings(m: Model) -> ContactSettings:
 
 def make_constraint_scratch(m: Model) -> ConstraintScratch:
     """Allocates the scratch of a program."""
-    joint = _joint_settings(m)
-    capacity = _capacity(m, joint)
+    joint, tendon = _joint_settings(m), _tendon_settings(m)
+    capacity = _capacity(m, joint, tendon)
     return ConstraintScratch(
         contact_settings=_contact_settings(m),
+        equality_settings=_equality_settings(m),
         joint_settings=joint,
+        tendon_settings=tendon,
         search=SearchWork.allocate(m.pair_table, m.worlds),
         rows=allocate_rows(m.worlds, capacity, m.device),
         vectors=allocate_vectors(m.worlds, capacity.rows, m.nv, m.device),

@@ -11,6 +11,7 @@ import warp as wp
 
 from warpsim.dynamics.actuation import dof_count, site_wrench
 from warpsim.dynamics.free_bodies import free_body_residual
+from warpsim.dynamics.mass_matrix import free_prescribed
 from warpsim.dynamics.kinematics import twists_of_rates
 from warpsim.model.actuators import BALL_JOINT, FREE_JOINT, JOINT, SITE, TENDON, ActuatorTopology
 from warpsim.model.model import Model
@@ -311,6 +312,11 @@ def _drag_matrix_kernel(
                 _add_rank_one(t, w, k, _unit_wrench(r, com[w, b], direction, 0), slopes[3 + e], axis, matrix)
 
 
+@wp.kernel(enable_backward=False)
+def _prescribed_matrix_kernel(t: Topology, matrix: wp.array2d(dtype=real)):
+    free_prescribed(t, wp.tid(), matrix)
+
+
 @stage
 def implicit_slopes(m: Model, work: Work) -> None:
     """Puts velocity derivatives of joint actuators on `work.dof_integrator` and those of tendons in `work.tendon_slope`."""
@@ -371,6 +377,8 @@ def implicit_matrix(m: Model, work: Work, matrix: wp.array) -> None:
             work.axis,
             work.velocity,
         )
+    if m.topology.prescribed_count:
+        launch(_prescribed_matrix_kernel, m.topology)
 
 
 @stage

@@ -17,7 +17,7 @@ from warpsim.stages import stage
 
 
 @wp.func
-def _free_prescribed(t: Topology, w: int, matrix: wp.array2d(dtype=real)):
+def free_prescribed(t: Topology, w: int, matrix: wp.array2d(dtype=real)):
     """Decouples dofs whose acceleration is prescribed: their rows become those of the identity."""
     for d in range(t.nv):
         for e in range(t.row_start[d], t.row_start[d + 1]):
@@ -68,7 +68,7 @@ def _mass_matrix_kernel(
         for k in range(start + 1, t.row_start[d + 1]):
             mass_matrix[w, k] = wp.dot(axis[w, t.row_column[k]], momentum)
     if t.prescribed_count > 0:
-        _free_prescribed(t, w, mass_matrix)
+        free_prescribed(t, w, mass_matrix)
 
 
 @stage

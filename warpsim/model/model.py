@@ -191,9 +191,11 @@ class Model:
     @property
     def has_constraints(self) -> bool:
         """Whether a step has anything for the contact solver to do."""
-        limit = self.authored["limit.range"].numpy(), self.authored["limit.friction_loss"].numpy()
-        joint = np.isfinite(limit[0]).any() or (limit[1] > 0).any()
-        return self.options.constraints and bool(self.max_contacts or self.equality_topology.count or joint)
+        limited = any(np.isfinite(self.authored[f"{g}.range"].numpy()).any() for g in ("limit", "tendon_limit"))
+        rough = any((self.authored[f"{g}.friction_loss"].numpy() > 0).any() for g in ("limit", "tendon_limit"))
+        return self.options.constraints and bool(
+            self.max_contacts or self.equality_topology.count or limited or rough
+        )
 
     @property
     def two_stage(self) -> bool:

@@ -140,12 +140,17 @@ class RungeKuttaWork:
     activation_rate: wp.array  # (W, na)
 
 
+def _state_space(fields: tuple[Field, ...], arena: Arena) -> State:
+    arrays = {f.name: arena.array(f.shape, f.dtype, differentiable=f.differentiable) for f in fields}
+    return Arrays("state", arrays)
+
+
 def make_runge_kutta_work(m: Model, arena: Arena) -> RungeKuttaWork:
     """Allocates a Runge–Kutta step's intermediates."""
     fields = state_fields(m)
     return RungeKuttaWork(
         evaluations=[make_work(m, arena) for _ in range(4)],
-        states=[Arrays("state", {f.name: arena.array(f.shape, f.dtype) for f in fields}) for _ in range(3)],
+        states=[_state_space(fields, arena) for _ in range(3)],
         rates=[arena.array((m.worlds, m.nv), real) for _ in range(3)],
         rate=arena.array((m.worlds, m.nv), real),
         qdd=arena.array((m.worlds, m.nv), real),

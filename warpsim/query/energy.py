@@ -6,11 +6,11 @@ import warp as wp
 
 from warpsim.model.model import Model
 from warpsim.model.parameters import BodyParameters, JointParameters, TendonParameters
-from warpsim.model.state import State, Work
+from warpsim.model.state import State
 from warpsim.model.tendons import TendonTopology, tendon_length
 from warpsim.model.topology import BALL, FREE, HINGE, SLIDE, Topology
 from warpsim.precision import quat, real, vec3, vec6
-from warpsim.query.motion import evaluate
+from warpsim.query.motion import Motion, evaluate
 from warpsim.spatial import angular, linear, quat_conj, quat_log, quat_mul, quat_unit, read_quat, sym_mul
 
 
@@ -111,10 +111,12 @@ def _energy(model: Model) -> wp.array:
     return wp.zeros(model.worlds, dtype=real, device=model.device, requires_grad=True)
 
 
-def kinetic_energy(model: Model, state: State, *, motion: Work | None = None) -> wp.array:
-    """½ qdᵀ M qd, armature included: (W,), J."""
+def kinetic_energy(
+    model: Model, state: State, *, motion: Motion | None = None, out: wp.array | None = None
+) -> wp.array:
+    """½ qdᵀ M qd, armature included: (W,), J; written to `out` if given."""
     motion = motion or evaluate(model, state)
-    energy = _energy(model)
+    energy = _energy(model) if out is None else out
     wp.launch(
         _kinetic_kernel,
         dim=model.worlds,
@@ -133,13 +135,15 @@ def kinetic_energy(model: Model, state: State, *, motion: Work | None = None) ->
     return energy
 
 
-def potential_energy(model: Model, state: State, *, motion: Work | None = None) -> wp.array:
+def potential_energy(
+    model: Model, state: State, *, motion: Motion | None = None, out: wp.array | None = None
+) -> wp.array:
     """Of gravity (zero at the world's origin) and of joint and tendon springs (zero at rest): (W,), J.
 
-    Gravity compensation counts as an applied force and is left out, as in MuJoCo.
+    Gravity compensation counts as an applied force and is left out, as in MuJoCo. Written to `out` if given.
     """
     motion = motion or evaluate(model, state)
-    energy = _energy(model)
+    energy = _energy(model) if out is None else out
     wp.launch(
         _potential_kernel,
         dim=model.worlds,

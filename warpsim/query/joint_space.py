@@ -24,6 +24,7 @@ def _dense_kernel(t: Topology, rows: wp.array2d(dtype=real), dense: wp.array3d(d
 def mass_matrix(model: Model, state: State, *, motion: Work | None = None) -> wp.array:
     """Joint-space mass matrix, armature included: (W, nv, nv). Carries no gradient.
 
+    Rows and columns of kinematic bodies are those of the identity, since no force moves them.
     Derivatives of accelerations never need the matrix's; see `warpsim.dynamics.inverse_dynamics`.
     """
     motion = motion or evaluate(model, state)

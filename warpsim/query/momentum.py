@@ -8,10 +8,10 @@ import warp as wp
 
 from warpsim.errors import InputError
 from warpsim.model.model import Model
-from warpsim.model.state import State, Work
+from warpsim.model.state import State
 from warpsim.model.topology import Topology
 from warpsim.precision import real, vec3, vec6
-from warpsim.query.motion import evaluate
+from warpsim.query.motion import Motion, evaluate
 from warpsim.spatial import angular, linear, sym_mul
 
 
@@ -90,10 +90,12 @@ def _vectors(model: Model) -> wp.array:
     return wp.zeros(model.worlds, dtype=vec3, device=model.device, requires_grad=True)
 
 
-def centre_of_mass(model: Model, state: State, *, motion: Work | None = None) -> wp.array:
-    """Centre of mass of all bodies of each world: (W,) vec3, m."""
+def centre_of_mass(
+    model: Model, state: State, *, motion: Motion | None = None, out: wp.array | None = None
+) -> wp.array:
+    """Centre of mass of all bodies of each world: (W,) vec3, m; written to `out` if given."""
     motion = motion or evaluate(model, state)
-    centre = _vectors(model)
+    centre = _vectors(model) if out is None else out
     wp.launch(
         _com_kernel,
         dim=model.worlds,
@@ -104,20 +106,32 @@ def centre_of_mass(model: Model, state: State, *, motion: Work | None = None) ->
     return centre
 
 
-def momentum(model: Model, state: State, *, about: str = "com", motion: Work | None = None) -> Momentum:
+def _point(model: Model, state: State, about: str, motion: Motion) -> wp.array:
+    if about not in ("com", "origin"):
+        raise InputError(f"about={about!r}; use 'com' or 'origin'")
+    return centre_of_mass(model, state, motion=motion) if about == "com" else _vectors(model)
+
+
+def momentum(
+    model: Model,
+    state: State,
+    *,
+    about: str | wp.array = "com",
+    motion: Motion | None = None,
+    out: Momentum | None = None,
+) -> Momentum:
     """Linear and angular momentum of all bodies of each world; rotors' inertia (armature) is left out.
 
     Args:
         model: The model.
         state: The state.
-        about: Point of the angular momentum: "com", the centre of mass, or "origin", the world's.
+        about: Point of the angular momentum: "com", the centre of mass, or "origin", the world's, or (W,) vec3, m.
         motion: What `evaluate` gave for this state.
+        out: Written to, if given.
     """
-    if about not in ("com", "origin"):
-        raise InputError(f"about={about!r}; use 'com' or 'origin'")
     motion = motion or evaluate(model, state)
-    point = centre_of_mass(model, state, motion=motion) if about == "com" else _vectors(model)
-    result = Momentum(_vectors(model), _vectors(model))
+    point = about if isinstance(about, wp.array) else _point(model, state, about, motion)
+    result = Momentum(_vectors(model), _vectors(model)) if out is None else out
     wp.launch(
         _momentum_kernel,
         dim=model.worlds,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import warp as wp
@@ -15,6 +15,18 @@ from warpsim.model.topology import Topology
 from warpsim.precision import numpy_real, quat, vec3
 from warpsim.tape.arena import Arena, ArenaSize, allocate
 from warpsim.tape.program import Arrays
+
+
+class Motion(Protocol):
+    """What the kinematics of a state leaves behind; fields as in `warpsim.model.state.Work`, which is one."""
+
+    origin: wp.array
+    link_position: wp.array
+    link_rotation: wp.array
+    axis: wp.array
+    com: wp.array
+    inertia: wp.array
+    velocity: wp.array
 
 
 class Poses(NamedTuple):
@@ -70,11 +82,11 @@ def evaluate(model: Model, state: State) -> Work:
     return work
 
 
-def body_poses(model: Model, state: State, *, motion: Work | None = None) -> Poses:
-    """Position and rotation of every body's frame."""
+def body_poses(model: Model, state: State, *, motion: Motion | None = None, out: Poses | None = None) -> Poses:
+    """Position and rotation of every body's frame; written to `out` if given."""
     motion = motion or evaluate(model, state)
     shape = (model.worlds, model.nbody)
-    poses = Poses(
+    poses = out or Poses(
         wp.zeros(shape, dtype=vec3, device=model.device, requires_grad=True),
         wp.zeros(shape, dtype=quat, device=model.device, requires_grad=True),
     )

@@ -99,8 +99,10 @@ def raise_for_state(segment: Segment, start: int, count: int, first_world: int) 
         if slot == 0:
             raise NonFiniteError(where)
         with _EAGER:
-            kernel = _guilty_launch(segment.eager_tape(slot - 1).launches, forward=True)
-        raise NonFiniteError(f"{where}{_blame(kernel)}")
+            tape = segment.eager_tape(slot - 1)
+            reason = segment.explanation(slot - 1, world)
+            kernel = None if reason else _guilty_launch(tape.launches, forward=True)
+        raise NonFiniteError(f"{where}: {reason}" if reason else f"{where}{_blame(kernel)}")
 
 
 def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int) -> None:

@@ -19,6 +19,12 @@ GRAPH_BYTES = 300_000
 LAUNCH_BYTES = 9_000
 """Cost of one taped launch: in the three graphs, on the tape while they are captured, and in Python objects."""
 
+SEGMENT_BYTES = 12
+"""A checksum and a norm."""
+
+SNAPSHOT_BYTES = 32
+"""Which segment's start it is, in which row; and room for lists to grow."""
+
 REPLAY_BYTES = 2_000
 """What replaying one taped launch forward and backward reads of its graphs."""
 
@@ -53,13 +59,15 @@ class Footprint:
         arrays = self.state + self.state_adjoint + self.exchange + self.exchange_adjoint + self.work
         return arrays + self.launches * REPLAY_BYTES
 
-    def memory(self, slots: int, last: int, checkpoints: int) -> dict[str, int]:
+    def memory(self, slots: int, last: int, segments: int, snapshots: int, in_memory: int) -> dict[str, int]:
         """Bytes by kind.
 
         Args:
             slots: K.
             last: Steps of a shorter last segment that has graphs of its own, or 0.
-            checkpoints: States kept in memory.
+            segments: Number of segments.
+            snapshots: Number of segment starts that are kept.
+            in_memory: States kept in memory.
         """
         graphs = self.groups * GRAPH_BYTES * (2 if last else 1) + self.launches * LAUNCH_BYTES * (slots + last)
         return {
@@ -67,7 +75,8 @@ class Footprint:
             "slot inputs and outputs": slots * (self.exchange + self.exchange_adjoint),
             "intermediates": (slots + self.groups) * self.work + self.work_adjoint,
             "graphs (estimate)": graphs,
-            "checkpoints": checkpoints * self.state,
+            "bookkeeping": self.groups * (segments * SEGMENT_BYTES + snapshots * SNAPSHOT_BYTES),
+            "checkpoints": in_memory * self.state,
         }
 
 

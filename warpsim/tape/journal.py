@@ -12,6 +12,7 @@ import os
 import shutil
 import time
 import zlib
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,8 +82,8 @@ class Journal:
         """Brings a part to where it was last saved, after its forward pass or within its backward pass."""
         with self._read() as saved:
             part.step = part.plan.steps
-            part.snapshots = [(int(segment), int(row)) for segment, row in saved["snapshots"]]
-            part.free_rows = saved["free_rows"].tolist()
+            for name in ("stored", "stored_rows", "free_rows"):
+                setattr(part, name, array("q", saved[name].tobytes()))
             part.checksums[:] = saved["checksums"]
 
     def restore_backward(self, adjoint: Packed, pull: Pullback, sums: Mapping[str, wp.array], seeds: int) -> None:
@@ -133,7 +134,8 @@ class Journal:
             np.savez(
                 file,
                 identity=np.str_(self._identity),
-                snapshots=np.array(part.snapshots, dtype=np.int64),
+                stored=np.array(part.stored, dtype=np.int64),
+                stored_rows=np.array(part.stored_rows, dtype=np.int64),
                 free_rows=np.array(part.free_rows, dtype=np.int64),
                 checksums=part.checksums,
                 **more,

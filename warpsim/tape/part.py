@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import bisect
+from array import array
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from warpsim.tape import rows
+from warpsim.tape import revolve, rows
 from warpsim.tape.inputs import Feed
 from warpsim.tape.schedule import Plan
 from warpsim.tape.storage import Checkpoints
@@ -62,7 +63,8 @@ class Part:
         finite: Whether to stop at states and adjoints that are not finite.
         checksums: (segments,) CRC of the inputs that each segment read, filled by the forward pass.
         step: Steps taken so far.
-        snapshots: Stack of (segment, row): which segment starts are stored, ascending.
+        stored: Stack of the segments whose starts are stored, ascending; segment 0 always is.
+        stored_rows: Where they are stored.
         free_rows: Rows that hold no snapshot.
     """
 
@@ -72,30 +74,38 @@ class Part:
     keep: Keep
     differentiate: bool
     finite: bool
-    checksums: np.ndarray = field(init=False)
     step: int = 0
-    snapshots: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
-    free_rows: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
         self.checksums = np.zeros(self.plan.segments, dtype=np.uint32)
-        self.free_rows = list(range(self.plan.snapshots - 1, 0, -1))
+        self.stored, self.stored_rows = array("q", [0]), array("q", [0])
+        self.free_rows = array("q", range(self.plan.snapshots - 1, 0, -1))
 
     @property
     def reached_row(self) -> int:
         """Row of the state reached so far."""
         return self.plan.snapshots if self.step else 0
 
+    def next_store(self) -> int:
+        """The segment whose start the forward pass is to store next, or -1 for none."""
+        last, newest = self.plan.segments - 1, self.stored[-1]
+        if not self.differentiate or not self.free_rows or newest == last:
+            return -1
+        return newest + revolve.split(last - newest + 1, 1 + len(self.free_rows))
+
     def push(self, segment: int, states: rows.Packed) -> None:
         """Makes a snapshot of slot 0, the start of `segment`."""
         row = self.free_rows.pop()
         self.checkpoints.save(row, states, 0)
-        self.snapshots.append((segment, row))
+        self.stored.append(segment)
+        self.stored_rows.append(row)
 
     def pop(self) -> None:
         """Frees the newest snapshot."""
-        self.free_rows.append(self.snapshots.pop()[1])
+        self.stored.pop()
+        self.free_rows.append(self.stored_rows.pop())
 
     def nearest(self, segment: int) -> tuple[int, int]:
         """The newest snapshot (segment, row) at or before `segment`."""
-        return self.snapshots[bisect.bisect_right(self.snapshots, segment, key=lambda snapshot: snapshot[0]) - 1]
+        i = bisect.bisect_right(self.stored, segment) - 1
+        return self.stored[i], self.stored_rows[i]

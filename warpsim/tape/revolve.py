@@ -34,6 +34,8 @@ def split(segments: int, snapshots: int) -> int:
         raise InputError("a single segment is recorded at once; there is nothing to advance")
     if snapshots == 1:
         return segments - 1
+    if snapshots >= segments:
+        return 1
     repeats = _repeats(segments, snapshots)
     fewest_left = comb(snapshots + repeats - 2, snapshots) if repeats > 1 else 1
     most_right = comb(snapshots - 1 + repeats, snapshots - 1)

@@ -13,7 +13,8 @@ from typing import NamedTuple, Protocol
 from warpsim.errors import InputError
 from warpsim.tape import revolve
 from warpsim.tape.budget import readable
-from warpsim.tape.footprint import Footprint
+from warpsim.tape.footprint import SNAPSHOT_BYTES, Footprint
+from warpsim.tape.storage import RESIDENT_BYTES
 
 CACHE_BYTES = 8_000_000
 """What the slots of a segment should fit into: once they leave the cache, the backward pass takes half as long again."""
@@ -117,7 +118,7 @@ class Plan:
         snapshots: S, the most segment starts kept at a time.
         window: Steps between cuts of the adjoint, or None.
         storage: Where checkpoints live: "device", "host" or "disk".
-        memory: Bytes by kind; checkpoints on disk are not among them.
+        memory: Bytes by kind; of checkpoints on disk, what stays in memory.
         disk_bytes: Bytes of checkpoints on disk.
     """
 
@@ -224,11 +225,10 @@ def make_plan(
     first = _plan(footprint, steps, chosen.slots(steps, preferred), chosen, storage)
     if memory_budget is None or first.bytes <= memory_budget:
         return first
-    if schedule is None:
-        fitting = _fit(footprint, steps, segment, memory_budget, storage)
-        if fitting is not None:
-            return fitting
-    raise _too_small(footprint, steps, schedule, segment, memory_budget, storage, first)
+    fitting = _fit(footprint, steps, schedule, segment, memory_budget, storage)
+    if fitting is None:
+        raise _too_small(footprint, steps, schedule, segment, memory_budget, storage)
+    return fitting
 
 
 def _plan(footprint: Footprint, steps: int, slots: int, schedule: Schedule, storage: str) -> Plan:
@@ -240,23 +240,33 @@ def _plan(footprint: Footprint, steps: int, slots: int, schedule: Schedule, stor
     on_disk = storage == "disk"
     plan = Plan(steps, slots, snapshots, schedule.window, storage, {}, kept * footprint.state if on_disk else 0)
     shorter = sum(plan.lengths - {slots})
-    plan.memory.update(footprint.memory(slots, shorter, 0 if on_disk else kept))
+    plan.memory.update(footprint.memory(slots, shorter, segments, snapshots, 0 if on_disk else kept))
+    if on_disk:
+        plan.memory["checkpoints"] = min(plan.disk_bytes, RESIDENT_BYTES)
     return plan
 
 
-def _fit(footprint: Footprint, steps: int, segment: int | None, budget: int, storage: str) -> Plan | None:
+def _fit(
+    footprint: Footprint, steps: int, schedule: Schedule | None, segment: int | None, budget: int, storage: str
+) -> Plan | None:
     """The plan with the fewest evaluations that fits; among equals the one with the shortest segments."""
-    sizes = [segment] if segment else sorted({min(steps, max(1, round(1.25**i))) for i in range(38)})
-    best: Plan | None = None
-    for slots in sizes:
-        spare = budget - _plan(footprint, steps, slots, Revolve(1), storage).bytes
-        if spare < 0:
-            continue
-        room = 1 + (spare // footprint.state if storage != "disk" and footprint.state else steps)
-        plan = _plan(footprint, steps, slots, Revolve(room), storage)
-        if best is None or plan.forward_evaluations < best.forward_evaluations:
-            best = plan
-    return best
+    fitting = []
+    per_snapshot = footprint.groups * SNAPSHOT_BYTES + (0 if storage == "disk" else footprint.state)
+    for slots in _sizes(steps, segment):
+        if schedule is not None:
+            plan = _plan(footprint, steps, schedule.slots(steps, slots), schedule, storage)
+        else:
+            spare = budget - _plan(footprint, steps, slots, Revolve(1), storage).bytes
+            spare -= RESIDENT_BYTES if storage == "disk" else 0
+            plan = _plan(footprint, steps, slots, Revolve(max(1, 1 + spare // per_snapshot)), storage)
+        if plan.bytes <= budget:
+            fitting.append(plan)
+    return min(fitting, key=lambda plan: plan.forward_evaluations, default=None)
+
+
+def _sizes(steps: int, segment: int | None) -> list[int]:
+    """Segment lengths to be tried, ascending."""
+    return [min(segment, steps)] if segment else sorted({min(steps, round(1.25**i)) for i in range(38)})
 
 
 def _too_small(
@@ -266,15 +276,16 @@ def _too_small(
     segment: int | None,
     budget: int,
     storage: str,
-    first: Plan,
 ) -> InputError:
+    sizes = _sizes(steps, segment)
     if schedule is None:
-        least = _plan(footprint, steps, min(segment or 1, steps), Revolve(1), storage)
+        plans = [_plan(footprint, steps, slots, Revolve(1), storage) for slots in sizes]
     else:
-        least = first if segment else _plan(footprint, steps, schedule.slots(steps, 1), schedule, storage)
+        plans = [_plan(footprint, steps, schedule.slots(steps, slots), schedule, storage) for slots in sizes]
+    least = min(plans, key=lambda plan: plan.bytes)
     return InputError(
-        f"memory_budget={readable(budget)} is too small for {steps} steps; the least that would do is {least.bytes} bytes "
-        f"({readable(least.bytes)}):\n{least}"
+        f"memory_budget={readable(budget)} is too small for {steps} steps; the least that would do is "
+        f"{least.bytes} bytes ({readable(least.bytes)}):\n{least}"
     )
 
 

@@ -139,6 +139,11 @@ class Segment:
         self._recorded_work[slot].arena.zero_adjoints()
         return self._tapes[slot]
 
+    def explanation(self, slot: int, world: int) -> str | None:
+        """What the program itself says of a failed slot that was stepped eagerly, if it has an `explain`."""
+        explain = getattr(self.program, "explain", None)
+        return None if explain is None else explain(self._recorded_work[slot].arrays, world)
+
     def fill_work(self, value: float) -> None:
         """Fills all real intermediates, to find out whether a step reads what it has not written."""
         self._allocate_plain()

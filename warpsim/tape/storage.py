@@ -19,7 +19,7 @@ from warpsim.tape.rows import Packed
 
 KINDS = ("device", "host", "disk")
 
-_RESIDENT_BYTES = 4_000_000
+RESIDENT_BYTES = 1_000_000
 """How much of a mapped file may stay in the process's memory before its pages are handed back to the system's cache."""
 
 
@@ -76,7 +76,7 @@ class DiskCheckpoints(Checkpoints):
     def _relax(self) -> None:
         """Now and then lets the system take the pages: the data stays in its cache or on disk, not in this process."""
         self._touched += self.states.data.array.shape[1]
-        if self._touched > _RESIDENT_BYTES and hasattr(mmap, "MADV_DONTNEED"):
+        if self._touched > RESIDENT_BYTES and hasattr(mmap, "MADV_DONTNEED"):
             self._touched = 0
             self._mapped.madvise(mmap.MADV_DONTNEED)
 

@@ -85,14 +85,15 @@ class Sweep:
 
     def forward(self, part: Part, end: int, progress: Callable[[], None]) -> None:
         """Steps a run until step `end`, storing checkpoints where the plan wants them."""
-        stores = self._forward_stores(part)
+        next_store = part.next_store()
         while part.step < end:
             span = self.plan.span(self.plan.segment_of(part.step))
             slot = part.step - span.start
             count = min(end - part.step, span.count - slot)
             self._enter(part, slot)
-            if slot == 0 and span.segment in stores:
+            if slot == 0 and span.segment == next_store:
                 part.push(span.segment, self.segment.states)
+                next_store = part.next_store()
             self._fill(part, span, slot, count)
             self._step(part, span, slot, count, recorded=part.differentiate and span.segment == self._last)
             if part.finite and not diagnostics.finite(self.segment.states.fields, slot + count):
@@ -126,15 +127,6 @@ class Sweep:
             progress()
         for name, block in pull.initial.items():
             block.copy_from(0, adjoints.states.fields[name], 0, 1)
-
-    def _forward_stores(self, part: Part) -> set[int]:
-        """Segments whose start the forward pass stores."""
-        found: set[int] = set()
-        if part.differentiate:
-            revolve.approach(
-                0, self._last, self.plan.snapshots, lambda _, stop, store: found.add(stop) if store else None
-            )
-        return found
 
     def _enter(self, part: Part, slot: int) -> None:
         """Brings the state of step `part.step` into row `slot`."""
@@ -222,5 +214,5 @@ class Sweep:
     def _forget(self, part: Part, pull: Pullback, segment: int) -> None:
         """Frees the snapshot of a finished segment, unless all starts are kept for another backward pass."""
         reuse = self.plan.snapshots < self.plan.segments or not pull.retain
-        if segment > 0 and reuse and part.snapshots[-1][0] == segment:
+        if segment > 0 and reuse and part.stored[-1] == segment:
             part.pop()

@@ -1,4 +1,4 @@
-"""MuJoCo's schemas: sites, fixed tendons, actuators and key frames.
+"""Sites, fixed tendons, actuators and key frames, which only MuJoCo's and Newton's schemas have.
 
 Their numbers are in the stage's units with radians. A control keeps the unit it was authored for; gains and gears
 carry the conversion, so forces come out in SI.
@@ -105,11 +105,33 @@ def _range(
 
 
 def add_actuators(context: Context) -> None:
-    """Adds every MjcActuator prim."""
+    """Adds every MjcActuator and NewtonActuator prim."""
     for path in context.order:
         prim = context.prim(path)
         if prim.GetTypeName() == "MjcActuator":
             _add_actuator(context, prim)
+        elif prim.GetTypeName() == "NewtonActuator":
+            _add_servos(context, prim)
+
+
+def _add_servos(context: Context, prim: Usd.Prim) -> None:
+    """A NewtonActuator: force = kp·(control − q) − kd·q̇ in radians, within ± maxEffort, on each joint it names."""
+    targets = [str(target) for target in context.read.targets(prim, "newton:targets")]
+    kinds = {joint.name: joint.kind for joint in context.scene.joints}
+    if not targets or any(kinds.get(target) not in ("hinge", "slide") for target in targets):
+        context.ledger.unsupported(prim, "newton:targets", "points at something that is no single hinge or slide")
+        return
+    gains = [context.read.number(prim, f"newton:{name}") or 0.0 for name in ("kp", "kd")]
+    effort = context.read.number(prim, "newton:maxEffort", finite=False)
+    for target in targets:
+        angular = kinds[target] == "hinge"
+        stiffness, damping = (context.units.gain(angular) * gain for gain in gains)
+        name = str(prim.GetPath()) if len(targets) == 1 else f"{prim.GetPath()}:{target}"
+        actuator = Actuator(name, "joint", target)
+        actuator.gain, actuator.bias = np.array([stiffness, 0.0, 0.0]), np.array([0.0, -stiffness, -damping])
+        if effort is not None and np.isfinite(effort):
+            actuator.force_range = (-context.units.force(angular) * effort, context.units.force(angular) * effort)
+        context.scene.actuators.append(actuator)
 
 
 def _add_actuator(context: Context, prim: Usd.Prim) -> None:

@@ -63,7 +63,7 @@ def _worlds(context: Context, scene: Scene, motion: Motion) -> np.ndarray:
     for index, body in enumerate(scene.bodies):
         frame = context.frame(context.prim(body.name))
         stretch = frame.pose.matrix.T @ frame.linear
-        turns = np.stack([quat_to_matrix(q) for q in motion.rotations[:, index]])
+        turns = quat_to_matrix(motion.rotations[:, index])
         worlds[index, :, :3, :3] = units.to_world.T @ turns @ stretch
         worlds[index, :, :3, 3] = motion.positions[:, index] @ units.to_world / units.length
     return worlds
@@ -126,7 +126,7 @@ def _write_pose(layer: Sdf.Layer, track: _Track, codes: np.ndarray) -> None:
     kind = ops["xformOp:orient"].GetAttr().GetTypeName()
     quaternion = _QUATERNIONS[str(kind)]
     scales = np.linalg.norm(track.local[:, :3, :3], axis=1, keepdims=True)
-    turns = _continuous(np.stack([matrix_to_quat(turn) for turn in track.local[:, :3, :3] / scales]))
+    turns = _continuous(matrix_to_quat(track.local[:, :3, :3] / scales))
     at = _attribute(layer, path, "xformOp:orient", kind, custom=False)
     _samples(layer, at, codes, [quaternion(*row) for row in turns.tolist()])
 
@@ -180,7 +180,7 @@ def _write_velocities(context: Context, scene: Scene, motion: Motion, layer: Sdf
         if values is None:
             continue
         for index, body in enumerate(scene.bodies):
-            turns = np.stack([quat_to_matrix(q) for q in motion.rotations[:, index]])
+            turns = quat_to_matrix(motion.rotations[:, index])
             local = factor * np.einsum("fij,fi->fj", turns, values[:, index])
             at = _attribute(layer, Sdf.Path(body.name), name, Sdf.ValueTypeNames.Vector3f, custom=False)
             _samples(layer, at, codes, [Gf.Vec3f(*row) for row in local.tolist()])

@@ -30,6 +30,8 @@ def add_link(context: Context, objects: PhysicsObjects, link: Link, kinematic: b
     pose = reference_pose(context, link)
     name = str(link.body)
     body = Body(name, str(link.parent) if link.parent else None, pose.position, pose.rotation, kinematic=kinematic)
+    if not context.read.flag(prim, "newton:gravityEnabled", True):
+        body.gravity_compensation = 1.0
     if context.read.flag(prim, "physxRigidBody:disableGravity", False):
         body.gravity_compensation = 1.0
     fraction = context.read.number(prim, "mjc:gravcomp")
@@ -83,9 +85,6 @@ def make_joint(context: Context, spec: JointSpec, dof: Dof, link: Link) -> Joint
     joint = Joint(
         name, dof.kind, str(link.body), frame.position.copy(), -axis if link.reverse else axis, limit=dof.limit
     )
-    if spec.scale1 is not None and not link.reverse:
-        factor = context.units.length
-        context.source("joint", name, "anchor", spec.prim, "physics:localPos1", factor, np.diag(spec.scale1))
     if dof.limit is not None and dof.limit_attributes is not None:
         for side, attribute in enumerate(dof.limit_attributes):
             if np.isfinite(dof.limit[side]):
@@ -122,11 +121,6 @@ def _constraint_softness(context: Context, spec: JointSpec, dof: Dof, joint: Joi
             setattr(joint, f"{target}_solref", solref)
         if solimp is not None:
             setattr(joint, f"{target}_solimp", solimp * np.array([1.0, 1.0, width, 1.0, 1.0]))
-    stiffness = context.read.number(spec.prim, "newton:limitStiffness")
-    damping = context.read.number(spec.prim, "newton:limitDamping")
-    if stiffness is not None or damping is not None:
-        per = 1.0 / DEGREE if dof.angular else 1.0
-        joint.limit_solref = np.array([-(stiffness or 0.0) * per, -(damping or 0.0) * per])
 
 
 def _add_free_joint(context: Context, prim: Usd.Prim, name: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from pxr import Gf, Sdf, Usd, UsdGeom
+from pxr import Gf, Sdf, Tf, Usd, UsdGeom
 
 from warpsim.errors import SceneError
 from warpsim.scene import Scene, Source
@@ -79,10 +79,29 @@ class Context:
         time = self.read.time
         if time.IsDefault() and any(op.Get(time) is None for op in xformable.GetOrderedXformOps()):
             time = Usd.TimeCode.EarliestTime()  # ops that have only time samples
-        return xformable.GetLocalTransformation(time), xformable.GetResetXformStack()
+        try:
+            return xformable.GetLocalTransformation(time), xformable.GetResetXformStack()
+        except Tf.ErrorException as error:
+            raise SceneError(
+                f"{prim.GetPath()}: USD cannot evaluate its xformOps; author them anew\n{error}"
+            ) from error
 
     def source(
         self, kind: str, name: str, field_name: str, prim: Usd.Prim, attribute: str, factor: float, frame: Any = None
     ) -> None:
-        """Records that a value of the scene is factor · (frame ·) an attribute's value."""
+        """Records where a value of the scene came from.
+
+        The scene's value is factor · authored; with a (3, 3) frame, factor · frame @ authored; with a (3,) frame and a
+        number, factor · frame · authored; for an inertia, factor · frame · diag(authored) · frameᵀ; for a position,
+        plus a constant (the place of the parent prim).
+
+        Args:
+            kind: "body", "joint", "shape", "drive", "actuator", "tendon", "options" or "medium".
+            name: Of the item.
+            field_name: Its field, with ":<i>" for one component, ":linear" or ":angular" for half of a free joint's qd.
+            prim: Where the attribute is.
+            attribute: Its name.
+            factor: SI value per authored value.
+            frame: See above.
+        """
         self.scene.sources[(kind, name, field_name)] = Source(str(prim.GetPath()), attribute, float(factor), frame)

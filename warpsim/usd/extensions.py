@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from pxr import Usd
 
 from warpsim.usd.context import Context
@@ -66,7 +67,6 @@ CONCEPTS: dict[str, tuple[Spelling, ...]] = {
     ),
     "sdf_resolution": (
         Spelling("newton:sdfMaxResolution"),
-        Spelling("newton:sdfResolution"),
         Spelling("physxSDFMeshCollision:sdfResolution"),
     ),
 }
@@ -85,8 +85,11 @@ def lookup(context: Context, prim: Usd.Prim, concept: str, *, angular: bool = Fa
     found = None
     for spelling in CONCEPTS[concept]:
         name = spelling.attribute.format(axis=axis)
-        value = context.read.number(prim, name, mark=False)
+        value = context.read.number(prim, name, mark=False, finite=False)
         if value is None:
+            continue
+        if not np.isfinite(value):
+            context.ledger.ignored(prim, name, "infinite: left to the engine")
             continue
         if found is not None:
             context.ledger.ignored(prim, name, f"{found.attribute} is used")

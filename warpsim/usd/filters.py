@@ -37,8 +37,9 @@ def _joint_pairs(context: Context, objects: PhysicsObjects, specs: list[JointSpe
             _exclude_bodies(context, spec.body0, spec.body1)
             continue
         # A joint to a static prim filters that prim's colliders; a joint to the world itself filters nothing.
-        moving = spec.body1 if spec.body0 is None else spec.body0
-        index = 0 if spec.body0 is None else 1
+        moving, index = (spec.body1, 0) if spec.body0 is None else (spec.body0, 1)
+        if moving is None:
+            continue
         for target in context.read.targets(spec.prim, f"physics:body{index}"):
             if not target.GetPrimPath().HasPrefix(moving) and not moving.HasPrefix(target.GetPrimPath()):
                 _exclude_shapes(context, _shapes_of_body(objects, moving), _shapes_below(objects, target.GetPrimPath()))

@@ -35,35 +35,37 @@ def quat_conjugate(q: np.ndarray) -> np.ndarray:
 
 
 def quat_to_matrix(q: np.ndarray) -> np.ndarray:
-    """(3, 3) rotation matrix of a unit quaternion."""
-    w, x, y, z = q
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
+    """(3, 3) rotation matrix of a unit quaternion, or (n, 3, 3) of (n, 4)."""
+    w, x, y, z = np.asarray(q).T
+    columns = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)],
+        [2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)],
+        [2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.array(columns).T
 
 
 def matrix_to_quat(matrix: np.ndarray) -> np.ndarray:
-    """Unit quaternion with w ≥ 0 of a rotation matrix, by the largest of its four squared parts (Shepperd, 1978)."""
-    m = matrix
-    trace = np.trace(m)
-    squares = np.array([trace, m[0, 0], m[1, 1], m[2, 2]])
-    largest = int(np.argmax(squares))
-    if largest == 0:
-        q = np.array([1 + trace, m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])
-    else:
-        i = largest - 1
-        j, k = (i + 1) % 3, (i + 2) % 3
-        q = np.empty(4)
-        q[0] = m[k, j] - m[j, k]
-        q[1 + i] = 1 + m[i, i] - m[j, j] - m[k, k]
-        q[1 + j] = m[j, i] + m[i, j]
-        q[1 + k] = m[k, i] + m[i, k]
-    q = unit(q)
-    return -q if q[0] < 0 else q
+    """(4,) unit quaternion with w ≥ 0 of a (3, 3) rotation matrix, or (n, 4) of (n, 3, 3).
+
+    Row i of the matrix 4·q·qᵀ, which is linear in the rotation, is q times 4·qᵢ: the longest row loses no digits
+    (Shepperd, 1978).
+    """
+    m = np.asarray(matrix)
+    a, b, c = (m[..., i, i] for i in range(3))
+    x, y, z = m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1]
+    xy, xz, yz = m[..., 1, 0] + m[..., 0, 1], m[..., 0, 2] + m[..., 2, 0], m[..., 2, 1] + m[..., 1, 2]
+    rows = [
+        [1 + a + b + c, x, y, z],
+        [x, 1 + a - b - c, xy, xz],
+        [y, xy, 1 - a + b - c, yz],
+        [z, xz, yz, 1 - a - b + c],
+    ]
+    outer = np.array(rows).T  # symmetric, so the transpose only brings n to the front
+    longest = np.argmax(np.einsum("...ii->...i", outer), axis=-1)
+    q = np.take_along_axis(outer, longest[..., None, None], axis=-2)[..., 0, :]
+    q = q / np.linalg.norm(q, axis=-1, keepdims=True)
+    return np.where(q[..., :1] < 0, -q, q)
 
 
 def quat_about(axis: np.ndarray, angle: float) -> np.ndarray:

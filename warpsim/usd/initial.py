@@ -20,9 +20,8 @@ _OFF_MANIFOLD = 1e-4
 _GAUSS_NEWTON_STEPS = 50
 
 
-def set_initial_state(context: Context, objects: PhysicsObjects, link: Link) -> None:
+def set_initial_state(context: Context, objects: PhysicsObjects, link: Link, joints: list[Joint]) -> None:
     """Sets `initial_q` and `initial_qd` of the link's joints."""
-    joints = [joint for joint in context.scene.joints if joint.body == str(link.body)]
     if link.joints:
         _from_pose(context, objects, link, joints)
         for joint in joints:

@@ -59,8 +59,6 @@ class JointSpec:
     closes_loop: bool = False
     """Must not be part of the tree (excludeFromArticulation)."""
     distance: tuple[float, float] = (0.0, np.inf)
-    scale1: np.ndarray | None = None
-    """Scale of the prim body1 points at, where that prim is the body itself; for sources."""
 
     @property
     def name(self) -> str:
@@ -87,13 +85,13 @@ def read_joints(context: Context, objects: PhysicsObjects) -> list[JointSpec]:
 
 
 def _read_joint(context: Context, objects: PhysicsObjects, prim: Usd.Prim) -> JointSpec | None:
-    body0, frame0, _ = _end(context, objects, prim, 0)
-    body1, frame1, scale1 = _end(context, objects, prim, 1)
+    body0, frame0 = _end(context, objects, prim, 0)
+    body1, frame1 = _end(context, objects, prim, 1)
     if body0 == body1:
         what = "the world" if body0 is None else f"body {body0}"
         context.ledger.unsupported(prim, "physics:body1", f"both ends are {what}, so the joint holds nothing")
         return None
-    spec = JointSpec(prim, "moving", body0, body1, frame0, frame1, scale1=scale1)
+    spec = JointSpec(prim, "moving", body0, body1, frame0, frame1)
     spec.closes_loop = context.read.flag(prim, "physics:excludeFromArticulation", False)
     kind = str(prim.GetTypeName())
     readers = {
@@ -111,8 +109,8 @@ def _read_joint(context: Context, objects: PhysicsObjects, prim: Usd.Prim) -> Jo
     return spec
 
 
-def _end(context: Context, objects: PhysicsObjects, prim: Usd.Prim, index: int):
-    """(body or None, frame in that body's frame, scale) of one end of a joint."""
+def _end(context: Context, objects: PhysicsObjects, prim: Usd.Prim, index: int) -> tuple[Sdf.Path | None, Pose]:
+    """(body or None, frame in that body's frame) of one end of a joint."""
     position = context.read.vector(prim, f"physics:localPos{index}", 3)
     rotation = context.read.quaternion(prim, f"physics:localRot{index}")
     position = np.zeros(3) if position is None else context.units.length * position
@@ -120,7 +118,7 @@ def _end(context: Context, objects: PhysicsObjects, prim: Usd.Prim, index: int):
     local = Pose(position, rotation)
     targets = context.read.targets(prim, f"physics:body{index}")
     if not targets:
-        return None, Pose(np.zeros(3), matrix_to_quat(context.units.to_world)) @ local, None
+        return None, Pose(np.zeros(3), matrix_to_quat(context.units.to_world)) @ local
     target = context.prim(targets[0].GetPrimPath())
     if len(targets) > 1 or not target:
         raise SceneError(
@@ -132,10 +130,10 @@ def _end(context: Context, objects: PhysicsObjects, prim: Usd.Prim, index: int):
     local = Pose(frame.scale * position, rotation)
     owner = objects.owner(target)
     if owner == target.GetPath():
-        return owner, local, frame.scale
+        return owner, local
     if owner is None:
-        return None, frame.pose @ local, None
-    return owner, context.frame(context.prim(owner)).pose.inverse() @ frame.pose @ local, None
+        return None, frame.pose @ local
+    return owner, context.frame(context.prim(owner)).pose.inverse() @ frame.pose @ local
 
 
 def _no_dofs(context: Context, spec: JointSpec) -> None:

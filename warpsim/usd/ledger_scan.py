@@ -35,6 +35,8 @@ _KNOWN_APIS = {
     "NewtonArticulationRootAPI",
     "NewtonCollisionAPI",
     "NewtonJointAPI",
+    "NewtonMaxEffortClampingAPI",
+    "NewtonPDControlAPI",
     "NewtonMassAPI",
     "NewtonMaterialAPI",
     "NewtonMeshCollisionAPI",
@@ -75,6 +77,7 @@ _KNOWN_TYPES = {
     "PhysicsScene",
     "PhysicsSphericalJoint",
     "MjcActuator",
+    "NewtonActuator",
     "MjcKeyframe",
     "MjcTendon",
 }
@@ -91,6 +94,11 @@ def _always(_: Any) -> bool:
 def _endless(value: Any) -> bool:
     """Infinite, or the largest float that some exporters write for it."""
     return np.ndim(value) == 0 and float(value) > 3e38
+
+
+def _infinite(value: Any) -> bool:
+    """Newton's way to leave a value to the engine."""
+    return np.ndim(value) == 0 and bool(np.isinf(float(value)))
 
 
 def _zero(value: Any) -> bool:
@@ -132,6 +140,22 @@ _RULES = (
     _rule(r"mjc:maxhullvert", lambda v: int(v) < 0, "no bound", "hulls keep all their vertices"),
     _rule(r"mjc:inertia", _always, "the mesh's mass is not derived from it, or is exact"),
     _rule(r"newton:jointsAddMobility", _always, "joints always add mobility here"),
+    _rule(
+        r"(newton:limit|physxLimit:\w+:)(S|s)tiffness",
+        _infinite,
+        "infinite: left to the engine",
+        "a force per displacement; limits have mjc:solreflimit, per unit of inertia",
+    ),
+    _rule(
+        r"(newton:limit|physxLimit:\w+:)(D|d)amping",
+        _infinite,
+        "infinite: left to the engine",
+        "a force per velocity; limits have mjc:solreflimit, per unit of inertia",
+    ),
+    _rule(r"newton:velocityLimit", _infinite, "infinite", "velocities are not clipped here"),
+    _rule(r"newton:sdfTargetVoxelSize", _infinite, "infinite: not set", "give newton:sdfMaxResolution"),
+    _rule(r"newton:sdf(NarrowBandInner|NarrowBandOuter|Padding|TextureFormat)", _always, "of another engine's grid"),
+    _rule(r"newton:hydroelastic\w+", _zero, "switched off", "contact is at points, not over pressure fields"),
     _rule(r"newton:(maxHullVertices|maxhullvert)", lambda v: int(v) < 0, "no bound", "hulls keep all their vertices"),
     _rule(r"state:.*:appliedForce", _always, "an output of another engine"),
     _rule(r"physxScene:.*", _always, "a choice within another engine's solver"),
@@ -225,7 +249,13 @@ def prims(stage: Usd.Stage) -> Iterator[Usd.Prim]:
 
 
 def scan(stage: Usd.Stage, ledger: Ledger) -> None:
-    """Settles everything physical that no reader marked."""
+    """Settles everything physical that no reader marked, and names what USD could not compose."""
+    root = stage.GetPseudoRoot()
+    for place, error in enumerate(stage.GetCompositionErrors()):
+        ledger.unsupported(root, f"composition error {place + 1}", str(error))
+    for prim in Usd.PrimRange(root, Usd.PrimAllPrimsPredicate):
+        if prim.IsActive() and prim.HasAuthoredPayloads() and not prim.IsLoaded():
+            ledger.unsupported(prim, "payload", "it is not loaded, so nothing in it is read; load the stage's payloads")
     for prim in prims(stage):
         _scan_type(prim, ledger)
         _scan_apis(prim, ledger)

@@ -96,8 +96,7 @@ def _softness(context: Context, prim: Usd.Prim, material: Usd.Prim | None, shape
     solref = context.read.vector(prim, "mjc:solref", 2)
     stiffness = damping = None
     if material is not None:
-        stiffness = context.read.number(material, "newton:contactStiffness")
-        damping = context.read.number(material, "newton:contactDamping")
+        stiffness, damping = (_given(context, material, f"newton:contact{name}") for name in ("Stiffness", "Damping"))
     if solref is not None:
         shape.solref = solref
     if stiffness is None or damping is None:
@@ -111,6 +110,18 @@ def _softness(context: Context, prim: Usd.Prim, material: Usd.Prim | None, shape
     # solref has both or none: the pair is the parameter
     context.source("shape", shape.name, "solref:0", material, "newton:contactStiffness", -1.0)
     context.source("shape", shape.name, "solref:1", material, "newton:contactDamping", -1.0)
+
+
+def _given(context: Context, material: Usd.Prim, name: str) -> float | None:
+    """An authored number; an infinite one leaves the choice to the engine."""
+    value = context.read.number(material, name, mark=False, finite=False)
+    if value is None:
+        return None
+    if not np.isfinite(value):
+        context.ledger.ignored(material, name, "infinite: left to the engine")
+        return None
+    context.ledger.used(material, name)
+    return value
 
 
 def _direct_form(solref: np.ndarray) -> np.ndarray:

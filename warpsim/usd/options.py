@@ -43,6 +43,8 @@ def _gravity(context: Context, prim: Usd.Prim) -> None:
         strength = factor * magnitude
     else:
         raise SceneError(f"{prim.GetPath()}.physics:gravityMagnitude is {magnitude}; give a finite value")
+    if not context.read.flag(prim, "newton:gravityEnabled", True):
+        strength = 0.0
     turned = context.units.to_world @ unit(direction)
     context.scene.options.gravity = strength * turned
     context.source("options", "options", "gravity", prim, "physics:gravityMagnitude", factor, turned)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from os import PathLike, fspath
+from typing import Any
 
 from pxr import Tf, Usd
 
@@ -77,11 +79,11 @@ def read_usd(source: str | PathLike[str] | Usd.Stage, *, strict: bool = False, t
         add_link(context, objects, link, link.body in kinematic)
     for collider in objects.colliders.values():
         add_shape(context, objects, collider)
+    shapes, joints = _by_body(scene.shapes), _by_body(scene.joints)
     for body in scene.bodies:
-        shapes = [shape for shape in scene.shapes if shape.body == body.name]
-        set_body_mass(context, context.prim(body.name), body, shapes)
+        set_body_mass(context, context.prim(body.name), body, shapes[body.name])
     for link in tree.links:
-        set_initial_state(context, objects, link)
+        set_initial_state(context, objects, link, joints[str(link.body)])
         add_drives(context, link)
     for spec in tree.loops:
         add_loop(context, spec, kinematic)
@@ -100,3 +102,11 @@ def read_usd(source: str | PathLike[str] | Usd.Stage, *, strict: bool = False, t
         ledger.refuse_unsupported()
     validate(scene)
     return scene
+
+
+def _by_body(items: list[Any]) -> dict[str, list[Any]]:
+    """Body name → its shapes or joints, in order."""
+    groups: dict[str, list[Any]] = defaultdict(list)
+    for item in items:
+        groups[item.body].append(item)
+    return groups

@@ -55,7 +55,7 @@ def _target(context: Context, prim: Usd.Prim, end: str) -> tuple[str, str]:
 
 def _kinds(scene: Scene, path: str) -> dict[str, str]:
     """What a prim is in the scene: kind → name there."""
-    found = {}
+    found: dict[str, str] = {}
     for kind, items in (
         ("site", scene.sites),
         ("body", scene.bodies),

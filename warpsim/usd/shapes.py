@@ -161,6 +161,7 @@ def _mesh_size(context: Context, prim: Usd.Prim, frame: Frame, shape: Shape) -> 
 def _appearance(context: Context, prim: Usd.Prim, shape: Shape) -> None:
     colours = context.read.value(prim, "primvars:displayColor", mark=False)
     if colours and len(colours) == 1:
-        shape.color = tuple(float(part) for part in colours[0])
+        red, green, blue = map(float, colours[0])
+        shape.color = (red, green, blue)
     if context.read.value(prim, "visibility", mark=False) == "invisible":
         shape.visible = False

@@ -21,7 +21,7 @@ def _named(prefix: str, api: str, types: Mapping[Any, str]) -> dict[str, tuple[A
 
 
 EXTENSIONS: dict[str, tuple[Any, str]] = {
-    **_named("newton", "NewtonJointAPI", {_FLOAT: "armature friction damping limitStiffness limitDamping"}),
+    **_named("newton", "NewtonJointAPI", {_FLOAT: "armature friction damping"}),
     **_named("newton", "NewtonMimicAPI", {_FLOAT: "mimicCoef0 mimicCoef1", _BOOL: "mimicEnabled"}),
     **_named(
         "newton", "NewtonMaterialAPI", {_FLOAT: "contactStiffness contactDamping torsionalFriction rollingFriction"}

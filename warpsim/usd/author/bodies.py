@@ -10,9 +10,7 @@ from pxr import Gf, Usd, UsdGeom, UsdPhysics, UsdShade, Vt
 
 from warpsim.errors import InputError
 from warpsim.usd.author.attributes import set_attributes
-from warpsim.usd.author.stages import define, place
-
-Vector = Sequence[float]
+from warpsim.usd.author.stages import Vector, define, place
 
 
 def body(

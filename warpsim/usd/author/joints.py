@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,8 @@ from pxr import Gf, Usd, UsdGeom, UsdPhysics
 
 from warpsim.errors import InputError
 from warpsim.usd.author.attributes import set_attributes
-from warpsim.usd.author.stages import define, place
+from warpsim.usd.author.stages import Vector, define, place
 
-Vector = Sequence[float]
 _DRIVE_KEYS = {
     "stiffness": "stiffness",
     "damping": "damping",
@@ -223,7 +222,7 @@ def sensor(
     for end, prim_there in (("target", target), ("reference", reference)):
         if prim_there is not None:
             prim.CreateRelationship(f"warpsim:sensor:{end}", custom=True).SetTargets([prim_there.GetPath()])
-    values = {"kind": kind, "targetKind": target_kind, "referenceKind": reference_kind}
+    values: dict[str, Any] = {"kind": kind, "targetKind": target_kind, "referenceKind": reference_kind}
     values |= {"noise": noise or None, "cutoff": cutoff or None}
     set_attributes(prim, {f"warpsim:sensor:{key}": value for key, value in values.items()})
     return prim
@@ -234,9 +233,9 @@ def actuator(
     name: str,
     target: Usd.Prim,
     *,
-    gear: Sequence[float] = (1, 0, 0, 0, 0, 0),
-    gain: Sequence[float] | None = None,
-    bias: Sequence[float] | None = None,
+    gear: Vector = (1, 0, 0, 0, 0, 0),
+    gain: Vector | None = None,
+    bias: Vector | None = None,
     control_range: tuple[float, float] | None = None,
     force_range: tuple[float, float] | None = None,
     attributes: Mapping[str, Any] | None = None,
@@ -244,7 +243,12 @@ def actuator(
     """An `MjcActuator` on a joint, tendon or site: force = gain·control + bias (constant, per length, per velocity)."""
     prim = define(parent, name, "MjcActuator")
     prim.CreateRelationship("mjc:target", custom=False).SetTargets([target.GetPath()])
-    values = {"mjc:gear": gear, "mjc:gainPrm": gain, "mjc:biasPrm": bias, "mjc:biasType": "affine" if bias else None}
+    values: dict[str, Any] = {
+        "mjc:gear": gear,
+        "mjc:gainPrm": gain,
+        "mjc:biasPrm": bias,
+        "mjc:biasType": "affine" if bias is not None else None,
+    }
     for key, bounds in (("ctrlRange", control_range), ("forceRange", force_range)):
         if bounds is not None:
             values |= {f"mjc:{key}:min": bounds[0], f"mjc:{key}:max": bounds[1]}

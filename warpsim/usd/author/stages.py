@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
+import numpy as np
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 
 from warpsim.errors import InputError
 from warpsim.usd.author.attributes import set_attributes
 
 WORLD = "/World"
+Vector = Sequence[float] | np.ndarray
+"""Numbers in a row: a tuple, a list or a NumPy array."""
 
 
 def new_stage(
@@ -37,7 +40,7 @@ def physics_scene(
     stage: Usd.Stage,
     *,
     gravity: float | None = None,
-    direction: Sequence[float] | None = None,
+    direction: Vector | None = None,
     steps_per_second: int | None = None,
     attributes: Mapping[str, Any] | None = None,
 ) -> Usd.Prim:
@@ -70,9 +73,7 @@ def define(parent: Usd.Prim, name: str, kind: str) -> Usd.Prim:
     return parent.GetStage().DefinePrim(path, kind)
 
 
-def place(
-    prim: Usd.Prim, position: Sequence[float], rotation: Sequence[float], scale: Sequence[float] | None = None
-) -> None:
+def place(prim: Usd.Prim, position: Vector, rotation: Vector, scale: Vector | None = None) -> None:
     """Authors translate, orient (w, x, y, z) and scale ops in double precision."""
     xformable = UsdGeom.Xformable(prim)
     double = UsdGeom.XformOp.PrecisionDouble
@@ -82,7 +83,7 @@ def place(
         xformable.AddScaleOp(double).Set(Gf.Vec3d(*map(float, scale)))
 
 
-def move(prim: Usd.Prim, *, position: Sequence[float] | None = None, rotation: Sequence[float] | None = None) -> None:
+def move(prim: Usd.Prim, *, position: Vector | None = None, rotation: Vector | None = None) -> None:
     """Puts a prim made by this module elsewhere: a joint made before keeps its frames, so this sets its coordinate."""
     if position is not None:
         prim.GetAttribute("xformOp:translate").Set(Gf.Vec3d(*map(float, position)))
@@ -90,9 +91,7 @@ def move(prim: Usd.Prim, *, position: Sequence[float] | None = None, rotation: S
         prim.GetAttribute("xformOp:orient").Set(Gf.Quatd(*map(float, rotation)))
 
 
-def frame(
-    parent: Usd.Prim, name: str, *, position: Sequence[float] = (0, 0, 0), rotation: Sequence[float] = (1, 0, 0, 0)
-) -> Usd.Prim:
+def frame(parent: Usd.Prim, name: str, *, position: Vector = (0, 0, 0), rotation: Vector = (1, 0, 0, 0)) -> Usd.Prim:
     """A plain Xform: a group, or something to hang bodies on."""
     prim = define(parent, name, "Xform")
     place(prim, position, rotation)
@@ -105,8 +104,8 @@ def reference(
     asset: str | PathLike[str],
     *,
     prim_path: str = "",
-    position: Sequence[float] = (0, 0, 0),
-    rotation: Sequence[float] = (1, 0, 0, 0),
+    position: Vector = (0, 0, 0),
+    rotation: Vector = (1, 0, 0, 0),
     instanceable: bool = False,
 ) -> Usd.Prim:
     """Places a robot (or anything else) from another file.

@@ -144,7 +144,7 @@ def _geometry(export: Export, parent: Usd.Prim, name: str, shape: Shape, options
     if shape.kind in ("capsule", "cylinder", "cone"):
         return getattr(author, shape.kind)(parent, name, a, 2 * b, **options)
     if shape.kind in ("mesh", "hull"):
-        mesh = export.scene.meshes[shape.mesh]
+        mesh = export.scene.meshes[str(shape.mesh)]
         approximation = "convexHull" if shape.kind == "hull" else "sdf"
         points = mesh.vertices * shape.size
         return author.mesh(parent, name, points, mesh.faces, approximation=approximation, **options)

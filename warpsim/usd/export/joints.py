@@ -46,14 +46,15 @@ def _joint(export: Export, joint: Joint, parent: Usd.Prim | None, child: Usd.Pri
     angular = joint.kind == "hinge"
     limits = None
     if joint.limit is not None:
-        limits = tuple(bound / (DEGREE if angular else 1.0) for bound in joint.limit)
+        per = DEGREE if angular else 1.0
+        limits = (joint.limit[0] / per, joint.limit[1] / per)
     make = author.revolute if angular else author.prismatic
     return make(child, name, parent, child, frame.matrix @ unit(np.asarray(joint.axis)), limits=limits, **options)
 
 
 def _passive(joint: Joint) -> dict[str, Any]:
     per = DEGREE if joint.kind != "slide" else 1.0
-    values = {
+    values: dict[str, Any] = {
         "newton:armature": joint.armature or None,
         "newton:damping": joint.damping * per or None,
         "newton:friction": joint.friction_loss or None,
@@ -166,7 +167,7 @@ def add_equality(export: Export, equality: Equality) -> None:
     if not equality.active:
         export.lost("equality", equality.name, "active", "switched off, so it is left out")
     elif equality.kind == "joint" and equality.b is not None:
-        prim = export.prims[("joint", equality.a)]
+        prim = export.prims[("joint", str(equality.a))]
         prim.CreateRelationship("mjc:target", custom=False).SetTargets([export.prims[("joint", equality.b)].GetPath()])
         author.set_attributes(prim, {f"mjc:coef{power}": value for power, value in enumerate(equality.polynomial)})
         author.set_attributes(prim, softness)
@@ -188,7 +189,7 @@ def _hold(export: Export, equality: Equality, kind: str, softness: dict[str, Any
         if name is not None:
             make().SetTargets([export.prims[("body", name)].GetPath()])
     values: dict[str, Any] = {"physics:excludeFromArticulation": True, "physics:collisionEnabled": True}
-    if equality.kind == "weld":
+    if equality.kind == "weld" and equality.relative_pose is not None:
         pose = Pose(equality.relative_pose[:3], unit(equality.relative_pose[3:]))
         frame = pose @ Pose(equality.anchor, np.array([1.0, 0.0, 0.0, 0.0]))
         values |= {"physics:localPos0": frame.position, "physics:localRot0": frame.rotation}

@@ -1,0 +1,234 @@
+"""The object users hold: the same scene from any source, names, resets, defaults, saving."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+import warpsim
+from simulator_support import ARM, TUMBLER, arm, compiled, tumbler
+from warpsim.errors import InputError, UnknownNameError
+from warpsim.mjcf import scene_from_mjmodel
+from warpsim.scene import Body, Drive, Joint, Scene
+from warpsim.simulator import Simulator
+from warpsim.tangent import basis, projection, shift
+
+XML = ARM.format(integrator="Euler")
+
+URDF = """<robot name="pendulum">
+  <link name="base"/>
+  <link name="bob"><inertial><origin xyz="0 0 -0.5"/><mass value="2"/>
+    <inertia ixx=".1" iyy=".1" izz=".01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="hinge" type="continuous"><parent link="base"/><child link="bob"/><axis xyz="0 1 0"/></joint>
+</robot>"""
+
+PENDULUM_USD = """#usda 1.0
+(
+    defaultPrim = "World"
+    metersPerUnit = 1
+    upAxis = "Z"
+)
+def Xform "World"
+{
+    def PhysicsScene "Scene" {}
+    def Xform "Bob" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"])
+    {
+        float physics:mass = 2
+        point3f physics:centerOfMass = (0, 0, -0.5)
+        float3 physics:diagonalInertia = (0.1, 0.1, 0.01)
+    }
+    def PhysicsRevoluteJoint "Hinge"
+    {
+        rel physics:body1 = </World/Bob>
+        uniform token physics:axis = "Y"
+    }
+}
+"""
+
+
+def drive_scene() -> Scene:
+    return Scene(
+        bodies=[Body("bob", mass=2.0, com=np.array([0.0, 0.0, -0.5]), inertia=np.diag([0.1, 0.1, 0.01]))],
+        joints=[Joint("hinge", "hinge", "bob", axis=np.array([0.0, 1.0, 0.0]))],
+        drives=[Drive("servo", "hinge", stiffness=500.0, damping=50.0, target=0.7)],
+    )
+
+
+def test_public_names_resolve():
+    for name in warpsim.__all__:
+        assert getattr(warpsim, name).__name__ == name
+    assert set(warpsim.__all__) <= set(dir(warpsim))
+    with pytest.raises(AttributeError, match="public names"):
+        warpsim.Simulater  # noqa: B018
+
+
+def test_usd_urdf_mjcf_and_scene_give_one_motion(tmp_path):
+    (tmp_path / "a.usda").write_text(PENDULUM_USD)
+    (tmp_path / "a.urdf").write_text(URDF)
+    xml = """<mujoco><worldbody><body name="bob"><joint name="hinge" axis="0 1 0"/>
+      <inertial pos="0 0 -.5" mass="2" diaginertia=".1 .1 .01"/></body></worldbody></mujoco>"""
+    (tmp_path / "a.xml").write_text(xml)
+    scene = drive_scene()
+    scene.drives = []
+    runs = [Simulator(source).rollout(steps=20, q=[0.5]).q for source in (tmp_path / "a.xml", scene)]
+    runs += [Simulator(str(tmp_path / f"a.{suffix}")).rollout(steps=20, q=[0.5]).q for suffix in ("usda", "urdf")]
+    for run in runs[1:]:
+        torch.testing.assert_close(run, runs[0], rtol=1e-6, atol=1e-8)  # UsdPhysics attributes are single precision
+
+
+def test_a_rollout_is_mujocos():
+    model = compiled(XML)
+    data = mujoco.MjData(model)
+    rng = np.random.default_rng(0)
+    controls = rng.normal(size=(50, 2))
+    trajectory = Simulator(scene_from_mjmodel(model)).rollout(controls=torch.tensor(controls))
+    for step, control in enumerate(controls):
+        data.ctrl[:] = control
+        mujoco.mj_step(model, data)
+        np.testing.assert_allclose(trajectory.numpy("q")[step + 1, 0], data.qpos, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(trajectory.numpy("qd")[step + 1, 0], data.qvel, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("scene", "controls"),
+    [(arm(), ("actuator",)), (drive_scene(), ("drive_target",)), (tumbler(), ("joint_force",))],
+)
+def test_default_controls(scene, controls):
+    sim = Simulator(scene)
+    assert sim.control_names == controls
+    assert sim.control_size == {"actuator": 2, "drive_target": 1, "joint_force": sim.nv}[controls[0]]
+
+
+def test_drives_hold_the_scenes_targets_unless_controlled():
+    sim = Simulator(drive_scene())
+    np.testing.assert_allclose(sim.rollout(steps=3000).numpy("q")[-1, 0, 0], 0.7, atol=0.02)
+    np.testing.assert_allclose(sim.rollout(controls=torch.full((3000, 1), -0.2)).numpy("q")[-1, 0, 0], -0.2, atol=0.02)
+
+
+def test_names_and_places():
+    sim = Simulator(tumbler())
+    assert sim.body("flail").index == sim.body_names.index("flail") == 2
+    assert sim.joint("ball").q == slice(7, 11) and sim.joint("ball").dofs == slice(6, 9)
+    assert sim.dof_names[:7] == ("float:x", "float:y", "float:z", "float:rx", "float:ry", "float:rz", "ball:rx")
+    trajectory = sim.rollout(steps=2)
+    assert torch.equal(trajectory.joint_position("ball"), trajectory.q[..., 7:11])
+    assert torch.equal(trajectory.joint_velocity("ball"), trajectory.qd[..., 6:9])
+    assert torch.equal(trajectory.body_rotation("hub"), trajectory["body_rotation"][..., 1, :])
+
+
+@pytest.mark.parametrize(
+    ("look_up", "message"),
+    [
+        (lambda sim: sim.body("for"), "no body 'for'; did you mean 'fore'"),
+        (lambda sim: sim.joint("elbo"), "did you mean 'elbow'"),
+        (lambda sim: sim.actuator("lft"), "did you mean 'lift'"),
+        (lambda sim: sim.drive("servo"), "no drive 'servo' drive names: \\(none\\)"),
+        (lambda sim: sim.dof("sholder"), "did you mean 'shoulder'"),
+        (lambda sim: sim.parameter("bodymass"), "did you mean 'body.mass'"),
+        (lambda sim: sim.rollout(steps=1).body_position("uper"), "did you mean 'upper'"),
+        (lambda sim: sim.rollout(steps=1)["kinetic_energy"], "ask for outputs with"),
+        (lambda sim: Simulator(arm(), controls=("actuators",)), "did you mean 'actuator'"),
+    ],
+)
+def test_unknown_names_suggest_the_near_ones(look_up, message):
+    with pytest.raises(UnknownNameError, match=message):
+        look_up(Simulator(arm()))
+
+
+def test_unknown_files_and_suffixes(tmp_path):
+    with pytest.raises(InputError, match="no file"):
+        Simulator(tmp_path / "none.usda")
+    (tmp_path / "robot.json").write_text("{}")
+    with pytest.raises(InputError, match="unknown suffix '.json'"):
+        Simulator(tmp_path / "robot.json")
+
+
+def test_reset_of_some_worlds_keeps_the_others():
+    sim = Simulator(arm(), worlds=3)
+    sim.reset(q=torch.arange(6.0).reshape(3, 2))
+    sim.reset(worlds=[1], q=[7.0, 8.0])
+    assert sim.state.q.tolist() == [[0, 1], [7, 8], [4, 5]]
+    sim.reset(worlds=np.array([True, False, True]))
+    assert sim.state.q.tolist() == [[0, 0], [7, 8], [0, 0]]
+    with pytest.raises(InputError, match="mask of worlds has shape"):
+        sim.reset(worlds=[True, False])
+    with pytest.raises(InputError, match="indices within 0 … 2"):
+        sim.reset(worlds=[3])
+
+
+def test_noise_is_seeded_per_world_and_stays_on_the_manifold():
+    few, many = Simulator(tumbler(), worlds=2), Simulator(tumbler(), worlds=5)
+    noise = dict(seed=3, position_noise=0.3, velocity_noise=0.5)
+    a, b = few.reset(**noise), many.reset(**noise)
+    assert torch.equal(a.q, b.q[:2]) and torch.equal(a.qd, b.qd[:2])
+    assert not torch.equal(b.q[0], b.q[1])
+    torch.testing.assert_close(b.q[:, 3:7].norm(dim=1), torch.ones(5, dtype=torch.float64))
+    assert not torch.equal(many.reset(**{**noise, "seed": 4}).q, b.q)
+    with pytest.raises(InputError, match="give seed="):
+        few.reset(position_noise=0.1)
+
+
+def test_worlds_do_not_depend_on_each_other():
+    u = torch.randn(10, 4, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    many = Simulator(arm(), worlds=4).rollout(controls=u)
+    one = Simulator(arm()).rollout(controls=u[:, 2:3])
+    assert torch.equal(many.q[:, 2:3], one.q)
+
+
+def test_parameters_hold_until_changed_and_per_world_values_act_per_world():
+    sim = Simulator(arm(), worlds=2)
+    plain = sim.rollout(steps=5).q
+    gravity = sim.parameter("world.gravity") * torch.tensor([[1.0], [0.5]], dtype=torch.float64)
+    sim.set_parameters({"world.gravity": gravity})
+    changed = sim.rollout(steps=5).q
+    assert torch.equal(changed[:, 0], plain[:, 0]) and not torch.equal(changed[:, 1], plain[:, 1])
+    sim.set_parameters(None)
+    assert torch.equal(sim.rollout(steps=5).q, plain)
+
+
+def test_tangent_moves_are_mujocos():
+    model = compiled(TUMBLER)
+    layout = Simulator(tumbler()).model.layout
+    rng = np.random.default_rng(0)
+    q, delta = np.array(model.qpos0), rng.normal(size=model.nv)
+    mujoco.mj_integratePos(model, q, rng.normal(size=model.nv), 1.0)
+    expected = q.copy()
+    mujoco.mj_integratePos(model, expected, delta, 1.0)
+    at, move = torch.tensor(q), torch.tensor(delta)
+    np.testing.assert_allclose(shift(layout, at, move).numpy(), expected, atol=1e-14)
+    jacobian = torch.func.jacfwd(lambda d: shift(layout, at, d))(1e-30 * move)
+    np.testing.assert_allclose(basis(layout, at).numpy(), jacobian.numpy(), atol=1e-14)
+    np.testing.assert_allclose((projection(layout, at) @ basis(layout, at)).numpy(), np.eye(model.nv), atol=1e-14)
+
+
+def test_plan_can_be_printed_before_anything_runs():
+    plan = Simulator(arm()).plan(10_000, memory_budget="20MB")
+    assert plan.steps == 10_000
+    assert "segment" in str(plan)
+
+
+def test_saving_arrays(tmp_path):
+    sim = Simulator(arm(), worlds=2, outputs=("kinetic_energy",))
+    trajectory = sim.rollout(steps=4)
+    assert trajectory.save(tmp_path / "run.npz") == [tmp_path / "run.npz"]
+    saved = np.load(tmp_path / "run.npz")
+    np.testing.assert_array_equal(saved["q"], trajectory.numpy("q"))
+    np.testing.assert_array_equal(saved["kinetic_energy"], trajectory.numpy("kinetic_energy"))
+    np.testing.assert_allclose(saved["times"], 0.01 * np.arange(5))
+    assert list(saved["body_names"]) == ["", "upper", "fore"]
+    with pytest.raises(InputError, match="saved as .npz, .usda or .usdc"):
+        trajectory.save(tmp_path / "run.csv")
+    with pytest.raises(InputError, match="did not come from one"):
+        trajectory.save(tmp_path / "run.usda")
+
+
+def test_saving_usd_and_loading_it_again(tmp_path):
+    (tmp_path / "pendulum.usda").write_text(PENDULUM_USD)
+    sim = Simulator(tmp_path / "pendulum.usda")
+    trajectory = sim.rollout(steps=10, q=[0.4])
+    written = trajectory.save(tmp_path / "out.usda")
+    assert written[0] == tmp_path / "out.usda" and all(path.is_file() for path in written)
+    again = Simulator(tmp_path / "out.usda")
+    assert torch.equal(again.state.q, trajectory.q[0])

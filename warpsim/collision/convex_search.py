@@ -1,0 +1,129 @@
+"""From the touching points of two convex cores to the features they lie on, and the normal those call for. Never taped."""
+
+from __future__ import annotations
+
+import warp as wp
+
+from warpsim.collision.convex_contact import refined_normal
+from warpsim.collision.core import Core, support_of, to_world
+from warpsim.collision.gjk import Closest
+from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, HULL
+from warpsim.collision.support import HullData
+from warpsim.precision import real, vec3
+
+POLISH_STEPS = wp.constant(24)
+"""Most Newton steps on a normal."""
+
+
+@wp.func
+def classify_hull(hulls: HullData, shape: int, scale: real, point: vec3, way: vec3, tolerance: real) -> int:
+    """Vertex, edge or face of a hull on which a point lies (shape's frame)."""
+    local = point / scale
+    near = tolerance / scale
+    first = hulls.vertex_start[shape]
+    for i in range(first, hulls.vertex_start[shape + 1]):
+        if wp.length(hulls.vertex[i] - local) < near:
+            return 3 * (i - first)
+    for i in range(hulls.edge_start[shape], hulls.edge_start[shape + 1]):
+        p = hulls.vertex[first + hulls.edge[i, 0]]
+        along = wp.normalize(hulls.vertex[first + hulls.edge[i, 1]] - p)
+        if wp.length(wp.cross(local - p, along)) < near:
+            return 3 * (i - hulls.edge_start[shape]) + 1
+    face = int(0)
+    best = real(-2.0)
+    for i in range(hulls.face_start[shape], hulls.face_start[shape + 1]):
+        cosine = wp.dot(hulls.face_normal[i], way)
+        if cosine > best:
+            best = cosine
+            face = i - hulls.face_start[shape]
+    return 3 * face + 2
+
+
+@wp.func
+def classify(core: Core, point: vec3, way: vec3, hulls: HullData, tolerance: real) -> int:
+    """Feature on which a core's point lies; `way` is the outward direction there (both in the shape's frame)."""
+    size = core.size
+    if core.kind == BOX:
+        region = int(13)
+        step = int(1)
+        for k in range(3):
+            if point[k] > size[k] - tolerance:
+                region += step
+            elif point[k] < tolerance - size[k]:
+                region -= step
+            step *= 3
+        if region != 13:
+            return region
+        return 14
+    if core.kind == CAPSULE:
+        if point[2] > size[1] - tolerance:
+            return 2
+        if point[2] < tolerance - size[1]:
+            return 0
+        return 1
+    if core.kind == HULL:
+        return classify_hull(hulls, core.shape, size[0], point, way, tolerance)
+    if core.kind == CYLINDER or core.kind == CONE:
+        rim = wp.sqrt(point[0] * point[0] + point[1] * point[1]) > size[0] - tolerance
+        if point[2] < tolerance - size[1]:
+            if rim:
+                return 4
+            return 2
+        if point[2] > size[1] - tolerance:
+            if core.kind == CONE:
+                return 5
+            if rim:
+                return 3
+            return 1
+    return 0
+
+
+@wp.func
+def gap_along(a: Core, b: Core, hulls: HullData, n: vec3) -> real:
+    """g(n): the gap between two cores along a unit direction, never more than their signed distance."""
+    return wp.dot(n, to_world(b, support_of(b, hulls, -n)) - to_world(a, support_of(a, hulls, n)))
+
+
+@wp.func
+def polished_normal(a: Core, feature_a: int, b: Core, feature_b: int, hulls: HullData, start: vec3) -> vec3:
+    """Newton steps on the normal, shortened until the gap does not shrink, so that they end at a maximum of it."""
+    n = start
+    gap = gap_along(a, b, hulls, n)
+    for _step in range(POLISH_STEPS):
+        target = refined_normal(a, feature_a, b, feature_b, hulls, n)
+        trial = target
+        share = real(1.0)
+        for _half in range(6):
+            if gap_along(a, b, hulls, trial) < gap - real(1e-12):
+                share *= real(0.5)
+                trial = wp.normalize(n + (target - n) * share)
+        new_gap = gap_along(a, b, hulls, trial)
+        if new_gap < gap - real(1e-12):
+            return n
+        moved = wp.length(trial - n)
+        n = trial
+        gap = new_gap
+        if moved < real(1e-13):
+            return n
+    return n
+
+
+@wp.func
+def find_features(a: Core, b: Core, hulls: HullData, found: Closest, scale: real) -> wp.vec2i:
+    """Features of the touching points. Of three tolerances the one whose features give the largest gap wins."""
+    best = wp.vec2i(0, 0)
+    best_gap = real(-1.0e30)
+    for i in range(3):
+        tolerance = scale * real(1e-6)
+        if i == 1:
+            tolerance = scale * real(1e-4)
+        if i == 2:
+            tolerance = scale * real(1e-2)
+        feature_a = classify(a, found.point_a, wp.transpose(a.frame) @ found.normal, hulls, tolerance)
+        feature_b = classify(b, found.point_b, wp.transpose(b.frame) @ (-found.normal), hulls, tolerance)
+        n = polished_normal(a, feature_a, b, feature_b, hulls, found.normal)
+        gap = gap_along(a, b, hulls, refined_normal(a, feature_a, b, feature_b, hulls, n))
+        if gap > best_gap + scale * real(1e-12):
+            best_gap = gap
+            best = wp.vec2i(feature_a, feature_b)
+    return best

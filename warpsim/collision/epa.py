@@ -1,0 +1,198 @@
+"""Deepest points of two overlapping convex cores by the expanding polytope algorithm, and both searches in one. Never taped.
+
+G. van den Bergen, *Collision Detection in Interactive 3D Environments*, 2003, ch. 4: a polytope inside A − B grows toward its
+boundary at the face nearest to the origin, until that face is on the boundary. Its distance is the depth.
+"""
+
+from __future__ import annotations
+
+import warp as wp
+
+from warpsim.collision.core import Core, support_of, to_world
+from warpsim.collision.gjk import Closest, add_support, gjk
+from warpsim.collision.maths import TINY
+from warpsim.collision.simplex import triangle_weights
+from warpsim.collision.support import HullData
+from warpsim.precision import EPSILON, real, vec3
+
+EPA_VERTICES = wp.constant(48)
+EPA_PLACES = wp.constant(49)
+"""Vertices of the expanding polytope, and places for them and one candidate."""
+EPA_FACES = wp.constant(96)
+EPA_EDGES = wp.constant(64)
+EPA_ACCURACY = wp.constant(real(max(1e-9, 64.0 * EPSILON)))
+"""Relative accuracy of EPA's depth: finer facets than this turn over by rounding; Newton steps on the normal follow."""
+
+
+@wp.func
+def complete_simplex(
+    a: Core,
+    b: Core,
+    hulls: HullData,
+    count: int,
+    w: wp.array(dtype=vec3),
+    wa: wp.array(dtype=vec3),
+    wb: wp.array(dtype=vec3),
+) -> int:
+    """Grows a simplex through the origin to a tetrahedron; returns its vertices, fewer than 4 where A − B is flat."""
+    n = count
+    for i in range(12):
+        if n < 4:
+            way = vec3()
+            way[i % 3] = real(1.0)
+            if n == 2:
+                way = wp.cross(w[1] - w[0], way)
+            if n == 3:
+                way = wp.cross(w[1] - w[0], w[2] - w[0])
+            if i % 2 == 1:
+                way = -way
+            if wp.dot(way, way) > TINY * TINY:
+                add_support(a, b, hulls, way, n, w, wa, wb)
+                new = w[n] - w[0]
+                grows = wp.dot(new, new) > real(1e-20)
+                if n == 2:
+                    across = wp.cross(w[1] - w[0], new)
+                    grows = wp.dot(across, across) > real(1e-30)
+                if n == 3:
+                    grows = wp.abs(wp.dot(wp.cross(w[1] - w[0], w[2] - w[0]), new)) > real(1e-24)
+                if grows:
+                    n += 1
+    return n
+
+
+@wp.func
+def add_face(
+    i: int,
+    j: int,
+    k: int,
+    place: int,
+    w: wp.array(dtype=vec3),
+    corner: wp.array(dtype=wp.vec3i),
+    normal: wp.array(dtype=vec3),
+    offset: wp.array(dtype=real),
+):
+    """Stores a face whose normal points out of the polytope; needles get an offset that is never chosen."""
+    n = wp.cross(w[j] - w[i], w[k] - w[i])
+    length = wp.length(n)
+    corner[place] = wp.vec3i(i, j, k)
+    if length < real(1e-18):
+        normal[place] = vec3()
+        offset[place] = real(1.0e30)
+    else:
+        normal[place] = n / length
+        offset[place] = wp.dot(n, w[i]) / length
+
+
+@wp.func
+def toggle_edge(i: int, j: int, count: int, edge: wp.array(dtype=wp.vec2i)) -> int:
+    """Adds edge i → j to the horizon, or takes its reverse out; returns the new number of edges."""
+    for e in range(count):
+        if edge[e][0] == j and edge[e][1] == i:
+            edge[e] = edge[count - 1]
+            return count - 1
+    if count < EPA_EDGES:
+        edge[count] = wp.vec2i(i, j)
+        return count + 1
+    return count
+
+
+@wp.func
+def nearest_face(faces: int, offset: wp.array(dtype=real)) -> int:
+    """Face with the least distance from the origin."""
+    best = int(0)
+    for f in range(1, faces):
+        if offset[f] < offset[best]:
+            best = f
+    return best
+
+
+@wp.func
+def epa(
+    a: Core,
+    b: Core,
+    hulls: HullData,
+    count: int,
+    w: wp.array(dtype=vec3),
+    wa: wp.array(dtype=vec3),
+    wb: wp.array(dtype=vec3),
+) -> Closest:
+    """Depth of two overlapping cores, from a simplex of A − B that holds the origin."""
+    corner = wp.zeros(shape=(EPA_FACES,), dtype=wp.vec3i)
+    normal = wp.zeros(shape=(EPA_FACES,), dtype=vec3)
+    offset = wp.zeros(shape=(EPA_FACES,), dtype=real)
+    edge = wp.zeros(shape=(EPA_EDGES,), dtype=wp.vec2i)
+    result = Closest()
+    n = complete_simplex(a, b, hulls, count, w, wa, wb)
+    if n < 4:
+        result.normal = wp.normalize(b.position - a.position)
+        if wp.length(result.normal) < real(0.5):
+            result.normal = vec3(real(1.0), real(0.0), real(0.0))
+        result.point_a = support_of(a, hulls, result.normal)
+        result.point_b = support_of(b, hulls, -result.normal)
+        result.distance = wp.dot(to_world(b, result.point_b) - to_world(a, result.point_a), result.normal)
+        return result
+    for f in range(4):
+        i = (f + 1) % 4
+        j = (f + 2) % 4
+        k = (f + 3) % 4
+        if wp.dot(wp.cross(w[j] - w[i], w[k] - w[i]), w[f] - w[i]) < real(0.0):
+            add_face(i, j, k, f, w, corner, normal, offset)
+        else:
+            add_face(i, k, j, f, w, corner, normal, offset)
+    faces = int(4)
+    best = nearest_face(faces, offset)
+    way = normal[best]
+    depth = offset[best]
+    nearest = corner[best]
+    while n < EPA_VERTICES:
+        if offset[best] < depth:  # the depth only grows; a smaller one is a facet turned over by rounding
+            break
+        way = normal[best]
+        depth = offset[best]
+        nearest = corner[best]
+        add_support(a, b, hulls, way, n, w, wa, wb)
+        if wp.dot(way, w[n]) - depth <= EPA_ACCURACY * (real(1.0) + depth):
+            break
+        edges = int(0)
+        f = int(0)
+        while f < faces:
+            c = corner[f]
+            if wp.dot(normal[f], w[n]) - offset[f] > TINY or offset[f] > real(1.0e29):
+                edges = toggle_edge(c[0], c[1], edges, edge)
+                edges = toggle_edge(c[1], c[2], edges, edge)
+                edges = toggle_edge(c[2], c[0], edges, edge)
+                faces -= 1
+                corner[f] = corner[faces]
+                normal[f] = normal[faces]
+                offset[f] = offset[faces]
+            else:
+                f += 1
+        if edges < 3 or faces + edges > EPA_FACES:
+            break
+        for e in range(edges):
+            add_face(edge[e][0], edge[e][1], n, faces, w, corner, normal, offset)
+            faces += 1
+        n += 1
+        best = nearest_face(faces, offset)
+    p = nearest[0]
+    q = nearest[1]
+    r = nearest[2]
+    weights = triangle_weights(w[p], w[q], w[r])
+    result.normal = way
+    result.distance = -depth
+    result.point_a = wa[p] * weights[0] + wa[q] * weights[1] + wa[r] * weights[2]
+    result.point_b = wb[p] * weights[0] + wb[q] * weights[1] + wb[r] * weights[2]
+    return result
+
+
+@wp.func
+def closest_cores(a: Core, b: Core, hulls: HullData) -> Closest:
+    """Closest points of two cores, or deepest ones where they overlap."""
+    w = wp.zeros(shape=(EPA_PLACES,), dtype=vec3)
+    wa = wp.zeros(shape=(EPA_PLACES,), dtype=vec3)
+    wb = wp.zeros(shape=(EPA_PLACES,), dtype=vec3)
+    count = wp.zeros(shape=(1,), dtype=int)
+    result = gjk(a, b, hulls, w, wa, wb, count)
+    if result.distance > real(0.0):
+        return result
+    return epa(a, b, hulls, count[0], w, wa, wb)

@@ -1,0 +1,317 @@
+"""Equalities between bodies (connect, weld, distance): rows for the solver (untaped), forces at its solution (taped).
+
+Violations are those of a relative to b: the vector between the two held points and, for a weld, the vector part of the
+quaternion that is left over, s·vec(q̄_b q_a r) with r the rotation of b in a and s the torque scale. All rows of one
+equality are as soft as the norm of its violation says.
+
+The two points differ while the equality is violated, so dofs that move both bodies count too.
+"""
+
+from __future__ import annotations
+
+import warp as wp
+
+from warpsim.constraint.impedance import impedance, reference_acceleration, spring_damper, stiffness_weight
+from warpsim.constraint.row_forces import bilateral_force, bilateral_forces, unilateral_force
+from warpsim.constraint.rows import EQUALITY, UNILATERAL, Rows, close_group, close_single
+from warpsim.model.equalities import CONNECT, DISTANCE, WELD, EqualityTopology
+from warpsim.model.parameters import EqualityParameters
+from warpsim.model.topology import Topology
+from warpsim.precision import quat, real, vec2, vec3, vec6
+from warpsim.spatial import angular, point_rate, quat_conj, quat_mul, quat_rotate, spatial
+
+_SMALL = wp.constant(real(1e-15))
+
+
+@wp.struct
+class EqualitySettings:
+    """Which equalities are between bodies, which couple coordinates, and what is fixed about them."""
+
+    body_count: wp.int32
+    body_equality: wp.array(dtype=wp.int32)  # (body_count,) connect, weld, distance
+    coupling_count: wp.int32
+    coupling: wp.array(dtype=wp.int32)  # (coupling_count,) joint, tendon
+    joint_q: wp.array(dtype=wp.int32)  # (njoint,) first coordinate
+    joint_dof: wp.array(dtype=wp.int32)  # (njoint,) first dof
+    safe: wp.int32  # keep time constants at two steps or more
+
+
+@wp.func
+def _vector(q: quat) -> vec3:
+    return vec3(q[1], q[2], q[3])
+
+
+@wp.func
+def _turn(rotation_b: quat, target: quat, scale: real) -> vec3:
+    """Rotational violation of a weld; `target` = q_a r is where b should be."""
+    return scale * _vector(quat_mul(quat_conj(rotation_b), target))
+
+
+@wp.func
+def _turn_rate(rotation_b: quat, target: quat, scale: real, omega: vec3) -> vec3:
+    """Its rate if a turns relative to b with angular velocity `omega` (world axes): ½ s vec(q̄_b ω q_a r)."""
+    spin = quat_mul(quat(real(0.0), omega[0], omega[1], omega[2]), target)
+    return (real(0.5) * scale) * _vector(quat_mul(quat_conj(rotation_b), spin))
+
+
+@wp.func
+def _turn_torque(rotation_b: quat, target: quat, scale: real, f: vec3) -> vec3:
+    """Torque on a (world axes) of forces f on the rotational rows: the transpose of `_turn_rate`."""
+    back = quat_mul(quat(real(0.0), f[0], f[1], f[2]), quat_conj(target))
+    return (real(0.5) * scale) * _vector(quat_mul(rotation_b, back))
+
+
+@wp.func
+def _direction(gap: vec3, distance: real) -> vec3:
+    """From b's point to a's; where they coincide, any fixed direction."""
+    if distance > _SMALL:
+        return gap / distance
+    return vec3(real(1.0), real(0.0), real(0.0))
+
+
+@wp.func
+def _distance_violation(distance: real, reach: vec2) -> vec2:
+    """(violation, sign of its rate against the distance's); not negative: nothing acts, unless both ends are one."""
+    if reach[1] <= reach[0]:
+        return vec2(distance - real(0.5) * (reach[0] + reach[1]), real(1.0))
+    if distance < reach[0]:
+        return vec2(distance - reach[0], real(1.0))
+    return vec2(reach[1] - distance, real(-1.0))
+
+
+@wp.func
+def _distance_force(
+    e: EqualityParameters,
+    w: int,
+    i: int,
+    distance: real,
+    inverse: real,
+    rate: real,
+    acceleration: real,
+    h: real,
+    safe: int,
+) -> real:
+    """Force that drives the points apart; rate and acceleration are those of the distance."""
+    reach = e.range[w, i]
+    v = _distance_violation(distance, reach)
+    if reach[1] <= reach[0]:
+        return bilateral_force(e.solref[w, i], e.solimp[w, i], inverse, v[0], rate, acceleration, h, safe)
+    if v[0] < real(0.0):
+        s = v[1]
+        f = unilateral_force(e.solref[w, i], e.solimp[w, i], inverse, v[0], s * rate, s * acceleration, h, safe)
+        return s * f
+    return real(0.0)
+
+
+@wp.kernel
+def _equality_force_kernel(
+    # topology, parameters
+    t: Topology,
+    c: EqualitySettings,
+    x: EqualityTopology,
+    e: EqualityParameters,
+    body_weight: wp.array2d(dtype=vec2),
+    timestep: wp.array(dtype=real),
+    # work in
+    origin: wp.array2d(dtype=vec3),
+    link_position: wp.array2d(dtype=vec3),
+    link_rotation: wp.array2d(dtype=quat),
+    velocity: wp.array2d(dtype=vec6),
+    acceleration: wp.array2d(dtype=vec6),
+    # work out
+    wrench: wp.array2d(dtype=vec6),
+):
+    w = wp.tid()
+    h = timestep[w]
+    for n in range(c.body_count):
+        i = c.body_equality[n]
+        a = x.a[i]
+        b = x.b[i]
+        ka = t.body_last_dof[a]
+        kb = t.body_last_dof[b]
+        ra = link_rotation[w, t.body_link[a]]
+        rb = link_rotation[w, t.body_link[b]]
+        point_a = link_position[w, t.body_link[a]] + quat_rotate(ra, e.anchor_a[w, i])
+        point_b = link_position[w, t.body_link[b]] + quat_rotate(rb, e.anchor_b[w, i])
+        arm_a = point_a - origin[w, t.body_tree[a]]
+        arm_b = point_b - origin[w, t.body_tree[b]]
+        gap = point_a - point_b
+        rate = point_rate(velocity[w, ka], arm_a) - point_rate(velocity[w, kb], arm_b)
+        change = point_rate(acceleration[w, ka], arm_a) - point_rate(acceleration[w, kb], arm_b)
+        weights = body_weight[w, a] + body_weight[w, b]
+        if x.kind[i] == DISTANCE:
+            distance = wp.length(gap)
+            along = _direction(gap, distance)
+            push = along * _distance_force(
+                e, w, i, distance, weights[0], wp.dot(along, rate), wp.dot(along, change), h, c.safe
+            )
+            wrench[w, a] += spatial(wp.cross(arm_a, push), push)
+            wrench[w, b] += -spatial(wp.cross(arm_b, push), push)
+        elif x.kind[i] == CONNECT:
+            push = bilateral_forces(
+                e.solref[w, i], e.solimp[w, i], weights[0], wp.length(gap), gap, rate, change, h, c.safe
+            )
+            wrench[w, a] += spatial(wp.cross(arm_a, push), push)
+            wrench[w, b] += -spatial(wp.cross(arm_b, push), push)
+        else:
+            target = quat_mul(ra, e.relative_rotation[w, i])
+            scale = e.torque_scale[w, i]
+            turn = _turn(rb, target, scale)
+            spin = _turn_rate(rb, target, scale, angular(velocity[w, ka]) - angular(velocity[w, kb]))
+            twirl = _turn_rate(rb, target, scale, angular(acceleration[w, ka]) - angular(acceleration[w, kb]))
+            size = wp.length(spatial(turn, gap))
+            push = bilateral_forces(e.solref[w, i], e.solimp[w, i], weights[0], size, gap, rate, change, h, c.safe)
+            f = bilateral_forces(e.solref[w, i], e.solimp[w, i], weights[1], size, turn, spin, twirl, h, c.safe)
+            torque = _turn_torque(rb, target, scale, f)
+            wrench[w, a] += spatial(torque + wp.cross(arm_a, push), push)
+            wrench[w, b] += -spatial(torque + wp.cross(arm_b, push), push)
+
+
+@wp.struct
+class _Pair:
+    """The held points of an equality and the dofs that move them."""
+
+    ka: wp.int32  # last dofs of the two bodies, into arrays of length nv + 1
+    kb: wp.int32
+    arm_a: vec3
+    arm_b: vec3
+    along: vec3  # distance: signed direction in which the row measures
+    rotation_b: quat  # weld
+    target: quat
+    scale: real
+
+
+@wp.func
+def _append_columns(rows: Rows, t: Topology, axis: wp.array2d(dtype=vec6), w: int, p: _Pair, dim: int) -> int:
+    """Columns of all dofs that move either body and are not prescribed; returns their number.
+
+    Dof numbers fall towards the root on both chains, so the larger one is next, and equal ones are the same dof.
+    """
+    n = int(0)
+    da = p.ka - 1
+    db = p.kb - 1
+    while da >= 0 or db >= 0:
+        d = wp.max(da, db)
+        s = axis[w, d]
+        move = vec3()
+        omega = vec3()
+        if da == d:
+            move += point_rate(s, p.arm_a)
+            omega += angular(s)
+        if db == d:
+            move -= point_rate(s, p.arm_b)
+            omega -= angular(s)
+        if t.dof_prescribed[d] == 0:
+            first = rows.used[w, 3] + n * dim
+            rows.column[w, rows.used[w, 2] + n] = d
+            if dim == 1:
+                rows.entry[w, first] = wp.dot(p.along, move)
+            else:
+                turn = _turn_rate(p.rotation_b, p.target, p.scale, omega)
+                for r in range(3):
+                    rows.entry[w, first + r] = move[r]
+                    if dim == 6:
+                        rows.entry[w, first + 3 + r] = turn[r]
+            n += 1
+        if da == d:
+            da = t.dof_prev[d] - 1
+        if db == d:
+            db = t.dof_prev[d] - 1
+    return n
+
+
+@wp.func
+def _write_rows(rows: Rows, w: int, first: int, kb: vec2, d: real, inverse: real, violation: vec3, rate: vec3):
+    for r in range(3):
+        rows.weight[w, first + r] = stiffness_weight(d, inverse)
+        rows.reference[w, first + r] = reference_acceleration(kb, d, violation[r], rate[r])
+
+
+@wp.func
+def _add_distance(
+    rows: Rows,
+    t: Topology,
+    axis: wp.array2d(dtype=vec6),
+    e: EqualityParameters,
+    w: int,
+    i: int,
+    p: _Pair,
+    gap: vec3,
+    rate: vec3,
+    inverse: real,
+    h: real,
+    safe: int,
+):
+    reach = e.range[w, i]
+    distance = wp.length(gap)
+    v = _distance_violation(distance, reach)
+    held = reach[1] <= reach[0]
+    if held or v[0] < real(0.0):
+        p.along = v[1] * _direction(gap, distance)
+        d = impedance(e.solimp[w, i], v[0])
+        kb = spring_damper(e.solref[w, i], e.solimp[w, i], h, safe)
+        columns = _append_columns(rows, t, axis, w, p, 1)
+        reference = reference_acceleration(kb, d, v[0], wp.dot(p.along, rate))
+        kind = wp.where(held, EQUALITY, UNILATERAL)
+        close_single(rows, w, kind, columns, stiffness_weight(d, inverse), reference, real(0.0))
+
+
+@wp.kernel(enable_backward=False)
+def _equality_rows_kernel(
+    # topology, parameters
+    t: Topology,
+    c: EqualitySettings,
+    x: EqualityTopology,
+    e: EqualityParameters,
+    body_weight: wp.array2d(dtype=vec2),
+    timestep: wp.array(dtype=real),
+    # work in
+    origin: wp.array2d(dtype=vec3),
+    link_position: wp.array2d(dtype=vec3),
+    link_rotation: wp.array2d(dtype=quat),
+    axis: wp.array2d(dtype=vec6),
+    velocity: wp.array2d(dtype=vec6),
+    # out
+    rows: Rows,
+):
+    w = wp.tid()
+    h = timestep[w]
+    for n in range(c.body_count):
+        i = c.body_equality[n]
+        a = x.a[i]
+        b = x.b[i]
+        kind = x.kind[i]
+        ra = link_rotation[w, t.body_link[a]]
+        p = _Pair()
+        p.ka = t.body_last_dof[a]
+        p.kb = t.body_last_dof[b]
+        p.rotation_b = link_rotation[w, t.body_link[b]]
+        p.target = quat_mul(ra, e.relative_rotation[w, i])
+        p.scale = e.torque_scale[w, i]
+        point_a = link_position[w, t.body_link[a]] + quat_rotate(ra, e.anchor_a[w, i])
+        point_b = link_position[w, t.body_link[b]] + quat_rotate(p.rotation_b, e.anchor_b[w, i])
+        p.arm_a = point_a - origin[w, t.body_tree[a]]
+        p.arm_b = point_b - origin[w, t.body_tree[b]]
+        gap = point_a - point_b
+        rate = point_rate(velocity[w, p.ka], p.arm_a) - point_rate(velocity[w, p.kb], p.arm_b)
+        weights = body_weight[w, a] + body_weight[w, b]
+        if kind == DISTANCE:
+            _add_distance(rows, t, axis, e, w, i, p, gap, rate, weights[0], h, c.safe)
+        else:
+            turn = _turn(p.rotation_b, p.target, p.scale)
+            size = wp.length(gap)
+            dim = int(3)
+            if kind == WELD:
+                size = wp.length(spatial(turn, gap))
+                dim = int(6)
+            d = impedance(e.solimp[w, i], size)
+            kb = spring_damper(e.solref[w, i], e.solimp[w, i], h, c.safe)
+            columns = _append_columns(rows, t, axis, w, p, dim)
+            r = rows.used[w, 1]
+            _write_rows(rows, w, r, kb, d, weights[0], gap, rate)
+            if kind == WELD:
+                omega = angular(velocity[w, p.ka]) - angular(velocity[w, p.kb])
+                spin = _turn_rate(p.rotation_b, p.target, p.scale, omega)
+                _write_rows(rows, w, r + 3, kb, d, weights[1], turn, spin)
+            if columns > 0:
+                close_group(rows, w, EQUALITY, dim, columns)

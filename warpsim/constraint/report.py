@@ -1,0 +1,86 @@
+"""What the constraint stage tells about a step: solver status, contacts, penetration."""
+
+from __future__ import annotations
+
+import warp as wp
+
+from warpsim.constraint.newton import STATUS_TEXT
+from warpsim.constraint.work import ConstraintWork
+from warpsim.model.model import Model
+from warpsim.precision import real
+from warpsim.tape.program import Field
+
+
+def report_fields(m: Model) -> tuple[Field, ...]:
+    """Outputs that carry no gradient."""
+    w = m.worlds
+    return (
+        Field("solver_iterations", (w,), wp.int32, differentiable=False),
+        Field("solver_status", (w,), wp.int32, differentiable=False),  # see `newton.STATUS_TEXT`
+        Field("solver_error", (w,), real, differentiable=False),  # scaled gradient norm at the solution
+        Field("contact_count", (w,), wp.int32, differentiable=False),
+        Field("penetration", (w,), real, differentiable=False),  # m, deepest; 0 without contact
+    )
+
+
+@wp.kernel(enable_backward=False)
+def _report_kernel(
+    # work in
+    status: wp.array2d(dtype=wp.int32),
+    error: wp.array(dtype=real),
+    count: wp.array(dtype=wp.int32),
+    distance: wp.array2d(dtype=real),
+    # out
+    iterations: wp.array(dtype=wp.int32),
+    code: wp.array(dtype=wp.int32),
+    solver_error: wp.array(dtype=real),
+    contacts: wp.array(dtype=wp.int32),
+    penetration: wp.array(dtype=real),
+):
+    w = wp.tid()
+    deepest = real(0.0)
+    for k in range(wp.min(count[w], distance.shape[1])):
+        deepest = wp.max(deepest, -distance[w, k])
+    if iterations:
+        iterations[w] = status[w, 0]
+    if code:
+        code[w] = status[w, 1]
+    if solver_error:
+        solver_error[w] = error[w]
+    if contacts:
+        contacts[w] = count[w]
+    if penetration:
+        penetration[w] = deepest
+
+
+def report(m: Model, c: ConstraintWork | None, outputs: dict[str, wp.array]) -> None:
+    """Fills those of `report_fields` that are in `outputs`."""
+    wanted = {f.name: outputs[f.name] for f in report_fields(m) if f.name in outputs}
+    if not wanted:
+        return
+    if c is None:
+        for array in wanted.values():
+            array.zero_()
+        return
+    wp.launch(
+        _report_kernel,
+        dim=m.worlds,
+        inputs=[c.status, c.error, c.contacts.count, c.contacts.distance],
+        outputs=[wanted.get(f.name) for f in report_fields(m)],
+        device=m.device,
+        record_tape=False,
+    )
+
+
+def overflow_text(c: ConstraintWork, world: int) -> str | None:
+    """Why a world failed, if it had more contacts than places."""
+    needed, places = int(c.contacts.count.numpy()[world]), c.contacts.pair.shape[1]
+    if needed > places:
+        return f"{needed} contacts but only {places} places: set options.max_contacts to {needed} or more"
+    return None
+
+
+def solver_text(c: ConstraintWork, world: int) -> str:
+    """The solver's status in one world, in words."""
+    iterations, code = (int(x) for x in c.status.numpy()[world])
+    return f"{STATUS_TEXT[code]} after {iterations} iterations, gradient {float(c.error.numpy()[world]):.1e}"
