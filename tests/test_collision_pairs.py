@@ -40,6 +40,7 @@ TREE = """
 def mujoco_pairs(model: mujoco.MjModel) -> set[frozenset[int]]:
     """The pairs MuJoCo collides: with a huge margin every pair that passes its filters makes a contact."""
     model.geom_margin[:] = 100.0
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_MIDPHASE  # its boxes know no margin
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     mujoco.mj_comPos(model, data)

@@ -149,6 +149,36 @@ def test_compound_coordinates_from_pose(angles):
     np.testing.assert_allclose([joint.initial_q[0] for joint in scene.joints], angles, atol=1e-6)
 
 
+@pytest.mark.parametrize("generic", [False, True])
+def test_compound_traversed_backwards(rng, generic):
+    """The root is body1: J₁J₂ becomes J₂⁻¹J₁⁻¹, and the coordinates keep their names and signs."""
+    stage = author.new_stage()
+    world = author.world(stage)
+    child, root = (author.body(world, name, mass=1, position=rng.normal(size=3)) for name in ("Child", "Root"))
+    UsdPhysics.ArticulationRootAPI.Apply(root)
+    locked = dict.fromkeys(("transX", "transY", "transZ", "rotX"))
+    if generic:
+        first = author.generic(
+            world, "Joint", child, root, limits={**locked, "rotY": (-180, 180)}, anchor=(0.1, 0.2, 0)
+        )
+        names = ["/World/Joint:rotY", "/World/Joint:rotZ"]
+    else:
+        first = author.revolute(world, "TurnY", child, root, "Y", anchor=(0.1, 0.2, 0))
+        author.revolute(world, "TurnZ", child, root, "Z", anchor=(0.1, 0.2, 0))
+        names = ["/World/TurnY", "/World/TurnZ"]
+    angles = (0.4, -0.9)
+    motion = np.eye(4)
+    motion[:3, :3] = Rotation.from_euler("YZ", angles).as_matrix()
+    root_pose = np.array(UsdGeom.XformCache().GetLocalToWorldTransform(root)).T
+    pose = root_pose @ joint_frame(first, 1) @ np.linalg.inv(motion) @ np.linalg.inv(joint_frame(first, 0))
+    turn = Rotation.from_matrix(pose[:3, :3]).as_quat(scalar_first=True)
+    author.move(child, position=pose[:3, 3], rotation=turn)
+    scene = read_usd(stage, strict=True)
+    found = {joint.name: joint.initial_q for joint in scene.joints if joint.kind == "hinge"}
+    np.testing.assert_allclose([found[name][0] for name in names], angles, atol=1e-6)
+    np.testing.assert_allclose(body_poses(scene)["/World/Child"], pose, atol=1e-6)
+
+
 def test_generic_joint():
     """Locked axes vanish, limited and free ones become slides and hinges in the order the ledger tells."""
     stage = author.new_stage()

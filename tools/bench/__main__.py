@@ -21,13 +21,18 @@ def run_case(case: Case, *, warmups: int, repeats: int) -> Result:
         return Result(case, skipped=f"no {case.model} beside the project")
     model = mujoco_side.load(case)
     inputs = mujoco_side.make_inputs(case, model)
-    workloads = [mujoco_side.forward(case, model, inputs), *warpsim_side.workloads(case, inputs)]
+    workloads = [*mujoco_side.workloads(case, model, inputs), *warpsim_side.workloads(case, inputs)]
     timings = measure(workloads, warmups=warmups, repeats=repeats)
 
     expected = workloads[0].final_state()
     scale = np.max(np.abs(expected))
     measurements = [
-        Measurement(w.label, timings[w.label], float(np.max(np.abs(w.final_state() - expected)) / scale))
+        Measurement(
+            w.label,
+            timings[w.label],
+            float(np.max(np.abs(w.final_state() - expected)) / scale),
+            None if w.gradient_error is None else w.gradient_error(),
+        )
         for w in workloads
     ]
     return Result(case, mujoco_side.count_contacts(model, inputs), measurements)

@@ -29,6 +29,9 @@ class Case:
     tolerance: float = 1e-6
     """Largest deviation of the final q and qd from MuJoCo's, over their largest magnitude."""
 
+    gradient_tolerance: float = 1e-5
+    """Largest relative error of a gradient against central differences."""
+
     @property
     def path(self) -> Path:
         """Where the model file is expected."""
@@ -61,6 +64,8 @@ CASES: dict[str, Case] = {
         Case("humanoid-smooth", _HUMANOID, worlds=1, steps=200),
         Case("humanoid-smooth-64", _HUMANOID, worlds=64, steps=20),
         _humanoid_on_ground("humanoid-ground", worlds=1, steps=100),
-        _humanoid_on_ground("humanoid-ground-64", worlds=64, steps=10),
+        _humanoid_on_ground("humanoid-ground-256", worlds=256, steps=10),
+        Case("ant-ground", "brax_ant/mjcf/ant.xml", worlds=1, steps=100, contact=True, settle_steps=100, tolerance=1e-4),
+        Case("hopper-ground", "brax_hopper/mjcf/hopper.xml", worlds=1, steps=100, contact=True, settle_steps=100),
     )
 }

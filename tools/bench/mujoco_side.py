@@ -54,10 +54,35 @@ def count_contacts(model: mujoco.MjModel, inputs: Inputs) -> float:
     return float(np.mean(counts))
 
 
-def forward(case: Case, model: mujoco.MjModel, inputs: Inputs) -> Workload:
-    """`mj_step` over all worlds and steps on one thread, through MuJoCo's native rollout."""
+def workloads(case: Case, model: mujoco.MjModel, inputs: Inputs) -> list[Workload]:
+    """Forward on one thread and, with many worlds, on two; finite-difference gradients of one world."""
+    if case.worlds > 1:
+        return [forward(case, model, inputs), forward(case, model, inputs, threads=2)]
+    return [forward(case, model, inputs), transition_matrices(case, model, inputs)]
+
+
+def transition_matrices(case: Case, model: mujoco.MjModel, inputs: Inputs) -> Workload:
+    """One-sided `mjd_transitionFD` before every step: what a gradient by MuJoCo costs (A and B of each step)."""
+    data = mujoco.MjData(model)
+    size = 2 * model.nv + model.na
+    a, b = np.empty((size, size)), np.empty((size, model.nu))
+
+    def run() -> None:
+        mujoco.mj_resetData(model, data)
+        data.qpos[:], data.qvel[:] = inputs.q[0], inputs.qd[0]
+        for control in inputs.controls[0]:
+            data.ctrl[:] = control
+            mujoco.mjd_transitionFD(model, data, 1e-6, False, a, b, None, None)
+            mujoco.mj_step(model, data)
+
+    return Workload("mujoco finite differences", run, lambda: np.concatenate([data.qpos, data.qvel])[None])
+
+
+def forward(case: Case, model: mujoco.MjModel, inputs: Inputs, *, threads: int = 1) -> Workload:
+    """`mj_step` over all worlds and steps, through MuJoCo's native rollout."""
     spec = mujoco.mjtState.mjSTATE_FULLPHYSICS
     data = mujoco.MjData(model)
+    pool = [data, *(mujoco.MjData(model) for _ in range(threads - 1))]
     start = np.empty((case.worlds, mujoco.mj_stateSize(model, spec)))
     for world in range(case.worlds):
         mujoco.mj_resetData(model, data)
@@ -68,9 +93,9 @@ def forward(case: Case, model: mujoco.MjModel, inputs: Inputs) -> Workload:
     sensors = np.empty((case.worlds, case.steps, model.nsensordata))
 
     def run() -> None:
-        rollout.rollout(model, data, start, inputs.controls, state=states, sensordata=sensors)
+        rollout.rollout(model, pool, start, inputs.controls, state=states, sensordata=sensors)
 
     def final_state() -> np.ndarray:
         return states[:, -1, 1 : 1 + model.nq + model.nv]  # after the time
 
-    return Workload("mujoco forward", run, final_state)
+    return Workload("mujoco forward" + (f", {threads} threads" if threads > 1 else ""), run, final_state)

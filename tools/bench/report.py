@@ -26,6 +26,8 @@ class Measurement:
     timing: Timing
     deviation: float
     """Of the final state from MuJoCo's, relative; NaN fails."""
+    gradient_error: float | None = None
+    """Relative, against central differences of the workload's own forward pass; None for forward passes."""
 
     def microseconds(self, seconds: float, case: Case) -> float:
         """Seconds of a whole run as µs per step and world."""
@@ -45,7 +47,11 @@ class Result:
     @property
     def failures(self) -> list[str]:
         """Workloads whose result is wrong: their time means nothing."""
-        return [m.label for m in self.measurements if not m.deviation <= self.case.tolerance]
+        return [m.label for m in self.measurements if not self._right(m)]
+
+    def _right(self, m: Measurement) -> bool:
+        error = 0.0 if m.gradient_error is None else m.gradient_error
+        return m.deviation <= self.case.tolerance and error <= self.case.gradient_tolerance
 
 
 def environment() -> dict[str, Any]:
@@ -72,6 +78,7 @@ def to_json(results: list[Result]) -> dict[str, Any]:
                 "median_us": m.microseconds(m.timing.median, result.case),
                 "seconds": m.timing.samples,
                 "deviation": m.deviation if math.isfinite(m.deviation) else None,  # JSON has no NaN
+                "gradient_error": m.gradient_error,
                 "valid": m.label not in result.failures,
             }
             for m in result.measurements
@@ -94,8 +101,8 @@ def to_markdown(results: list[Result]) -> str:
         "",
         "µs per step and world. Ratio: median over the median of MuJoCo forward, measured alternately.",
         "",
-        "| case | worlds | steps | contacts | workload | min | median | ratio | deviation |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| case | worlds | steps | contacts | workload | min | median | ratio | deviation | gradient error |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for result in results:
         lines += _rows(result)
@@ -105,7 +112,7 @@ def to_markdown(results: list[Result]) -> str:
 def _rows(result: Result) -> list[str]:
     case = result.case
     if result.skipped:
-        return [f"| {case.name} | {case.worlds} | {case.steps} | – | skipped: {result.skipped} | – | – | – | – |"]
+        return [f"| {case.name} | {case.worlds} | {case.steps} | – | skipped: {result.skipped} | – | – | – | – | – |"]
     reference = result.measurements[0].timing.median
     rows = []
     for m in result.measurements:
@@ -113,9 +120,10 @@ def _rows(result: Result) -> list[str]:
         if m.label not in result.failures:
             best, median = (m.microseconds(s, case) for s in (m.timing.best, m.timing.median))
             times = f"{best:.2f} | {median:.2f} | {m.timing.median / reference:.2f}"
+        error = "–" if m.gradient_error is None else f"{m.gradient_error:.1e}"
         rows.append(
             f"| {case.name} | {case.worlds} | {case.steps} | {result.contacts:.1f} | {m.label} | {times} "
-            f"| {m.deviation:.1e} |"
+            f"| {m.deviation:.1e} | {error} |"
         )
     return rows
 

@@ -21,6 +21,8 @@ class Workload:
     """Does the whole work once, from the same start each time, and returns when it is finished."""
     final_state: Callable[[], np.ndarray]
     """(worlds, nq + nv): q and qd at the end of the last run."""
+    gradient_error: Callable[[], float] | None = None
+    """Relative error of the gradient it computed against central differences of its own forward pass."""
 
 
 @dataclass(frozen=True)

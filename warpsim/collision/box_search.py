@@ -10,6 +10,7 @@ from warpsim.collision.box_contact import (
     digit,
     face_axis,
     region_rank,
+    segment_on_box,
     zero_axis,
 )
 from warpsim.collision.maths import TINY
@@ -114,9 +115,8 @@ def piercing_feature(local: vec3, axis: vec3, size: vec3) -> int:
 
 
 @wp.func
-def deepest_on_box(local: vec3, axis: vec3, size: vec3) -> int:
-    """Feature of the closest points of a segment (local ± axis, box frame) and a box."""
-    t = deepest_parameter(local, axis, size)
+def deepest_on_box(local: vec3, axis: vec3, size: vec3, t: real) -> int:
+    """Feature of the closest points of a segment (local ± axis, box frame) and a box; t from `deepest_parameter`."""
     point = local + axis * t
     if wp.abs(point[0]) < size[0] and wp.abs(point[1]) < size[1] and wp.abs(point[2]) < size[2]:
         return piercing_feature(local, axis, size)
@@ -154,6 +154,33 @@ def segment_exit(local: vec3, axis: vec3, size: vec3, across: int, end: real) ->
 
 
 @wp.func
+def facing_region(point: vec3, size: vec3) -> int:
+    """The face of a box that a point outside it looks at most squarely."""
+    best = real(-1.0e30)
+    region = int(14)
+    for k in range(3):
+        excess = wp.abs(point[k]) - size[k]
+        if excess > best:
+            best = excess
+            step = 1 + 2 * k * k
+            region = 13 + step
+            if point[k] < real(0.0):
+                region = 13 - step
+    return region
+
+
+@wp.func
+def over_face_elsewhere(point: vec3, local: vec3, axis: vec3, size: vec3, region: int, t: real) -> bool:
+    """Whether a point (box frame) of the segment lies over a face, well away from the segment's parameter t."""
+    across = face_axis(region)
+    for k in range(3):
+        if k != across and wp.abs(point[k]) > size[k] + real(1e-9):
+            return False
+    there = wp.dot(point - local, axis) / wp.max(wp.dot(axis, axis), TINY)
+    return wp.abs(there) < real(1.0 + 1e-9) and wp.abs(there - t) > real(0.05)
+
+
+@wp.func
 def find_capsule_box(
     centre: vec3,
     axis: vec3,
@@ -166,21 +193,31 @@ def find_capsule_box(
     start: int,
     candidate_feature: wp.array2d(dtype=int),
 ) -> int:
-    """The deepest contact; above a face both ends of the part of the segment that lies over it."""
+    """Up to two contacts: the ends of the part of the segment that lies over the face it touches.
+
+    Where the deepest point is on an edge or corner, it is the first, and the far end over the nearest face the second.
+    """
     inverse = wp.transpose(frame)
     local = inverse @ (centre - position)
     local_axis = inverse @ axis
-    feature = deepest_on_box(local, local_axis, size)
+    t = deepest_parameter(local, local_axis, size)
+    feature = deepest_on_box(local, local_axis, size, t)
     region = (feature % EDGE_CROSSING) // 16
     over_face = region_rank(region) == 1
     count = int(0)
+    if not over_face:
+        region = facing_region(local + local_axis * t, size)
+        distance, _point, _normal = capsule_box(centre, axis, radius, position, frame, size, feature)
+        if distance < margin:
+            candidate_feature[world, start] = feature
+            count = 1
     for i in range(2):
-        code = feature
-        if over_face:
-            code = 16 * region + segment_exit(local, local_axis, size, face_axis(region), real(1 - 2 * i))
-        if i == 0 or over_face:
+        place = segment_exit(local, local_axis, size, face_axis(region), real(1 - 2 * i))
+        code = 16 * region + place
+        ball = segment_on_box(place, centre, axis, position, frame, size, region)
+        if over_face or over_face_elsewhere(inverse @ (ball - position), local, local_axis, size, region, t):
             distance, _point, _normal = capsule_box(centre, axis, radius, position, frame, size, code)
-            if distance < margin:
+            if distance < margin and count < 2:
                 if count == 0 or code != candidate_feature[world, start]:
                     candidate_feature[world, start + count] = code
                     count += 1

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.dynamics.passive import rotation_from_rest
 from warpsim.model.model import Model
 from warpsim.model.parameters import BodyParameters, JointParameters, TendonParameters
 from warpsim.model.state import State
 from warpsim.model.tendons import TendonTopology, tendon_length
 from warpsim.model.topology import BALL, FREE, HINGE, SLIDE, Topology
-from warpsim.precision import quat, real, vec3, vec6
+from warpsim.precision import real, vec3, vec6
 from warpsim.query.motion import Motion, evaluate
-from warpsim.spatial import angular, linear, quat_conj, quat_log, quat_mul, quat_unit, read_quat, sym_mul
+from warpsim.spatial import angular, linear, sym_mul
 
 
 @wp.kernel
@@ -44,8 +45,7 @@ def _kinetic_kernel(
 @wp.func
 def _angle2(joint: JointParameters, q: wp.array2d(dtype=real), w: int, a: int) -> real:
     """Squared angle between the quaternion in q from a on and its rest."""
-    rest = quat_unit(quat(joint.rest[w, a], joint.rest[w, a + 1], joint.rest[w, a + 2], joint.rest[w, a + 3]))
-    turn = quat_log(quat_mul(quat_conj(rest), read_quat(q, w, a)))
+    turn = rotation_from_rest(joint, q, w, a)
     return wp.dot(turn, turn)
 
 

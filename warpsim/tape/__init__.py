@@ -4,8 +4,9 @@ from warpsim.tape.arena import Arena
 from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.checks import StaleInputError
 from warpsim.tape.diagnostics import NonFiniteError, SegmentReport
-from warpsim.tape.inputs import InputProvider, KnotInputs, ResumableProvider
+from warpsim.tape.inputs import InputProvider, ResumableProvider
 from warpsim.tape.journal import Resumable
+from warpsim.tape.knots import KnotInputs
 from warpsim.tape.objective import RunningCost, final_cost
 from warpsim.tape.program import Arrays, Field, Program, SplittableProgram
 from warpsim.tape.run import Gradients, ReleasedError, Run

@@ -90,18 +90,25 @@ class ProviderFeed:
         self._fill = guard(provider.fill)
         self._accumulate = guard(provider.accumulate)
         self._worlds = worlds
+        self._views: dict[tuple[int, int, int], Arrays] = {}
 
     def fill(self, step: int, count: int, row: int, inputs: rows.Blocks) -> None:
         """Lets the provider write into the slots, which are zero when it is called."""
         for block in inputs.values():
             block.zero(row, count)
-        views = {name: block.array[row : row + count] for name, block in inputs.items()}
-        self._fill(step, self._worlds, Arrays("input", views))
+        self._fill(step, self._worlds, self._view(inputs, row, count))
 
     def collect(self, step: int, count: int, adjoints: rows.Blocks, gradients: rows.Blocks) -> None:
         """Hands the adjoints to the provider."""
-        views = {name: block.array[:count] for name, block in adjoints.items()}
-        self._accumulate(step, self._worlds, Arrays("input", views))
+        self._accumulate(step, self._worlds, self._view(adjoints, 0, count))
+
+    def _view(self, blocks: rows.Blocks, row: int, count: int) -> Arrays:
+        """Rows `row` … of all blocks; the same objects for the same rows, so that a provider can recognise them."""
+        key = (id(blocks), row, count)
+        if key not in self._views:
+            views = {name: block.array[row : row + count] for name, block in blocks.items()}
+            self._views[key] = Arrays("input", views)
+        return self._views[key]
 
     def sums(self) -> Mapping[str, wp.array]:
         """What the provider adds to."""
@@ -122,112 +129,3 @@ def adopt_arrays(program: Program, inputs: Mapping[str, Any], steps: int) -> row
         name: rows.adopt(f"input {name!r}", value, fields[name], steps, program.device)
         for name, value in inputs.items()
     }
-
-
-class KnotInputs:
-    """One input interpolated between knots `every` steps apart, linearly or held; all other inputs are zero.
-
-    Attributes:
-        knots: (knots, worlds, …) values; knot j is the value at step j·every.
-        gradient: Same shape; adjoints are added to it.
-    """
-
-    def __init__(self, name: str, knots: wp.array, every: int, *, hold: bool = False) -> None:
-        """Makes an input from few values.
-
-        Args:
-            name: The input field.
-            knots: (knots, worlds, columns) array of a scalar type.
-            every: Steps between knots.
-            hold: Keep each knot's value until the next, instead of interpolating.
-        """
-        if knots.ndim != 3 or every < 1:
-            raise InputError(f"knots of input {name!r} must be (knots, worlds, columns), at least one step apart")
-        self.name = name
-        self.knots = knots
-        self.every = every
-        self.hold = hold
-        self.gradient = wp.zeros_like(knots, requires_grad=False)
-
-    @staticmethod
-    def count(steps: int, every: int, *, hold: bool = False) -> int:
-        """How many knots a rollout of `steps` needs."""
-        return (steps - 1) // every + (1 if hold else 2)
-
-    def fill(self, start: int, worlds: range, inputs: Arrays) -> None:
-        """Interpolates."""
-        values = inputs[self.name]
-        if self.count(start + values.shape[0], self.every, hold=self.hold) > self.knots.shape[0]:
-            raise InputError(f"input {self.name!r} has too few knots for step {start + values.shape[0] - 1}")
-        wp.launch(
-            _interpolate,
-            dim=values.shape,
-            inputs=[self.knots, self.every, self.hold, start, worlds.start],
-            outputs=[values],
-            device=values.device,
-            record_tape=False,
-        )
-
-    def accumulate(self, start: int, worlds: range, adjoints: Arrays) -> None:
-        """Adds to `gradient`, step by step, last first."""
-        values = adjoints[self.name]
-        first, last = start // self.every, (start + values.shape[0] - 1) // self.every + (0 if self.hold else 1)
-        wp.launch(
-            _interpolate_adjoint,
-            dim=(last - first + 1, *values.shape[1:]),
-            inputs=[self.every, self.hold, start, worlds.start, first, values],
-            outputs=[self.gradient],
-            device=values.device,
-            record_tape=False,
-        )
-
-    def sums(self, worlds: range) -> Mapping[str, wp.array]:
-        """The gradient of the knots."""
-        return {f"knots {self.name}": self.gradient[:, worlds.start : worlds.stop]}
-
-
-@wp.func
-def _position(step: int, every: int, like: Any):
-    """How far `step` is from the knot before it, in units of their distance."""
-    return type(like)(step % every) / type(like)(every)
-
-
-@wp.kernel(enable_backward=False)
-def _interpolate(
-    knots: wp.array3d(dtype=Any), every: int, hold: bool, start: int, first_world: int, values: wp.array3d(dtype=Any)
-):
-    row, w, i = wp.tid()
-    j = (start + row) // every
-    value = knots[j, first_world + w, i]
-    if not hold:
-        t = _position(start + row, every, value)
-        value = (type(t)(1.0) - t) * value + t * knots[j + 1, first_world + w, i]
-    values[row, w, i] = value
-
-
-@wp.kernel(enable_backward=False)
-def _interpolate_adjoint(
-    every: int,
-    hold: bool,
-    start: int,
-    first_world: int,
-    first_knot: int,
-    adjoints: wp.array3d(dtype=Any),
-    gradient: wp.array3d(dtype=Any),
-):
-    k, w, i = wp.tid()
-    j = first_knot + k
-    total = gradient[j, first_world + w, i]
-    for back in range(adjoints.shape[0]):
-        row = adjoints.shape[0] - 1 - back
-        step = start + row
-        weight = type(total)(0.0)
-        if step // every == j:
-            weight = type(total)(1.0)
-            if not hold:
-                weight -= _position(step, every, total)
-        elif step // every == j - 1 and not hold:
-            weight = _position(step, every, total)
-        if weight != type(total)(0.0):
-            total += weight * adjoints[row, w, i]
-    gradient[j, first_world + w, i] = total

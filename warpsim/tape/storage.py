@@ -76,7 +76,7 @@ class DiskCheckpoints(Checkpoints):
     def _relax(self) -> None:
         """Now and then lets the system take the pages: the data stays in its cache or on disk, not in this process."""
         self._touched += self.states.data.array.shape[1]
-        if self._touched > RESIDENT_BYTES and hasattr(mmap, "MADV_DONTNEED"):
+        if self._touched > RESIDENT_BYTES // 2 and hasattr(mmap, "MADV_DONTNEED"):
             self._touched = 0
             self._mapped.madvise(mmap.MADV_DONTNEED)
 

@@ -1,0 +1,98 @@
+"""warpsim's side of a case: forward rollouts and gradients through the checkpointed tape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tools.bench.cases import Case, Inputs
+from tools.bench.timing import Workload
+from warpsim.mjcf import read_mjcf
+from warpsim.model.compile import compile_model
+from warpsim.model.derive import Derivation
+from warpsim.precision import numpy_real
+from warpsim.program import RigidProgram
+from warpsim.tape import CheckpointedTape
+
+_SEED = 11
+
+
+@dataclass
+class _Rollout:
+    """One case on a number of threads; the loss is a random linear function of the final state."""
+
+    case: Case
+    inputs: Inputs
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        case = self.case
+        scene = read_mjcf(case.path)
+        scene.options.integrator = case.integrator
+        scene.options.constraints = case.contact
+        self.model = compile_model(scene, worlds=case.worlds)
+        Derivation(self.model).run()
+        self.program = RigidProgram(self.model, controls=("actuator",))
+        # groups of a few worlds keep the slots' memory in the cache
+        groups = max(self.threads, case.worlds // 8)
+        self.tape = CheckpointedTape(self.program, steps=case.steps, threads=self.threads, groups=groups)
+        self.state = {"q": self.inputs.q, "qd": self.inputs.qd}
+        if self.model.has_constraints:
+            self.state["warm_start"] = np.zeros_like(self.inputs.qd)
+        self.state = {name: np.ascontiguousarray(value, numpy_real) for name, value in self.state.items()}
+        self.controls = np.ascontiguousarray(self.inputs.controls.transpose(1, 0, 2), numpy_real)
+        self.weights = np.random.default_rng(_SEED).normal(size=self.inputs.q.shape).astype(numpy_real)
+        self.final = np.full((case.worlds, self.model.nq + self.model.nv), np.nan)
+        self.gradient: np.ndarray | None = None
+
+    def forward(self) -> None:
+        run = self.tape.forward(
+            self.state, {"actuator": self.controls}, keep_states=["q", "qd"], keep_every=self.case.steps, differentiate=False
+        )
+        self._finish(run)
+        run.release()
+
+    def differentiate(self) -> None:
+        run = self.tape.forward(
+            self.state, {"actuator": self.controls}, keep_states=["q", "qd"], keep_every=self.case.steps
+        )
+        self._finish(run)
+        gradients = self.tape.backward(run, state_seeds={"q": {-1: self.weights}})
+        self.gradient = gradients.inputs.actuator.numpy()
+
+    def gradient_error(self) -> float:
+        """Relative error of the gradient against central differences along one random direction."""
+        direction = np.random.default_rng(_SEED + 1).normal(size=self.controls.shape).astype(numpy_real)
+        controls = self.controls
+        estimates = []
+        for step in (1e-4, 1e-5, 1e-6):
+            losses = []
+            for sign in (1.0, -1.0):
+                self.controls = controls + sign * step * direction
+                self.forward()
+                losses.append(float((self.weights * self.final[:, : self.model.nq]).sum()))
+            estimates.append((losses[0] - losses[1]) / (2 * step))
+        self.controls = controls
+        self.differentiate()
+        assert self.gradient is not None
+        value = float((self.gradient * direction).sum())
+        return min(abs(value - e) / max(abs(value), abs(e)) for e in estimates)
+
+    def _finish(self, run) -> None:
+        self.final = np.concatenate([run.states.q.numpy()[-1], run.states.qd.numpy()[-1]], axis=1)
+
+
+def workloads(case: Case, inputs: Inputs) -> list[Workload]:
+    """Forward and gradient on one thread and, with many worlds, on two."""
+    made = []
+    for threads in (1, 2) if case.worlds > 1 else (1,):
+        rollout = _Rollout(case, inputs, threads)
+        suffix = "" if threads == 1 else f", {threads} threads"
+        made.append(Workload(f"warpsim forward{suffix}", rollout.forward, lambda r=rollout: r.final))
+        made.append(
+            Workload(
+                f"warpsim gradient{suffix}", rollout.differentiate, lambda r=rollout: r.final, rollout.gradient_error
+            )
+        )
+    return made

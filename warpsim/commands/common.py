@@ -1,0 +1,38 @@
+"""Arguments and acts that commands share."""
+
+from __future__ import annotations
+
+import argparse
+
+from warpsim.simulator import DEFAULT_OUTPUTS, Simulator
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """The scene and how to read it."""
+    parser.add_argument("scene", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF) or .urdf file")
+    parser.add_argument("--keyframe", help="MJCF: name of the keyframe to start from")
+    strictness = parser.add_mutually_exclusive_group()
+    strictness.add_argument(
+        "--strict", action="store_const", const=True, help="fail if the file has physics that is not modelled"
+    )
+    strictness.add_argument(
+        "--lenient", dest="strict", action="store_const", const=False, help="leave out physics that is not modelled"
+    )
+
+
+def open_simulator(
+    arguments: argparse.Namespace,
+    *,
+    worlds: int = 1,
+    device: str = "cpu",
+    outputs: tuple[str, ...] = DEFAULT_OUTPUTS,
+) -> Simulator:
+    """The simulator of the scene named on the command line."""
+    return Simulator(
+        arguments.scene,
+        worlds=worlds,
+        device=device,
+        outputs=outputs,
+        strict=arguments.strict,
+        keyframe=arguments.keyframe,
+    )

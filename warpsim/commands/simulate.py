@@ -1,0 +1,95 @@
+"""`warpsim simulate`: runs a scene, says how it went, and saves the motion."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpsim.commands.common import add_source, open_simulator
+from warpsim.errors import InputError
+from warpsim.simulator import Simulator
+from warpsim.trajectory import Trajectory
+
+OUTPUTS = ("body_position", "body_rotation", "body_velocity", "potential_energy", "kinetic_energy", "saturated")
+_MOST_COORDINATES = 24
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "simulate",
+        help="run a scene and save the motion",
+        description="Runs a scene with its drives at their targets and all other controls at zero.",
+    )
+    add_source(parser)
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--steps", type=int, help="number of time steps")
+    length.add_argument("--seconds", type=float, help="simulated time (default: 5)")
+    parser.add_argument("--worlds", type=int, default=1, help="copies to run together (default: 1)")
+    parser.add_argument("--noise", type=float, default=0.0, help="standard deviation of the worlds' initial coordinates")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the noise (default: 0)")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda:0 (default: cpu)")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads that share the worlds (default: 1)")
+    parser.add_argument("--fps", type=float, default=60.0, help="frames kept per simulated second (default: 60)")
+    parser.add_argument("-o", "--output", help="where the motion goes: .usda or .usdc (world 0), or .npz (all worlds)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs, prints a summary, saves."""
+    sim = open_simulator(arguments, worlds=arguments.worlds, device=arguments.device, outputs=OUTPUTS)
+    if arguments.noise:
+        sim.reset(seed=arguments.seed, position_noise=arguments.noise)
+    steps = _steps(arguments, sim.timestep)
+    every = max(1, min(steps, round(1.0 / (arguments.fps * sim.timestep))))
+    sim.rollout(steps=steps, keep_every=every, threads=arguments.threads, segment=1)  # compiles, so that times are fair
+    begin = time.perf_counter()
+    trajectory = sim.rollout(
+        steps=steps, keep_every=every, threads=arguments.threads, progress=not arguments.quiet
+    )
+    elapsed = time.perf_counter() - begin
+    print("\n".join(summary(sim, trajectory, steps, elapsed)))
+    if arguments.output:
+        for path in trajectory.save(arguments.output):
+            print(f"wrote {path}")
+    return 0
+
+
+def _steps(arguments: argparse.Namespace, timestep: float) -> int:
+    if arguments.steps is not None:
+        return arguments.steps
+    seconds = 5.0 if arguments.seconds is None else arguments.seconds
+    if seconds <= 0:
+        raise InputError(f"--seconds {seconds:g}: simulate for more than that")
+    return max(1, round(seconds / timestep))
+
+
+def summary(sim: Simulator, trajectory: Trajectory, steps: int, elapsed: float) -> Iterator[str]:
+    """Lines about a rollout: speed, energy, saturation, and the final state of world 0."""
+    simulated = steps * sim.timestep
+    rate = steps * sim.worlds / elapsed
+    yield (
+        f"{steps} steps of {sim.timestep:g} s in {sim.worlds} world(s): {elapsed:.3g} s, {rate:.4g} steps/s, "
+        f"{simulated * sim.worlds / elapsed:.4g} times real time"
+    )
+    energy = trajectory.numpy("potential_energy") + trajectory.numpy("kinetic_energy")
+    drift = energy[-1] - energy[0]
+    yield f"energy {energy[0, 0]:.6g} J → {energy[-1, 0]:.6g} J, largest change over worlds {np.abs(drift).max():.4g} J"
+    saturated = trajectory.numpy("saturated")
+    if saturated.shape[-1]:
+        share = (saturated[1:] != 0).mean()
+        yield f"actuators and drives at their limits: {100 * share:.3g} % of the time"
+    yield "final state, world 0:"
+    for name in sim.joint_names[:_MOST_COORDINATES]:
+        q, qd = trajectory.joint_position(name)[-1, 0], trajectory.joint_velocity(name)[-1, 0]
+        yield f"  {name}  q {_row(q)}  qd {_row(qd)}"
+    if len(sim.joint_names) > _MOST_COORDINATES:
+        yield f"  … {len(sim.joint_names)} joints in all; save them with -o"
+
+
+def _row(values) -> str:
+    return " ".join(f"{x:.5g}" for x in values.tolist())

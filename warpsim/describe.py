@@ -1,0 +1,155 @@
+"""A scene in words: its tree, masses and sizes, and the contract of its simulation: state, controls, settings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Joint, Scene, Shape
+from warpsim.simulator import Simulator
+from warpsim.units import FORCE, POSITION, VELOCITY, actuator_input_unit, interval
+
+
+def describe(sim: Simulator, *, ledger: bool = False) -> str:
+    """The whole description.
+
+    Args:
+        sim: A simulator of one world.
+        ledger: Whether to list every entry of the reader's ledger instead of the unsupported ones.
+    """
+    sections = {
+        "scene": _sizes(sim),
+        "bodies": _tree(sim),
+        "state": _state(sim.scene),
+        "controls": _controls(sim),
+        "observation": _observation(sim),
+        "settings": _settings(sim.scene),
+        "ledger": _ledger(sim.scene, every=ledger),
+    }
+    return "\n\n".join("\n".join([title, *(f"  {line}" for line in lines)]) for title, lines in sections.items())
+
+
+def _sizes(sim: Simulator) -> Iterator[str]:
+    scene = sim.scene
+    yield scene.name
+    counts = {
+        "bodies": scene.bodies,
+        "joints": scene.joints,
+        "shapes": scene.shapes,
+        "sites": scene.sites,
+        "tendons": scene.tendons,
+        "actuators": scene.actuators,
+        "drives": scene.drives,
+        "equalities": scene.equalities,
+        "sensors": scene.sensors,
+        "meshes": scene.meshes,
+    }
+    yield ", ".join(f"{len(things)} {kind}" for kind, things in counts.items() if things) or "empty"
+    mass = sim.model.body.mass.numpy()[0]
+    yield f"{sim.nq} coordinates, {sim.nv} degrees of freedom, {mass.sum():.6g} kg in all"
+
+
+def _tree(sim: Simulator) -> Iterator[str]:
+    scene, mass = sim.scene, sim.model.body.mass.numpy()[0]
+    children: dict[str | None, list[Body]] = {}
+    for body in scene.bodies:
+        children.setdefault(body.parent, []).append(body)
+    joints: dict[str, list[Joint]] = {}
+    for joint in scene.joints:
+        joints.setdefault(joint.body, []).append(joint)
+
+    def walk(parent: str | None, depth: int) -> Iterator[str]:
+        for body in children.get(parent, []):
+            shown = "   ".join(
+                [
+                    body.name,
+                    f"{mass[sim.body(body.name).index]:.4g} kg",
+                    *(["kinematic"] if body.kinematic else []),
+                    *(_shape(shape) for shape in scene.shapes if shape.body == body.name),
+                ]
+            )
+            yield "  " * depth + shown
+            for joint in joints.get(body.name, []):
+                yield "  " * depth + "  ⤷ " + _joint(joint)
+            if not joints.get(body.name):
+                yield "  " * depth + "  ⤷ fixed"
+            yield from walk(body.name, depth + 1)
+
+    fixed = [_shape(shape) for shape in scene.shapes if shape.body is None]
+    yield "   ".join(["world", *fixed])
+    yield from walk(None, 1)
+
+
+def _shape(shape: Shape) -> str:
+    size = "×".join(f"{x:.3g}" for x in shape.size if x)
+    return f"[{shape.kind}{' ' + size if size and shape.kind not in ('mesh', 'hull') else ''}]"
+
+
+def _joint(joint: Joint) -> str:
+    axis = f" about ({', '.join(f'{x:.3g}' for x in joint.axis)})" if joint.kind in ("hinge", "slide") else ""
+    limit = f", {interval(joint.limit, 'rad' if joint.kind == 'ball' else POSITION[joint.kind])}" if joint.limit else ""
+    return f"{joint.kind} {joint.name}{axis}{limit}"
+
+
+def _state(scene: Scene) -> Iterator[str]:
+    q = v = 0
+    for joint in scene.joints:
+        nq, nv = JOINT_Q_SIZE[joint.kind], JOINT_DOF_SIZE[joint.kind]
+        frame = {"free": " (velocity: world, spin: body)", "ball": " (body's frame)"}.get(joint.kind, "")
+        yield (
+            f"q{_places(q, nq)} {POSITION[joint.kind]}   qd{_places(v, nv)} {VELOCITY[joint.kind]}{frame}   {joint.name}"
+        )
+        q, v = q + nq, v + nv
+    active = [a.name for a in scene.actuators if a.dynamics != "none"]
+    for i, name in enumerate(active):
+        yield f"activation[{i}] of {name}"
+
+
+def _places(first: int, count: int) -> str:
+    return f"[{first}]" if count == 1 else f"[{first}:{first + count}]"
+
+
+def _controls(sim: Simulator) -> Iterator[str]:
+    scene = sim.scene
+    yield f"control = {' + '.join(sim.control_names)}, {sim.control_size} numbers"
+    kinds = {joint.name: joint.kind for joint in scene.joints}
+    for i, actuator in enumerate(scene.actuators):
+        unit = actuator_input_unit(scene, actuator)
+        force = f", force {interval(actuator.force_range, 'N or N·m')}" if actuator.force_range else ""
+        limits = interval(actuator.control_range, unit)
+        yield f"actuator[{i}] {actuator.name} → {actuator.transmission} {actuator.target}: {limits} ({unit}){force}"
+    for i, drive in enumerate(scene.drives):
+        kind = kinds[drive.joint]
+        most = f"±{drive.max_force:.4g} {FORCE[kind]}"
+        yield (
+            f"drive_target[{i}] {drive.joint}: {POSITION[kind]}, now {drive.target:.4g}, stiffness {drive.stiffness:.4g}, "
+            f"damping {drive.damping:.4g}, {most}"
+        )
+    yield "joint_force: N or N·m per degree of freedom; wrench: N, N·m at each body's centre of mass, world axes"
+
+
+def _observation(sim: Simulator) -> Iterator[str]:
+    yield "outputs, SI, world frame: " + ", ".join(sim.output_names)
+    for sensor in sim.scene.sensors:
+        yield f"sensor {sensor.name}: {sensor.kind} of {sensor.target_kind} {sensor.target}"
+
+
+def _settings(scene: Scene) -> Iterator[str]:
+    o = scene.options
+    yield f"time step {o.timestep:g} s, integrator {o.integrator}"
+    yield f"gravity ({', '.join(f'{x:g}' for x in o.gravity)}) m/s²"
+    if not o.constraints:
+        yield "constraints off"
+    else:
+        contacts = f"contacts with {o.cone} friction cones, impratio {o.impratio:g}" if o.contacts else "contacts off"
+        yield f"{contacts}; Newton, at most {o.solver_iterations} iterations, tolerance {o.solver_tolerance:g}"
+    if scene.medium.density or scene.medium.viscosity:
+        yield f"medium {scene.medium.density:g} kg/m³, {scene.medium.viscosity:g} Pa·s"
+
+
+def _ledger(scene: Scene, *, every: bool) -> Iterator[str]:
+    counts = Counter(entry.status for entry in scene.ledger)
+    yield ", ".join(f"{counts[status]} {status}" for status in ("used", "ignored", "unsupported"))
+    for entry in scene.ledger:
+        if every or entry.status == "unsupported":
+            yield str(entry)
