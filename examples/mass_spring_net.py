@@ -1,9 +1,9 @@
 """A net of springs carried to a target by its four corners, written as animated USD points.
 
-The step is three Warp kernels of the user's own; `Net` tells the checkpointed tape which arrays they read and write. The
-corners follow velocities that are interpolated between a few knots, so the control of a long flight is a small array; the
-rest hangs, swings and must arrive. The objective is a Warp kernel too: the mean squared distance of all points from where
-they should be at the end, plus their speed.
+The step is three Warp kernels of the user's own; `Net` tells the checkpointed tape which arrays they read and write.
+The corners follow velocities that are interpolated between a few knots, so the control of a long flight is a small
+array; the rest hangs, swings and must arrive. The objective is a Warp kernel too: the mean squared distance of all
+points from where they should be at the end, plus their speed.
 
     python examples/mass_spring_net.py -o net.usda        (open it in any USD viewer)
 """
@@ -183,20 +183,20 @@ def carry(steps: int = 500, knots: int = 9, iterations: int = 60, memory_budget:
         wp.launch(_arrival, dim=1, inputs=[p.target, state.x, state.v], outputs=[cost])
 
     drive = KnotInputs("drive", wp.zeros((knots, 1, 12), dtype=wp.float64), every)
-    values, length = drive.knots.numpy(), 0.3
-    costs = []
-    for iteration in range(iterations):
+    values, length, costs = drive.knots.numpy(), 0.3, []
+    last_values, last_gradient = values.copy(), None
+    for _ in range(iterations):
         run = tape.forward(hanging, drive)
         cost, seeds = final_cost(net, run.state(), arrival, parameters=goal)
         costs.append(float(cost[0]))
         drive.gradient.zero_()
         tape.backward(run, state_seeds={name: {-1: seed} for name, seed in seeds.items()})
-        gradient = drive.gradient.numpy()
-        if iteration > 0:  # step length from the curvature along the last step (Barzilai and Borwein, 1988)
+        gradient = drive.gradient.numpy().copy()
+        if last_gradient is not None:  # step length from the last step's curvature (Barzilai and Borwein, 1988)
             moved, turned = values - last_values, gradient - last_gradient
             length = float((moved * moved).sum() / max((moved * turned).sum(), 1e-12))
-        last_values, last_gradient = values.copy(), gradient.copy()
-        values -= min(length, 3.0) * gradient
+        last_values, last_gradient = values.copy(), gradient
+        values -= min(length, 3.0) * gradient  # in place: the knots share this memory
     flight = tape.forward(hanging, drive, keep_states=["x"], differentiate=False)
     return {"cost": np.array(costs), "points": flight.states.x.numpy()[:, 0], "target": target}
 

@@ -1,11 +1,12 @@
 """Finding what lies hidden in a membrane from its echoes: a wave equation of your own on the checkpointed tape.
 
-Nothing here knows about robots. The step below is two Warp kernels for u_tt = c² ∇²u - σ u_t on a grid; `Membrane` tells the
-tape which arrays they read and write, and that is all it takes to differentiate thousands of steps in a fixed memory budget.
+Nothing here knows about robots. The step below is two Warp kernels for u_tt = c² ∇²u - σ u_t on a grid; `Membrane`
+tells the tape which arrays they read and write, and that is all it takes to differentiate thousands of steps in a
+fixed memory budget.
 
-Each world is one shot: a tap at one place, recorded by microphones along the rim. The unknown is the squared wave speed c²
-of every cell, the same in all shots. Starting from a uniform membrane, gradient descent on the difference between recorded
-and simulated traces reveals the soft patch (seismologists call this full-waveform inversion).
+Each world is one shot: a tap at one place, recorded by microphones along the rim. The unknown is the squared wave
+speed c² of every cell, the same in all shots. Starting from a uniform membrane, gradient descent on the difference
+between recorded and simulated traces reveals the soft patch (seismologists call this full-waveform inversion).
 
     python examples/wave_equation.py --picture found.png
 """

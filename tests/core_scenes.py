@@ -57,9 +57,9 @@ def _joints(rng: np.random.Generator) -> list[Joint]:
             actuator_force_limit=(-40.0, 40.0),
         ),
         joint("ball", "ball", "wrist", stiffness=1.5, rest=_turned(rng), damping=0.1, armature=0.01),
-        joint("reach", "slide", "tool", reference=0.1, stiffness=5.0, damping=0.4, actuator_force_limit=(-0.4, 0.4)),
+        joint("reach", "slide", "tool", reference=0.1, stiffness=5.0, damping=0.4),
         joint("roll", "hinge", "tool", damping=0.05, armature=0.02),
-        joint("swing", "hinge", "pole", damping=0.1),
+        joint("swing", "hinge", "pole", damping=0.1, actuator_force_limit=(-0.2, 0.2)),
         joint("carried", "free", "mover"),
         joint("nod", "hinge", "rider", stiffness=1.0),
     ]  # fmt: skip
@@ -80,7 +80,7 @@ def _shapes(rng: np.random.Generator) -> list[Shape]:
         shape("ellipsoid", "ellipsoid", "wrist", (0.05, 0.08, 0.11)),
         shape("mesh", "mesh", "tip", (1.0, 1.0, 1.0), mesh="tetrahedron", density=800.0),
         shape("hull", "hull", "pole", (1.0, 1.0, 1.0), mesh="tetrahedron", density=1200.0),
-        shape("ride", "box", "rider", (0.1, 0.1, 0.2), mass=0.6),
+        shape("ride", "box", "rider", (0.1, 0.13, 0.2), mass=0.6),
         shape("ground", "plane", "base", (0.0, 0.0, 0.0)),
     ]
 

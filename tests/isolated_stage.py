@@ -31,11 +31,13 @@ def check_direction(name: str, gradient: np.ndarray, direction: np.ndarray, f: C
     return deviation / scale if scale > 0.0 else 0.0
 
 
-def direction_for(value: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A random direction of the size of the numbers; open ends of ranges stay open."""
+def direction_for(name: str, value: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A random direction of the size of the numbers of array `name`; open ends of ranges stay open."""
     finite = np.isfinite(value)
     sizes = np.where(finite, np.abs(np.where(finite, value, 0.0)), 0.0)
     floor = 0.1 * sizes.max(initial=0.0) or 1.0
+    if name.startswith(("body.", "fluid.")):
+        finite[:, 0] = False  # the world, whose numbers mean nothing
     return np.where(finite, rng.normal(size=value.shape) * np.maximum(sizes, floor), 0.0)
 
 
@@ -52,14 +54,14 @@ def model_arrays(model: Model) -> dict[str, wp.array]:
 class IsolatedStage:
     """Runs a stage on the arrays of an evaluation.
 
-    The loss is a random linear form of every array that the stage changes; it is differentiated with respect to every
-    array, changed or not.
+    The loss is a random linear form of what the stage writes; it is differentiated with respect to every array.
     """
 
     def __init__(
         self,
         e: Evaluation,
         run: Callable[[wp.Tape | None], None],
+        outputs: tuple[str, ...],
         *,
         extra: dict[str, wp.array] | None = None,
         fixed: tuple[str, ...] = (),
@@ -70,6 +72,7 @@ class IsolatedStage:
         Args:
             e: Holds the model, state, controls and intermediates, with gradients.
             run: Runs the stage, on the given tape if there is one.
+            outputs: Names of the arrays it writes or adds to.
             extra: Arrays beyond those of the evaluation, e.g. the next state.
             fixed: Names of arrays that the stage's adjoint holds fixed on purpose.
             seed: Of the random form.
@@ -82,17 +85,17 @@ class IsolatedStage:
         self.arrays = {name: array for name, array in arrays.items() if name not in fixed}
         self.start = {name: array.numpy().copy() for name, array in self.arrays.items()}
         self.rng = np.random.default_rng(seed)
-        run(None)
-        changed = [n for n, a in self.arrays.items() if not np.array_equal(a.numpy(), self.start[n], equal_nan=True)]
-        self.weights = {name: self.rng.normal(size=self.start[name].shape) for name in changed}
+        self.weights = {name: self.rng.normal(size=self.start[name].shape) for name in outputs}
 
     def loss(self, changed: dict[str, np.ndarray]) -> float:
         self._load(changed)
         self.run(None)
-        return float(sum((weight * self.arrays[name].numpy()).sum() for name, weight in self.weights.items()))
+        value = sum((weight * self.arrays[name].numpy()).sum() for name, weight in self.weights.items())
+        self._load(dict.fromkeys(changed))
+        return float(value)
 
     def gradients(self) -> dict[str, np.ndarray]:
-        self._load({})
+        self._load(dict.fromkeys(self.arrays))
         for array in self.arrays.values():
             array.grad.zero_()
         tape = wp.Tape()
@@ -109,14 +112,15 @@ class IsolatedStage:
         for name, gradient in self.gradients().items():
             if name in without:
                 continue
-            direction = direction_for(self.start[name], self.rng)
+            direction = direction_for(name, self.start[name], self.rng)
             f = lambda x, n=name: self.loss({n: x})  # noqa: E731
             found = check_direction(name, gradient, direction, f, self.start[name])
             if gradient.any():
                 deviations[name] = found
-        self._load({})
         return deviations
 
-    def _load(self, changed: dict[str, np.ndarray]) -> None:
-        for name, array in self.arrays.items():
-            array.assign(np.ascontiguousarray(changed.get(name, self.start[name])))
+    def _load(self, changed: dict[str, np.ndarray | None]) -> None:
+        """Sets arrays, None to their start, and all outputs to theirs."""
+        for name in {**self.weights, **changed}:
+            value = changed.get(name)
+            self.arrays[name].assign(np.ascontiguousarray(self.start[name] if value is None else value))

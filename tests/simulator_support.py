@@ -52,3 +52,17 @@ def arm(integrator: str = "Euler") -> Scene:
 
 def tumbler() -> Scene:
     return scene_from_mjmodel(compiled(TUMBLER))
+
+
+PUCK = """<mujoco>
+  <option timestep="0.005" cone="elliptic"/>
+  <worldbody>
+    <geom name="floor" type="plane" size="1 1 1"/>
+    <body name="puck" pos="0 0 .0499"><freejoint/><geom name="puck" type="sphere" size=".05" mass=".2"/></body>
+  </worldbody>
+</mujoco>"""
+"""A ball that lies on a plane."""
+
+
+def puck() -> Scene:
+    return scene_from_mjmodel(compiled(PUCK))

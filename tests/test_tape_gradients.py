@@ -1,7 +1,7 @@
-"""The gradient under every schedule, storage, segment length and thread count is that of one long `wp.Tape`, bit for bit.
+"""Under every schedule, storage, segment length and thread count the gradient is that of one long tape, bit for bit.
 
-The reference is Warp's own tape over all steps, eager, with separate arrays for each step; that in turn is checked against
-central differences.
+The reference is Warp's own tape over all steps, eager, with separate arrays for each step; that in turn is checked
+against central differences.
 """
 
 from __future__ import annotations

@@ -105,9 +105,9 @@ def test_a_thousand_iterations_do_not_leak() -> None:
 
 
 def test_temporary_files_are_removed() -> None:
-    found = {p for p in Path(tempfile.gettempdir()).glob("warpsim_checkpoints_*")}
+    found = set(Path(tempfile.gettempdir()).glob("warpsim_checkpoints_*"))
     tape = CheckpointedTape(Chain(WORLDS, LINKS), steps=50, segment=5, storage="disk")
     run = tape.forward(initial_state())
-    assert {p for p in Path(tempfile.gettempdir()).glob("warpsim_checkpoints_*")} > found
+    assert set(Path(tempfile.gettempdir()).glob("warpsim_checkpoints_*")) > found
     del run, tape
-    assert {p for p in Path(tempfile.gettempdir()).glob("warpsim_checkpoints_*")} == found
+    assert set(Path(tempfile.gettempdir()).glob("warpsim_checkpoints_*")) == found

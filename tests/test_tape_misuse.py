@@ -264,7 +264,7 @@ def test_an_adjoint_that_overflows_is_located() -> None:
     run = tape.forward({"x": x}, {"u": np.zeros((10, 2, 3))})
     with pytest.raises(NonFiniteError, match=r"adjoint of state 'x' is not finite at step 9, world 1 .*_root"):
         tape.backward(run, state_seeds={"x": {-1: np.ones((2, 3))}})
-    # adjoints grow by 1e80 a step: those of states 9, 8 and 7 are finite (their squares are not), that of state 6 is not
+    # adjoints grow by 1e80 a step: those of states 9, 8 and 7 are finite (their squares are not), that of 6 is not
     tape = CheckpointedTape(Custom(scaling, scale=1e40), steps=10, segment=2)
     run = tape.forward({"x": np.zeros((2, 3))})
     with pytest.raises(NonFiniteError, match=r"adjoint of state 'x' is not finite at step 6, world 0"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from simulator_support import arm, tumbler
+from simulator_support import arm, puck, tumbler
 from warpsim.errors import InputError, UnknownNameError
 from warpsim.simulator import Simulator
 from warpsim.tape.schedule import Revolve
@@ -90,6 +90,21 @@ def test_gradcheck_on_rotations():
     q = sim.state.q[0] + numbers(1, sim.nq, scale=0.1)
     inputs = (leaf(q), leaf(numbers(2, sim.nv)), leaf(numbers(3, 4, sim.control_size)))
     assert torch.autograd.gradcheck(run, inputs, fast_mode=True, eps=1e-6, atol=1e-5, rtol=1e-6)
+
+
+def test_gradcheck_through_contact():
+    sim = Simulator(puck(), outputs=("body_position", "contact_force"), controls=("wrench",))
+
+    def run(q, qd, u, friction):
+        made = sim.rollout(controls={"wrench": u}, q=q, qd=qd, parameters={"shape.friction": friction})
+        return made.q, made.qd, made["contact_force"]
+
+    q = sim.state.q[0] + torch.tensor([0, 0, 1e-4, 0, 0.01, 0.02, 0], dtype=torch.float64)
+    qd = torch.tensor([0.5, 0.2, -0.1, 0.1, 0.2, 0.3], dtype=torch.float64)
+    u = numbers(3, 6, 1, 2, 6, scale=0.1)
+    inputs = (leaf(q), leaf(qd), leaf(u), leaf(sim.parameter("shape.friction")[0]))
+    assert float(sim.rollout(controls={"wrench": u}, q=q, qd=qd)["contact_force"].abs().max()) > 0.1
+    assert torch.autograd.gradcheck(run, inputs, fast_mode=True, eps=1e-7, atol=1e-4, rtol=1e-4)
 
 
 def test_a_shared_parameter_gets_the_sum_over_worlds_in_their_order(sim):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,8 @@ FUZZER = Path(__file__).with_name("usd_fuzz.py")
 def run(first: int, last: int) -> dict[str, int]:
     """Counts of outcomes, from a process of its own: a crash there is a failure here."""
     command = [sys.executable, str(FUZZER), str(first), str(last)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(FUZZER.parents[1])}
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert result.returncode == 0, f"seeds {first} to {last}: exit {result.returncode}\n{result.stdout[-4000:]}"
     return ast.literal_eval(result.stdout.splitlines()[-1])
 

@@ -1,4 +1,4 @@
-"""Damages stages at random and reads them: `python tests/usd_fuzz.py FIRST LAST` prints each seed that misbehaves.
+"""Damages stages at random and reads them: `PYTHONPATH=. python tests/usd_fuzz.py FIRST LAST` prints bad seeds.
 
 A damaged stage must give an error of warpsim's own or a scene that is valid and whose ledger names every authored
 physics attribute. It runs as a program so that a crash of the interpreter is seen by whoever started it.
@@ -9,18 +9,14 @@ from __future__ import annotations
 import sys
 import traceback
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 from pxr import Gf, Sdf, Tf, Usd
 
-PROJECT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(PROJECT))
-
-from warpsim.errors import WarpsimError  # noqa: E402
-from warpsim.scene import validate  # noqa: E402
-from warpsim.usd import author  # noqa: E402
-from warpsim.usd.reader import read_usd  # noqa: E402
+from warpsim.errors import WarpsimError
+from warpsim.scene import validate
+from warpsim.usd import author
+from warpsim.usd.reader import read_usd
 
 ODD_NUMBERS = (float("nan"), float("inf"), float("-inf"), 0.0, -0.0, -1.0, 1e-40, 1e38, -1e38, 3.4e38, 1e-12, 7.0)
 PREFIXES = ("physics:", "newton:", "mjc:", "physx", "drive:", "limit:", "state:", "warpsim:")

@@ -1,11 +1,10 @@
-"""Times reading and writing USD: `python tools/bench_usd.py` from the project's root.
+"""Times reading and writing USD: `python -m tools.bench_usd` from the project's root.
 
 Reads `scenes/humanoid.usda`, writes 1,000 frames of it, and checks that what was written reads back exactly.
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -13,16 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-PROJECT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(PROJECT))
+from warpsim.scene import Scene
+from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE
+from warpsim.usd.motion import Motion
+from warpsim.usd.reader import read_usd
+from warpsim.usd.writer import write_result
 
-from warpsim.scene import Scene  # noqa: E402
-from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE  # noqa: E402
-from warpsim.usd.motion import Motion  # noqa: E402
-from warpsim.usd.reader import read_usd  # noqa: E402
-from warpsim.usd.writer import write_result  # noqa: E402
-
-SOURCE = PROJECT / "scenes" / "humanoid.usda"
+SOURCE = Path(__file__).resolve().parents[1] / "scenes" / "humanoid.usda"
 FRAMES = 1000
 REPEATS = 5
 

@@ -96,9 +96,8 @@ def _state(scene: Scene) -> Iterator[str]:
     for joint in scene.joints:
         nq, nv = JOINT_Q_SIZE[joint.kind], JOINT_DOF_SIZE[joint.kind]
         frame = {"free": " (velocity: world, spin: body)", "ball": " (body's frame)"}.get(joint.kind, "")
-        yield (
-            f"q{_places(q, nq)} {POSITION[joint.kind]}   qd{_places(v, nv)} {VELOCITY[joint.kind]}{frame}   {joint.name}"
-        )
+        position, velocity = POSITION[joint.kind], VELOCITY[joint.kind]
+        yield f"q{_places(q, nq)} {position}   qd{_places(v, nv)} {velocity}{frame}   {joint.name}"
         q, v = q + nq, v + nv
     active = [a.name for a in scene.actuators if a.dynamics != "none"]
     for i, name in enumerate(active):
@@ -117,13 +116,13 @@ def _controls(sim: Simulator) -> Iterator[str]:
         unit = actuator_input_unit(scene, actuator)
         force = f", force {interval(actuator.force_range, 'N or N·m')}" if actuator.force_range else ""
         limits = interval(actuator.control_range, unit)
-        yield f"actuator[{i}] {actuator.name} → {actuator.transmission} {actuator.target}: {limits} ({unit}){force}"
+        yield f"actuator[{i}] {actuator.name} → {actuator.transmission} {actuator.target}: {limits}{force}"
     for i, drive in enumerate(scene.drives):
         kind = kinds[drive.joint]
         most = f"±{drive.max_force:.4g} {FORCE[kind]}"
         yield (
-            f"drive_target[{i}] {drive.joint}: {POSITION[kind]}, now {drive.target:.4g}, stiffness {drive.stiffness:.4g}, "
-            f"damping {drive.damping:.4g}, {most}"
+            f"drive_target[{i}] {drive.joint}: {POSITION[kind]}, now {drive.target:.4g}, "
+            f"stiffness {drive.stiffness:.4g}, damping {drive.damping:.4g}, {most}"
         )
     yield "joint_force: N or N·m per degree of freedom; wrench: N, N·m at each body's centre of mass, world axes"
 

@@ -13,8 +13,7 @@ from warpsim.model.model import Model
 from warpsim.model.state import state_fields
 from warpsim.precision import numpy_real
 from warpsim.tangent import shift
-from warpsim.tape.dtypes import is_real
-from warpsim.torch_exchange import as_real_tensor, tensor_shape, torch_device, torch_real
+from warpsim.torch_exchange import as_real_tensor, scalar_dtype, tensor_shape, torch_device
 
 StateTensors = dict[str, torch.Tensor]
 """All state fields of a model, (W, …) each."""
@@ -95,7 +94,6 @@ class InitialState:
 
     def _default(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
         if name not in self._scene:
-            dtype = torch_real if is_real(self.dtypes[name]) else torch.int32
-            return torch.zeros(shape, dtype=dtype, device=self._device)
+            return torch.zeros(shape, dtype=scalar_dtype(self.dtypes[name]), device=self._device)
         value = torch.as_tensor(self._scene[name].astype(numpy_real), device=self._device)
         return value.expand(shape).contiguous()

@@ -200,7 +200,8 @@ class Simulator(Contents):
             steps: N; None: the length of `controls`.
             controls: (N, W, control_size), or (N, control_size) for all worlds alike, or by name (N, W, …); None: zero,
                 drive targets as in the scene.
-            start: State to start from, e.g. `sim.state` to go on from where steps have led; None: that of the last reset.
+            start: State to start from, e.g. `sim.state` to go on from where steps have led; None: that of the last
+                reset.
             q: Initial coordinates, (nq,) or (W, nq), instead of those of `start`.
             qd: Initial velocities, (nv,) or (W, nv), likewise.
             activation: Initial activations, (na,) or (W, na), likewise.

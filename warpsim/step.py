@@ -1,6 +1,6 @@
 """One step of the simulation: the order of the stages, and nothing else.
 
-    kinematics ▸ passive and actuator forces ▸ mass matrix ▸ contacts ▸ Newton ▸ acceleration ▸ integrate
+kinematics ▸ passive and actuator forces ▸ mass matrix ▸ contacts ▸ Newton ▸ acceleration ▸ integrate
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.constraint.stage import (
+    bias_accelerations,
     build_rows,
     collide,
     constrained_forces,
@@ -55,6 +56,7 @@ def constrained_acceleration(
     """The contact solver's acceleration and, if the integrator has implicit terms, its own after that."""
     c, space = work.constraint, scratch.constraint
     collide(m, work, c, space)
+    bias_accelerations(m, s, work, c, space)
     build_rows(m, s, work, c, space)
     smooth_acceleration(m, work, scratch, c.qdd_fixed)
     newton(m, s, work, c, space, scratch.residual, keep=record)

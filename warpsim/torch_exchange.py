@@ -52,12 +52,22 @@ def tensor_shape(field: Field) -> tuple[int, ...]:
     return (*field.shape, *element_shape(field.dtype))
 
 
+def scalar_dtype(dtype: Any) -> torch.dtype:
+    """Torch type of the components of a Warp element type."""
+    return wp.dtype_to_torch(getattr(dtype, "_wp_scalar_type_", dtype))
+
+
+def zeros(field: Field, device: torch.device) -> torch.Tensor:
+    """A zero value of a field."""
+    return torch.zeros(tensor_shape(field), dtype=scalar_dtype(field.dtype), device=device)
+
+
 def to_torch(array: wp.array) -> torch.Tensor:
     """A tensor over the array's memory, without a gradient."""
     if array.size == 0:  # Warp keeps no pointer for it
         return torch.empty(
             (*array.shape, *element_shape(array.dtype)),
-            dtype=wp.dtype_to_torch(getattr(array.dtype, "_wp_scalar_type_", array.dtype)),
+            dtype=scalar_dtype(array.dtype),
             device=torch_device(array.device),
         )
     return wp.to_torch(array, requires_grad=False)

@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from warpsim.engine import Engine
 from warpsim.program import output_fields
 from warpsim.state_observer import StateObserver
-from warpsim.torch_exchange import on_torch_stream, tensor_shape, to_torch, to_warp
+from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp, zeros
 from warpsim.torch_parameters import Parameters, parameter_gradients
 
 
@@ -80,9 +80,4 @@ def observe_state(
     made = _ObserveNode.apply(call, *tensors) if recorded else _outputs(call, tensors[:2])
     found = dict(zip(call.observer.names, made, strict=True))
     fields = output_fields(engine.model)
-    return {
-        name: found[name]
-        if name in found
-        else torch.zeros(tensor_shape(fields[name]), dtype=torch.int32, device=q.device)
-        for name in outputs
-    }
+    return {name: found[name] if name in found else zeros(fields[name], q.device) for name in outputs}

@@ -7,7 +7,7 @@ or the trajectory's tensors hold it; so `retain_graph` and repeated backward pas
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,7 +118,8 @@ class RolloutNode(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         # The backward pass reads the controls again: saving them lets torch notice if they are overwritten in place.
         ctx.save_for_backward(*call.sort(tensors)[1].values())
-        ctx.mark_non_differentiable(*(tensor for tensor in made.values() if not tensor.is_floating_point()))
+        reports = {f.name for f in ctx.finished.tape.program.outputs if not f.differentiable}
+        ctx.mark_non_differentiable(*(tensor for name, tensor in made.items() if name in reports))
         return tuple(made.values())
 
     @staticmethod
@@ -150,7 +151,8 @@ def _pull_back(
         retain=True,
         accumulate=True,
     )
-    at_start = engine.observer(call.spec.outputs).backward(finished.first, of_outputs.row(0))
+    observer = engine.observer(call.spec.outputs)
+    at_start = observer.backward(finished.first, of_outputs.row(0, observer.names))
     states = {name: to_torch(gradients.initial_state[name]) for name in call.state}
     for name, array in at_start.items():
         states[name] = states[name] + to_torch(array)
@@ -178,9 +180,9 @@ class _Adjoints:
             for name, array in self._arrays.items()
         }
 
-    def row(self, row: int) -> dict[str, wp.array]:
-        """One row by field."""
-        return {name: array[row] for name, array in self._arrays.items()}
+    def row(self, row: int, names: Collection[str]) -> dict[str, wp.array]:
+        """One row of those fields that are among `names`."""
+        return {name: array[row] for name, array in self._arrays.items() if name in names}
 
 
 def roll_out(

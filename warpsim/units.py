@@ -10,7 +10,7 @@ FORCE = {"hinge": "N·m", "slide": "N", "ball": "N·m", "free": "N, N·m"}
 
 
 def actuator_input_unit(scene: Scene, actuator: Actuator) -> str:
-    """Unit of an actuator's input: of a position or velocity if it is a servo, of a force if it is a motor, else "1"."""
+    """Unit of an actuator's input: of a position or velocity for a servo, of a force for a motor, else "1"."""
     kinds = {joint.name: joint.kind for joint in scene.joints}
     kind = kinds.get(actuator.target, "") if actuator.transmission == "joint" else ""
     gain, bias = actuator.gain, actuator.bias
@@ -24,5 +24,5 @@ def actuator_input_unit(scene: Scene, actuator: Actuator) -> str:
 
 
 def interval(limits: tuple[float, float] | None, unit: str) -> str:
-    """A range with its unit, or "free"."""
-    return "free" if limits is None else f"{limits[0]:.4g} … {limits[1]:.4g} {unit}"
+    """A range with its unit."""
+    return f"any {unit}" if limits is None else f"{limits[0]:.4g} … {limits[1]:.4g} {unit}"

@@ -177,7 +177,9 @@ def over_face_elsewhere(point: vec3, local: vec3, axis: vec3, size: vec3, region
         if k != across and wp.abs(point[k]) > size[k] + real(1e-9):
             return False
     there = wp.dot(point - local, axis) / wp.max(wp.dot(axis, axis), TINY)
-    return wp.abs(there) < real(1.0 + 1e-9) and wp.abs(there - t) > real(0.05)
+    if wp.abs(there) > real(1.000000001):
+        return False
+    return wp.abs(there - t) > real(0.05)
 
 
 @wp.func

@@ -13,11 +13,22 @@ from warpsim.precision import real, vec3
 
 POLISH_STEPS = wp.constant(24)
 """Most Newton steps on a normal."""
+SQUARE = wp.constant(real(1.0 - 1e-10))
+"""Cosine above which a normal is a face's: flat shapes that rest on one another touch by their faces, not by a corner."""
 
 
 @wp.func
 def classify_hull(hulls: HullData, shape: int, scale: real, point: vec3, way: vec3, tolerance: real) -> int:
     """Vertex, edge or face of a hull on which a point lies (shape's frame)."""
+    face = int(0)
+    best = real(-2.0)
+    for i in range(hulls.face_start[shape], hulls.face_start[shape + 1]):
+        cosine = wp.dot(hulls.face_normal[i], way)
+        if cosine > best:
+            best = cosine
+            face = i - hulls.face_start[shape]
+    if best > SQUARE:
+        return 3 * face + 2
     local = point / scale
     near = tolerance / scale
     first = hulls.vertex_start[shape]
@@ -29,52 +40,66 @@ def classify_hull(hulls: HullData, shape: int, scale: real, point: vec3, way: ve
         along = wp.normalize(hulls.vertex[first + hulls.edge[i, 1]] - p)
         if wp.length(wp.cross(local - p, along)) < near:
             return 3 * (i - hulls.edge_start[shape]) + 1
-    face = int(0)
-    best = real(-2.0)
-    for i in range(hulls.face_start[shape], hulls.face_start[shape + 1]):
-        cosine = wp.dot(hulls.face_normal[i], way)
-        if cosine > best:
-            best = cosine
-            face = i - hulls.face_start[shape]
     return 3 * face + 2
+
+
+@wp.func
+def classify_box(size: vec3, point: vec3, way: vec3, tolerance: real) -> int:
+    """Region of a box on which a point lies; the face where the outward direction is along an axis."""
+    region = int(13)
+    step = int(1)
+    for k in range(3):
+        if way[k] > SQUARE:
+            return 13 + step
+        if way[k] < -SQUARE:
+            return 13 - step
+        if point[k] > size[k] - tolerance:
+            region += step
+        elif point[k] < tolerance - size[k]:
+            region -= step
+        step *= 3
+    if region == 13:
+        return 14
+    return region
+
+
+@wp.func
+def classify_turned(kind: int, size: vec3, point: vec3, way: vec3, tolerance: real) -> int:
+    """Side, cap, rim or apex of a cylinder or cone on which a point lies."""
+    cone = kind == CONE
+    if way[2] < -SQUARE:
+        return 2
+    if way[2] > SQUARE and not cone:
+        return 1
+    rim = wp.sqrt(point[0] * point[0] + point[1] * point[1]) > size[0] - tolerance
+    if point[2] < tolerance - size[1]:
+        if rim:
+            return 4
+        return 2
+    if point[2] > size[1] - tolerance:
+        if cone:
+            return 5
+        if rim:
+            return 3
+        return 1
+    return 0
 
 
 @wp.func
 def classify(core: Core, point: vec3, way: vec3, hulls: HullData, tolerance: real) -> int:
     """Feature on which a core's point lies; `way` is the outward direction there (both in the shape's frame)."""
-    size = core.size
     if core.kind == BOX:
-        region = int(13)
-        step = int(1)
-        for k in range(3):
-            if point[k] > size[k] - tolerance:
-                region += step
-            elif point[k] < tolerance - size[k]:
-                region -= step
-            step *= 3
-        if region != 13:
-            return region
-        return 14
+        return classify_box(core.size, point, way, tolerance)
+    if core.kind == HULL:
+        return classify_hull(hulls, core.shape, core.size[0], point, way, tolerance)
+    if core.kind == CYLINDER or core.kind == CONE:
+        return classify_turned(core.kind, core.size, point, way, tolerance)
     if core.kind == CAPSULE:
-        if point[2] > size[1] - tolerance:
+        if point[2] > core.size[1] - tolerance:
             return 2
-        if point[2] < tolerance - size[1]:
+        if point[2] < tolerance - core.size[1]:
             return 0
         return 1
-    if core.kind == HULL:
-        return classify_hull(hulls, core.shape, size[0], point, way, tolerance)
-    if core.kind == CYLINDER or core.kind == CONE:
-        rim = wp.sqrt(point[0] * point[0] + point[1] * point[1]) > size[0] - tolerance
-        if point[2] < tolerance - size[1]:
-            if rim:
-                return 4
-            return 2
-        if point[2] > size[1] - tolerance:
-            if core.kind == CONE:
-                return 5
-            if rim:
-                return 3
-            return 1
     return 0
 
 

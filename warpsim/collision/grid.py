@@ -12,6 +12,7 @@ from warpsim.collision.maths import TINY
 from warpsim.precision import real, vec3
 from warpsim.spatial import clamp_range
 
+TWO_THIRDS = wp.constant(real(2.0 / 3.0))
 vec4 = wp.types.vector(length=4, dtype=real)
 
 
@@ -33,7 +34,7 @@ def bspline(u: real) -> real:
     """Cubic B-spline, nonzero within |u| < 2."""
     a = wp.abs(u)
     if a < real(1.0):
-        return real(2.0 / 3.0) - a * a * (real(1.0) - real(0.5) * a)
+        return TWO_THIRDS - a * a * (real(1.0) - real(0.5) * a)
     if a < real(2.0):
         b = real(2.0) - a
         return b * b * b / real(6.0)

@@ -44,7 +44,7 @@ def signed(value: real, sign: real) -> real:
 @wp.func
 def rim_support(m: vec3, radius: real, z: real) -> vec3:
     """Point of the circle of `radius` at height z furthest along m."""
-    across = wp.sqrt(m[0] * m[0] + m[1] * m[1])
+    across = wp.length(vec3(m[0], m[1], real(0.0)))  # unlike sqrt, its adjoint at zero is zero
     if across < TINY:
         return vec3(radius, real(0.0), z)
     return vec3(radius * m[0] / across, radius * m[1] / across, z)

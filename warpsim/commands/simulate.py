@@ -29,7 +29,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     length.add_argument("--steps", type=int, help="number of time steps")
     length.add_argument("--seconds", type=float, help="simulated time (default: 5)")
     parser.add_argument("--worlds", type=int, default=1, help="copies to run together (default: 1)")
-    parser.add_argument("--noise", type=float, default=0.0, help="standard deviation of the worlds' initial coordinates")
+    parser.add_argument("--noise", type=float, default=0.0, help="standard deviation of the initial coordinates")
     parser.add_argument("--seed", type=int, default=0, help="seed of the noise (default: 0)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda:0 (default: cpu)")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads that share the worlds (default: 1)")
@@ -48,9 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     every = max(1, min(steps, round(1.0 / (arguments.fps * sim.timestep))))
     sim.rollout(steps=steps, keep_every=every, threads=arguments.threads, segment=1)  # compiles, so that times are fair
     begin = time.perf_counter()
-    trajectory = sim.rollout(
-        steps=steps, keep_every=every, threads=arguments.threads, progress=not arguments.quiet
-    )
+    trajectory = sim.rollout(steps=steps, keep_every=every, threads=arguments.threads, progress=not arguments.quiet)
     elapsed = time.perf_counter() - begin
     print("\n".join(summary(sim, trajectory, steps, elapsed)))
     if arguments.output:

@@ -4,7 +4,9 @@ Violations are those of a relative to b: the vector between the two held points 
 quaternion that is left over, s·vec(q̄_b q_a r) with r the rotation of b in a and s the torque scale. All rows of one
 equality are as soft as the norm of its violation says.
 
-The two points differ while the equality is violated, so dofs that move both bodies count too.
+The two points differ while the equality is violated, so dofs that move both bodies count too. As in MuJoCo, the rows of
+connect and weld hold the full acceleration J q̈ + J̇ q̇, so a spinning linkage does not stretch; those of distances, like
+those of limits, leave J̇ q̇ to the spring.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from warpsim.model.equalities import CONNECT, DISTANCE, WELD, EqualityTopology
 from warpsim.model.parameters import EqualityParameters
 from warpsim.model.topology import Topology
 from warpsim.precision import quat, real, vec2, vec3, vec6
-from warpsim.spatial import angular, point_rate, quat_conj, quat_mul, quat_rotate, spatial
+from warpsim.spatial import angular, motion_cross, point_rate, quat_conj, quat_mul, quat_rotate, spatial
 
 _SMALL = wp.constant(real(1e-15))
 
@@ -52,6 +54,21 @@ def _turn_rate(rotation_b: quat, target: quat, scale: real, omega: vec3) -> vec3
     """Its rate if a turns relative to b with angular velocity `omega` (world axes): ½ s vec(q̄_b ω q_a r)."""
     spin = quat_mul(quat(real(0.0), omega[0], omega[1], omega[2]), target)
     return (real(0.5) * scale) * _vector(quat_mul(quat_conj(rotation_b), spin))
+
+
+@wp.func
+def _turn_acceleration(rotation_b: quat, target: quat, scale: real, omega_a: vec3, omega_b: vec3, alpha: vec3) -> vec3:
+    """Rate of `_turn_rate`, q̄_b and q_a moving too; `alpha` is the angular acceleration of a less that of b."""
+    omega = omega_a - omega_b
+    v = alpha + wp.cross(omega_a, omega_b)
+    spin = quat_mul(quat(real(-0.5) * wp.dot(omega, omega), v[0], v[1], v[2]), target)
+    return (real(0.5) * scale) * _vector(quat_mul(quat_conj(rotation_b), spin))
+
+
+@wp.func
+def _point_acceleration(velocity: vec6, acceleration: vec6, arm: vec3) -> vec3:
+    """Of a body's point (Featherstone eq. 2.45)."""
+    return point_rate(acceleration, arm) + wp.cross(angular(velocity), point_rate(velocity, arm))
 
 
 @wp.func
@@ -104,6 +121,26 @@ def _distance_force(
 
 
 @wp.kernel
+def _bias_kernel(
+    # topology
+    t: Topology,
+    # state
+    qd: wp.array2d(dtype=real),
+    # work in
+    axis: wp.array2d(dtype=vec6),
+    velocity: wp.array2d(dtype=vec6),
+    # work out
+    bias: wp.array2d(dtype=vec6),
+):
+    """Spatial accelerations of all dofs' frames if q̈ were zero."""
+    w = wp.tid()
+    bias[w, 0] = vec6()
+    for d in range(t.nv):
+        carried = motion_cross(velocity[w, t.dof_base[d]], axis[w, d]) * qd[w, d]
+        bias[w, d + 1] = bias[w, t.dof_prev[d]] + carried
+
+
+@wp.kernel
 def _equality_force_kernel(
     # topology, parameters
     t: Topology,
@@ -117,7 +154,8 @@ def _equality_force_kernel(
     link_position: wp.array2d(dtype=vec3),
     link_rotation: wp.array2d(dtype=quat),
     velocity: wp.array2d(dtype=vec6),
-    acceleration: wp.array2d(dtype=vec6),
+    bias: wp.array2d(dtype=vec6),
+    twist: wp.array2d(dtype=vec6),  # J q̈
     # work out
     wrench: wp.array2d(dtype=vec6),
 ):
@@ -137,9 +175,9 @@ def _equality_force_kernel(
         arm_b = point_b - origin[w, t.body_tree[b]]
         gap = point_a - point_b
         rate = point_rate(velocity[w, ka], arm_a) - point_rate(velocity[w, kb], arm_b)
-        change = point_rate(acceleration[w, ka], arm_a) - point_rate(acceleration[w, kb], arm_b)
         weights = body_weight[w, a] + body_weight[w, b]
         if x.kind[i] == DISTANCE:
+            change = point_rate(twist[w, ka], arm_a) - point_rate(twist[w, kb], arm_b)
             distance = wp.length(gap)
             along = _direction(gap, distance)
             push = along * _distance_force(
@@ -148,17 +186,24 @@ def _equality_force_kernel(
             wrench[w, a] += spatial(wp.cross(arm_a, push), push)
             wrench[w, b] += -spatial(wp.cross(arm_b, push), push)
         elif x.kind[i] == CONNECT:
+            change = _point_acceleration(velocity[w, ka], bias[w, ka] + twist[w, ka], arm_a)
+            change -= _point_acceleration(velocity[w, kb], bias[w, kb] + twist[w, kb], arm_b)
             push = bilateral_forces(
                 e.solref[w, i], e.solimp[w, i], weights[0], wp.length(gap), gap, rate, change, h, c.safe
             )
             wrench[w, a] += spatial(wp.cross(arm_a, push), push)
             wrench[w, b] += -spatial(wp.cross(arm_b, push), push)
         else:
+            change = _point_acceleration(velocity[w, ka], bias[w, ka] + twist[w, ka], arm_a)
+            change -= _point_acceleration(velocity[w, kb], bias[w, kb] + twist[w, kb], arm_b)
             target = quat_mul(ra, e.relative_rotation[w, i])
             scale = e.torque_scale[w, i]
             turn = _turn(rb, target, scale)
-            spin = _turn_rate(rb, target, scale, angular(velocity[w, ka]) - angular(velocity[w, kb]))
-            twirl = _turn_rate(rb, target, scale, angular(acceleration[w, ka]) - angular(acceleration[w, kb]))
+            omega_a = angular(velocity[w, ka])
+            omega_b = angular(velocity[w, kb])
+            alpha = angular(bias[w, ka] + twist[w, ka]) - angular(bias[w, kb] + twist[w, kb])
+            spin = _turn_rate(rb, target, scale, omega_a - omega_b)
+            twirl = _turn_acceleration(rb, target, scale, omega_a, omega_b, alpha)
             size = wp.length(spatial(turn, gap))
             push = bilateral_forces(e.solref[w, i], e.solimp[w, i], weights[0], size, gap, rate, change, h, c.safe)
             f = bilateral_forces(e.solref[w, i], e.solimp[w, i], weights[1], size, turn, spin, twirl, h, c.safe)
@@ -221,10 +266,13 @@ def _append_columns(rows: Rows, t: Topology, axis: wp.array2d(dtype=vec6), w: in
 
 
 @wp.func
-def _write_rows(rows: Rows, w: int, first: int, kb: vec2, d: real, inverse: real, violation: vec3, rate: vec3):
+def _write_rows(
+    rows: Rows, w: int, first: int, kb: vec2, d: real, inverse: real, violation: vec3, rate: vec3, bias: vec3
+):
+    """Weights and references of three rows; `bias` is J̇ q̇."""
     for r in range(3):
         rows.weight[w, first + r] = stiffness_weight(d, inverse)
-        rows.reference[w, first + r] = reference_acceleration(kb, d, violation[r], rate[r])
+        rows.reference[w, first + r] = reference_acceleration(kb, d, violation[r], rate[r]) - bias[r]
 
 
 @wp.func
@@ -271,6 +319,7 @@ def _equality_rows_kernel(
     link_rotation: wp.array2d(dtype=quat),
     axis: wp.array2d(dtype=vec6),
     velocity: wp.array2d(dtype=vec6),
+    bias: wp.array2d(dtype=vec6),
     # out
     rows: Rows,
 ):
@@ -308,10 +357,15 @@ def _equality_rows_kernel(
             kb = spring_damper(e.solref[w, i], e.solimp[w, i], h, c.safe)
             columns = _append_columns(rows, t, axis, w, p, dim)
             r = rows.used[w, 1]
-            _write_rows(rows, w, r, kb, d, weights[0], gap, rate)
+            carried = _point_acceleration(velocity[w, p.ka], bias[w, p.ka], p.arm_a)
+            carried -= _point_acceleration(velocity[w, p.kb], bias[w, p.kb], p.arm_b)
+            _write_rows(rows, w, r, kb, d, weights[0], gap, rate, carried)
             if kind == WELD:
-                omega = angular(velocity[w, p.ka]) - angular(velocity[w, p.kb])
-                spin = _turn_rate(p.rotation_b, p.target, p.scale, omega)
-                _write_rows(rows, w, r + 3, kb, d, weights[1], turn, spin)
+                omega_a = angular(velocity[w, p.ka])
+                omega_b = angular(velocity[w, p.kb])
+                alpha = angular(bias[w, p.ka]) - angular(bias[w, p.kb])
+                spin = _turn_rate(p.rotation_b, p.target, p.scale, omega_a - omega_b)
+                carried = _turn_acceleration(p.rotation_b, p.target, p.scale, omega_a, omega_b, alpha)
+                _write_rows(rows, w, r + 3, kb, d, weights[1], turn, spin, carried)
             if columns > 0:
                 close_group(rows, w, EQUALITY, dim, columns)

@@ -177,6 +177,7 @@ def _newton_kernel(
     inertia = real(0.0)
     for d in range(n):
         inertia += matrix[w, t.row_start[d]]
+    free = wp.sqrt(_dot(n, w, a, a))
     best = _evaluate(t, rows, v, w, matrix, implicit, rest, a)
     for d in range(n):
         v.direction[w, d] = warm_start[w, d]
@@ -188,6 +189,7 @@ def _newton_kernel(
     code = int(TOO_FEW_ITERATIONS)
     count = int(0)
     last = real(0.0)
+    still = int(0)
     running = int(1)
     while running == 1:
         norm = wp.sqrt(_dot(n, w, v.gradient, v.gradient)) / inertia
@@ -197,7 +199,7 @@ def _newton_kernel(
         if norm <= tolerance:
             code = int(CONVERGED)
             running = int(0)
-        elif count > 0 and norm <= floor and norm >= real(0.5) * last:
+        elif count > 0 and norm >= real(0.5) * last and (norm <= floor or still == 1):
             code = int(AT_ROUNDING)
             running = int(0)
         elif count >= iterations:
@@ -210,6 +212,9 @@ def _newton_kernel(
             for d in range(n):
                 v.direction[w, d] = -v.gradient[w, d]
             solve_hessian(n, w, factor, envelope, v.direction)
+            # stiff rows round at ε D |aref|, above the floor; a direction at the rounding of a says so in their stead
+            size = free + wp.sqrt(_dot(n, w, a, a))
+            still = wp.where(wp.sqrt(_dot(n, w, v.direction, v.direction)) <= real(16.0) * _EPSILON * size, 1, 0)
             jacobian_product(rows, w, v.direction, 0, v.z)
             mass_product(t, w, matrix, implicit, v.direction, v.mass_p)
             slope0 = _dot(n, w, v.direction, v.gradient)

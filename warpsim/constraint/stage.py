@@ -14,7 +14,12 @@ from warpsim.collision.shape_poses import shape_poses
 from warpsim.constraint.contact_output import force_feedback
 from warpsim.constraint.contact_rows import _contact_force_kernel, _contact_rows_kernel
 from warpsim.constraint.coupling_rows import _coupling_force_kernel, _coupling_rows_kernel
-from warpsim.constraint.equality_rows import EqualitySettings, _equality_force_kernel, _equality_rows_kernel
+from warpsim.constraint.equality_rows import (
+    EqualitySettings,
+    _bias_kernel,
+    _equality_force_kernel,
+    _equality_rows_kernel,
+)
 from warpsim.constraint.joint_rows import _dry_rows_kernel, _joint_force_kernel, _limit_rows_kernel
 from warpsim.constraint.native import mass_product, solve_hessian
 from warpsim.constraint.newton import _newton_kernel
@@ -59,6 +64,14 @@ def _tendon_inputs(m: Model, c: TendonRowSettings) -> list:
 
 
 @stage
+def bias_accelerations(m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
+    """`c.bias`, which equalities between bodies read."""
+    if scratch.equality_settings.body_count:
+        inputs = [m.topology, s.qd, work.axis, work.velocity]
+        wp.launch(_bias_kernel, dim=m.worlds, inputs=inputs, outputs=[c.bias], device=m.device)
+
+
+@stage
 def build_rows(m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
     """Rows of all active constraints, for the solver. Not taped."""
     rows, joint, tendon = scratch.rows, scratch.joint_settings, scratch.tendon_settings
@@ -69,8 +82,8 @@ def build_rows(m: Model, s: State, work: Work, c: ConstraintWork, scratch: Const
 
     equality = scratch.equality_settings
     if equality.body_count:
-        poses = [work.origin, work.link_position, work.link_rotation]
-        launch(_equality_rows_kernel, m.topology, *_equality_inputs(m, equality), *poses, work.axis, work.velocity)
+        poses = [work.origin, work.link_position, work.link_rotation, work.axis, work.velocity, c.bias]
+        launch(_equality_rows_kernel, m.topology, *_equality_inputs(m, equality), *poses)
     if equality.coupling_count:
         launch(_coupling_rows_kernel, m.topology, *_coupling_inputs(m, equality), s.q, s.qd)
     if joint.friction_count:
@@ -145,7 +158,7 @@ def constraint_forces(m: Model, s: State, work: Work, c: ConstraintWork, scratch
     if equality.body_count or m.max_contacts:
         twists_of_rates(m, c.qdd_fixed, work.axis, c.twist)
     if equality.body_count:
-        motion = [work.origin, work.link_position, work.link_rotation, work.velocity, c.twist]
+        motion = [work.origin, work.link_position, work.link_rotation, work.velocity, c.bias, c.twist]
         launch(_equality_force_kernel, [m.topology, *_equality_inputs(m, equality), *motion], work.wrench)
     if m.max_contacts:
         x = c.contacts

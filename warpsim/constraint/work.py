@@ -30,6 +30,9 @@ class ConstraintWork:
     qdd: wp.array  # (W, nv): the solver's a*; the step's own qdd where the integrator adds nothing to it
     qdd_fixed: wp.array  # the memory of qdd, without gradient
     twist: wp.array  # (W, nv + 1) vec6: twists if a* were the velocity
+    bias: (
+        wp.array
+    )  # (W, nv + 1) vec6: spatial accelerations if q̈ were zero, gravity left out; with equalities of bodies
     acceleration: wp.array  # (W, nv + 1) vec6, gravity included
     body_force: wp.array  # (W, nbody) vec6
     residual: wp.array  # (W, nv): of the equation of motion at a*, constraint forces included
@@ -78,6 +81,7 @@ def make_constraint_work(m: Model, arena: Arena, qdd: wp.array) -> ConstraintWor
         qdd=solver_qdd,
         qdd_fixed=wp.array(ptr=solver_qdd.ptr, shape=solver_qdd.shape, dtype=real, device=m.device),
         twist=live(m.nv + 1, vec6),
+        bias=live(m.nv + 1 if m.equality_topology.count else 0, vec6),
         acceleration=live(m.nv + 1 if m.two_stage else 0, vec6),
         body_force=live(m.nbody if m.two_stage else 0, vec6),
         residual=live(m.nv if m.two_stage else 0, real),

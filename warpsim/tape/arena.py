@@ -66,8 +66,8 @@ class Arena:
         Args:
             shape: Its shape.
             dtype: Its Warp data type.
-            differentiable: Whether it gets a gradient when the step is recorded. Adjoints are zero when the backward pass
-                of a step begins.
+            differentiable: Whether it gets a gradient when the step is recorded. Adjoints are zero when the backward
+                pass of a step begins.
             accumulator: Whether its value is zeroed before each step (for `+=` in kernels).
         """
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -113,7 +113,7 @@ class Arena:
 
     def zero_accumulators(self) -> None:
         """Clears all accumulators of this slot, one memset."""
-        if self.size.accumulators:
+        if self.size.accumulators and self._values is not None:
             start = self._accumulator_end - self.size.accumulators
             self._values[start : self._accumulator_end].zero_()
 

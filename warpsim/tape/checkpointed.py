@@ -61,17 +61,19 @@ class CheckpointedTape:
         Args:
             program: The step.
             steps: N, length of each rollout.
-            memory_budget: Most memory to use beyond the program's own and the caller's arrays (kept trajectories, inputs,
-                gradients), for one open run: bytes, a size such as "512MB", or a share such as "50%" of what is free.
+            memory_budget: Most memory to use beyond the program's own and the caller's arrays (kept trajectories,
+                inputs, gradients), for one open run: bytes, a size such as "512MB", or a share such as "50%" of what
+                is free.
             segment: K, steps per segment; by default what fits the cache and the budget.
-            schedule: `FullTape()`, `AllStarts()`, `Revolve(count)` or `Windows(length)`; by default the cheapest that fits.
-            storage: Where checkpoints live: "device", "host", "disk" (temporary files), or `Resumable(directory)` for files
-                from which a killed backward pass goes on when the same calls are made again.
+            schedule: `FullTape()`, `AllStarts()`, `Revolve(count)` or `Windows(length)`; by default the cheapest that
+                fits.
+            storage: Where checkpoints live: "device", "host", "disk" (temporary files), or `Resumable(directory)` for
+                files from which a killed backward pass goes on when the same calls are made again.
             threads: CPU threads that share the worlds.
             groups: Groups of worlds, at least one per thread; more keep each group's memory within the cache.
             capture: Replay captured graphs; False launches eagerly, with the same bits.
-            check: Try the step once, at the first rollout, against the rules of a program; and stop at states and adjoints
-                that are not finite.
+            check: Try the step once, at the first rollout, against the rules of a program; and stop at states and
+                adjoints that are not finite.
         """
         self._resumable = storage if isinstance(storage, Resumable) else None
         self._storage = "disk" if isinstance(storage, Resumable) else storage
@@ -109,8 +111,8 @@ class CheckpointedTape:
 
         Args:
             initial_state: All state fields, (worlds, …) each; copied.
-            inputs: Input fields as (steps, worlds, …) arrays (those left out are zero), or an `InputProvider`. Arrays of the
-                right type are used in place and must not change before the backward pass.
+            inputs: Input fields as (steps, worlds, …) arrays (those left out are zero), or an `InputProvider`. Arrays
+                of the right type are used in place and must not change before the backward pass.
             keep_states: State fields to keep as trajectories.
             keep_outputs: Output fields to keep as trajectories.
             keep_every: Keep the states of steps 0, e, 2e …, and the outputs of the steps that lead to them.
@@ -178,8 +180,8 @@ class CheckpointedTape:
 
         Args:
             run: What `forward` returned.
-            state_seeds: Derivative of the objective by the states, by field: a (steps + 1, worlds, …) array, a mapping from
-                step to a (worlds, …) array (negative steps count from the end), or `EveryStep`.
+            state_seeds: Derivative of the objective by the states, by field: a (steps + 1, worlds, …) array, a
+                mapping from step to a (worlds, …) array (negative steps count from the end), or `EveryStep`.
             output_seeds: The same by the outputs, of which there are `steps`.
             input_gradients: Arrays (steps, worlds, …) that receive the gradients of inputs; made if not given.
             retain: Keep the checkpoints, so that the run can be differentiated again.
@@ -262,7 +264,7 @@ class CheckpointedTape:
         return stores.mapped_blocks(self._resumable.folder(), prefix, fields, count)
 
     def _kept(self, kind: str, selection: Selection, fields: Iterable[Field], count: int) -> rows.Blocks:
-        """Blocks of `count` rows for the fields a caller wants kept, over the caller's own arrays where they were given."""
+        """Blocks of `count` rows for the fields to be kept, over the caller's own arrays where they were given."""
         wanted = _select(kind, selection, fields)
         if not isinstance(selection, Mapping):
             return self._blocks("kept", wanted, count)

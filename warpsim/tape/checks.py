@@ -23,12 +23,12 @@ class StaleInputError(InputError):
 def checksum(block: rows.Block, row: int, count: int, start: int = 0) -> int:
     """CRC-32 of `count` rows, continued from `start`."""
     host = block.host if block.host is not None else block.array.numpy()
-    return zlib.crc32(np.ascontiguousarray(host[row : row + count]), start)
+    return zlib.crc32(np.ascontiguousarray(host[row : row + count]).data, start)
 
 
 def parameter_checksums(parameters: Mapping[str, wp.array]) -> dict[str, int]:
     """CRC-32 of the value of each parameter."""
-    return {name: zlib.crc32(np.ascontiguousarray(array.numpy())) for name, array in parameters.items()}
+    return {name: zlib.crc32(np.ascontiguousarray(array.numpy()).data) for name, array in parameters.items()}
 
 
 def compare_parameters(before: Mapping[str, int], parameters: Mapping[str, wp.array]) -> None:
@@ -36,7 +36,7 @@ def compare_parameters(before: Mapping[str, int], parameters: Mapping[str, wp.ar
     for name, now in parameter_checksums(parameters).items():
         if before.get(name) != now:
             raise StaleInputError(
-                f"parameter {name!r} changed between the forward and the backward pass; run forward again after changing it"
+                f"parameter {name!r} changed between the forward and the backward pass; run forward again"
             )
 
 
@@ -49,8 +49,8 @@ def check_step(program: Program, state: rows.Packed, inputs: rows.Packed) -> Non
         inputs: Row 0 are its inputs.
 
     Raises:
-        InputError: If the step writes its state, inputs or parameters, leaves part of its result unwritten, depends on old
-            contents of its intermediates, or gives other results with a tape than without.
+        InputError: If the step writes its state, inputs or parameters, leaves part of its result unwritten, depends
+            on old contents of its intermediates, or gives other results with a tape than without.
     """
     trials = [_try_step(program, state, inputs, filling, recorded) for filling, recorded in _TRIALS]
     for (filling, recorded), trial in zip(_TRIALS[1:], trials[1:], strict=True):
@@ -60,8 +60,9 @@ def check_step(program: Program, state: rows.Packed, inputs: rows.Packed) -> Non
             if recorded:
                 raise InputError(f"the step gives another {name} with a tape than without")
             raise InputError(
-                f"the step's {name} depends on what was in its arrays before (seen with {filling}): it leaves an element "
-                "unwritten, or reads intermediates before writing them (ask for `accumulator=True` if it adds into them)"
+                f"the step's {name} depends on what was in its arrays before (seen with {filling}): it leaves an "
+                "element unwritten, or reads intermediates before writing them (ask for `accumulator=True` if it adds "
+                "into them)"
             )
 
 

@@ -47,7 +47,7 @@ class Feed(Protocol):
         """Writes the inputs of `count` steps from `step` on to rows `row` …."""
 
     def collect(self, step: int, count: int, adjoints: rows.Blocks, gradients: rows.Blocks) -> None:
-        """Takes the adjoints of `count` steps from `step` on, in rows 0 …; `gradients` are (steps, …) for the `names`."""
+        """Takes the adjoints of `count` steps from `step` on, in rows 0 …; `gradients` are those of the `names`."""
 
     def sums(self) -> Mapping[str, wp.array]:
         """What accumulates over segments, apart from rows of gradients."""

@@ -165,5 +165,5 @@ def describe(program: Program, plan: Plan, initial_state: np.ndarray, parameters
     fields = [
         (f.name, f.shape, wp.types.type_repr(f.dtype)) for f in (*program.state, *program.inputs, *program.outputs)
     ]
-    state = zlib.crc32(np.ascontiguousarray(initial_state))
+    state = zlib.crc32(np.ascontiguousarray(initial_state).data)
     return repr((plan.steps, plan.slots, plan.snapshots, plan.window, fields, state, dict(parameters)))

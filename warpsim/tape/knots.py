@@ -60,7 +60,7 @@ class KnotInputs:
     def _launch(
         self, kernel: wp.Kernel, numbers: list[int], knots: wp.array, worlds: range, values: wp.array
     ) -> wp.Launch:
-        """A launch recorded once for each array of values; only `numbers` change, which is much quicker than launching."""
+        """A launch recorded once for each array of values, in which only `numbers` change: quicker than launching."""
         key = (kernel.key, knots.ptr, worlds, values.ptr, values.shape, values.strides)
         if key not in self._launches:
             self._launches[key] = wp.launch(

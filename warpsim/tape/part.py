@@ -16,7 +16,7 @@ from warpsim.tape.storage import Checkpoints
 
 @dataclass
 class Keep:
-    """Rows of a trajectory that are kept: state rows at steps 0, e, 2e … and output rows of the steps that lead to them.
+    """Kept rows of a trajectory: states at steps 0, e, 2e …, and outputs of the steps that lead to them.
 
     Attributes:
         every: e, steps between kept rows.

@@ -16,8 +16,8 @@ Rules a step must obey:
 
 - It writes only `next_state`, `outputs` and `work`, and writes every element of the first two.
 - It depends only on `state`, `inputs` and `parameters`: never on what an earlier step left in `work` or elsewhere.
-- It launches kernels and nothing else: it is captured once into a graph and replayed, so Python values (a time step) are
-  frozen at the first call and host reads are not repeated. What varies belongs in an array.
+- It launches kernels and nothing else: it is captured once into a graph and replayed, so Python values (a time step)
+  are frozen at the first call and host reads are not repeated. What varies belongs in an array. It allocates nothing.
 - A launch that carries no derivative says `record_tape=False`.
 """
 
@@ -98,8 +98,8 @@ class Program(Protocol):
         state: What the next step reads, and all that a checkpoint stores.
         inputs: What each step is given (controls).
         outputs: What each step reports and no later step reads (poses, forces, a running cost, a status).
-        parameters: Arrays that every step reads. Those with a gradient accumulate it in place; axis 0 should be the world,
-            so that no two worlds add into one element and the sum has one order.
+        parameters: Arrays that every step reads. Those with a gradient accumulate it in place; axis 0 should be the
+            world, so that no two worlds add into one element and the sum has one order.
     """
 
     device: wp.Device
@@ -131,9 +131,10 @@ class Program(Protocol):
             next_state: To be written.
             outputs: To be written.
             tape: None on a plain forward pass: launches that serve only the adjoint may be left out and no array has a
-                gradient; `next_state` and `outputs` must get the same bits as with a tape. Otherwise the active tape, for
-                `tape.record_func(adjoint, arrays=[…])`; such an adjoint launches kernels with `record_tape=False` and adds
-                into the gradients of what the step read. It is called once, when the backward pass is captured.
+                gradient; `next_state` and `outputs` must get the same bits as with a tape. Otherwise the active tape,
+                for `tape.record_func(adjoint, arrays=[…])`; such an adjoint launches kernels with `record_tape=False`
+                and adds into the gradients of what the step read. It is called once, when the backward pass is
+                captured.
         """
 
 

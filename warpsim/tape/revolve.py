@@ -6,8 +6,10 @@ one its start must be reached again; how often segments are advanced in total de
 
     t(l, c) = r·l - β(c + 1, r - 1)          where β(c, r - 1) < l ≤ β(c, r).
 
-It is reached by advancing m segments, storing there, reversing the l - m segments to the right with c - 1 snapshots, then
-the m to the left with c again, for any m with β(c, r - 2) ≤ m ≤ β(c, r - 1) and β(c - 1, r - 1) ≤ l - m ≤ β(c - 1, r).
+It is reached by advancing m segments, storing there, reversing the l - m segments to the right with c - 1 snapshots,
+then the m to the left with c again, for any m with
+
+    β(c, r - 2) ≤ m ≤ β(c, r - 1)   and   β(c - 1, r - 1) ≤ l - m ≤ β(c - 1, r).
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ def split(segments: int, snapshots: int) -> int:
 def approach(stored: int, target: int, snapshots: int, visit: Callable[[int, int, bool], None]) -> None:
     """Goes from the newest stored segment start to the start of `target`, storing on the way as the optimum asks.
 
-    Called for target = last … first, popping `target` from the stack of snapshots after each, this is the whole reversal.
+    Called for target = last … first, with `target` popped from the stack of snapshots after each, this is the whole
+    reversal.
 
     Args:
         stored: Segment whose start the newest snapshot holds.

@@ -1,14 +1,14 @@
 """How a rollout is cut into segments and which of their starts are kept: decided, and printable, before anything runs.
 
-All schedules are one rule with different numbers. N steps are cut into segments of at most K; up to S segment starts are
-kept as checkpoints, placed by `revolve`. Keeping everything is K = N; keeping all starts (each step computed twice) is
-S = number of segments; fewer checkpoints cost more recomputation, at the optimal rate.
+All schedules are one rule with different numbers. N steps are cut into segments of at most K; up to S segment starts
+are kept as checkpoints, placed by `revolve`. Keeping everything is K = N; keeping all starts (each step computed
+twice) is S = number of segments; fewer checkpoints cost more recomputation, at the optimal rate.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 from warpsim.errors import InputError
 from warpsim.tape import revolve
@@ -17,29 +17,32 @@ from warpsim.tape.footprint import SNAPSHOT_BYTES, Footprint
 from warpsim.tape.storage import RESIDENT_BYTES
 
 CACHE_BYTES = 8_000_000
-"""What the slots of a segment should fit into: once they leave the cache, the backward pass takes half as long again."""
+"""What the slots of a segment should fit into: out of the cache the backward pass takes half as long again."""
 
 MOST_SLOTS = 128
 """Default bound on K: beyond it graphs grow and nothing gets faster."""
 
 
-class Schedule(Protocol):
+class Schedule(ABC):
     """How much is kept; see `FullTape`, `AllStarts`, `Revolve` and `Windows`."""
 
-    window: int | None
+    @property
+    def window(self) -> int | None:
+        """Steps between cuts of the adjoint, or None for none."""
+        return None
 
     def slots(self, steps: int, preferred: int) -> int:
         """K for a rollout of `steps`, given the K that the caller or the cache prefers."""
+        return min(preferred, steps)
 
+    @abstractmethod
     def snapshots(self, segments: int) -> int:
-        """How many segment starts are kept at most."""
+        """How many segment starts are kept at most, the initial state included."""
 
 
 @dataclass(frozen=True)
-class FullTape:
+class FullTape(Schedule):
     """Keep everything: one slot per step, nothing is computed twice."""
-
-    window: int | None = field(default=None, init=False)
 
     def slots(self, steps: int, preferred: int) -> int:
         """As many as there are steps."""
@@ -51,14 +54,8 @@ class FullTape:
 
 
 @dataclass(frozen=True)
-class AllStarts:
+class AllStarts(Schedule):
     """Keep the start of every segment: each step but those of the last segment is computed twice."""
-
-    window: int | None = field(default=None, init=False)
-
-    def slots(self, steps: int, preferred: int) -> int:
-        """As preferred."""
-        return min(preferred, steps)
 
     def snapshots(self, segments: int) -> int:
         """All of them."""
@@ -66,15 +63,10 @@ class AllStarts:
 
 
 @dataclass(frozen=True)
-class Revolve:
-    """Keep at most `count` segment starts, the initial state included, placed so that the fewest steps are recomputed."""
+class Revolve(Schedule):
+    """Keep at most `count` segment starts, the initial one included, placed so that least is recomputed."""
 
     count: int
-    window: int | None = field(default=None, init=False)
-
-    def slots(self, steps: int, preferred: int) -> int:
-        """As preferred."""
-        return min(preferred, steps)
 
     def snapshots(self, segments: int) -> int:
         """At most `count`."""
@@ -82,25 +74,31 @@ class Revolve:
 
 
 @dataclass(frozen=True)
-class Windows:
-    """Truncated gradients: adjoints do not cross the boundaries of windows of `window` steps.
+class Windows(Schedule):
+    """Truncated gradients: adjoints do not cross the boundaries of windows of `length` steps.
 
     The seed of a boundary state still flows into the window that ends there. For short-horizon learning, where adjoints
     through many contacts would explode. The gradient is then deliberately not that of the whole rollout.
     """
 
-    window: int | None
+    length: int
+
+    @property
+    def window(self) -> int | None:
+        """`length`."""
+        return self.length
 
     def slots(self, steps: int, preferred: int) -> int:
         """At most one window."""
-        return min(preferred, steps, self.window)
+        return min(preferred, steps, self.length)
 
     def snapshots(self, segments: int) -> int:
         """All segment starts."""
         return segments
 
 
-class Span(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Span:
     """The steps `start` … `start` + `count` - 1 of segment `segment`."""
 
     segment: int

@@ -1,4 +1,4 @@
-"""Seeds: the derivative of the objective by states and outputs, at every step, at some steps, or the same at all steps."""
+"""Seeds: the derivative of the objective by states and outputs, at every step, at some, or the same at all."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def adopt(
 
     Args:
         kind: "state" or "output".
-        seeds: By field name: a dense (rows, worlds, …) array, a mapping from step to a (worlds, …) array (negative steps
-            count from the end), or `EveryStep` of a (worlds, …) array.
+        seeds: By field name: a dense (rows, worlds, …) array, a mapping from step to a (worlds, …) array (negative
+            steps count from the end), or `EveryStep` of a (worlds, …) array.
         fields: All fields of that kind.
         row_count: Number of steps that have the field (N + 1 states, N outputs).
         device: Device of the program.

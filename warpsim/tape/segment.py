@@ -8,9 +8,9 @@ captured when first needed:
 - *backward*: for each slot, last first: clears the adjoints of the intermediates, then runs the slot's tape backwards.
 
 A graph covers a run of slots. Lengths known in advance (a whole segment, the shorter last one) get one graph each; any
-other run of slots is replayed slot by slot. Replaying a graph costs 2 µs however long it is, and a graph of its own costs
-140 kB of memory, so few long graphs beat many short ones. Without capture the same launches run eagerly, with the same
-bits.
+other run of slots is replayed slot by slot. Replaying a graph costs 2 µs however long it is, and a graph of its own
+costs 140 kB of memory, so few long graphs beat many short ones. Without capture the same launches run eagerly, with
+the same bits.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 import warp as wp
 
+from warpsim.errors import InputError
 from warpsim.tape import arena as arenas
 from warpsim.tape import rows
 from warpsim.tape.arena import Arena
@@ -94,12 +95,13 @@ class Segment:
 
     @property
     def adjoints(self) -> Adjoints:
-        """Adjoints of the rows, made when first asked for."""
-        self._allocate_recorded()
+        """Adjoints of the rows, made when first asked for (never within a capture, which would clear them again)."""
+        if self._adjoints is None:
+            self._adjoints = Adjoints(self.program, self.slots)
         return self._adjoints
 
     def prepare(self, first: int, count: int, *, recorded: bool) -> None:
-        """Captures what `count` slots from `first` on need: plain steps, or (`recorded`) taped steps and their adjoints.
+        """Captures what `count` slots from `first` on need: plain steps, or taped steps and their adjoints.
 
         Capture must happen on one thread; replay may happen on any.
         """
@@ -126,7 +128,8 @@ class Segment:
     def backward(self, first: int, count: int) -> None:
         """Runs the adjoints of slots `first` + `count` - 1 … `first`, which must have been stepped `recorded`.
 
-        State adjoint row k + 1 and output adjoint row k go in; state adjoint row k and input adjoint row k are added to.
+        State adjoint row k + 1 and output adjoint row k go in; state adjoint row k and input adjoint row k are added
+        to.
         """
         self.prepare(first, count, recorded=True)
         for chunk in reversed(self._chunks(first, count)):
@@ -137,7 +140,7 @@ class Segment:
         self._allocate_recorded()
         self._recorded_step(slot)
         self._recorded_work[slot].arena.zero_adjoints()
-        return self._tapes[slot]
+        return self._tape(slot)
 
     def explanation(self, slot: int, world: int) -> str | None:
         """What the program itself says of a failed slot that was stepped eagerly, if it has an `explain`."""
@@ -162,7 +165,7 @@ class Segment:
 
     def _allocate_recorded(self) -> None:
         if not self._recorded_work:
-            self._adjoints = Adjoints(self.program, self.slots)
+            self.adjoints  # noqa: B018  makes them before the capture
             self._recorded_work = self._make_work(self.slots, gradients=True)
 
     def _make_work(self, slots: int, *, gradients: bool) -> list[Work]:
@@ -186,9 +189,15 @@ class Segment:
         with tape:
             self._step(slot, self._recorded_work[slot], tape)
 
+    def _tape(self, slot: int) -> wp.Tape:
+        tape = self._tapes[slot]
+        if tape is None:
+            raise InputError(f"slot {slot} has not been stepped with `recorded`, so it has no adjoint")
+        return tape
+
     def _backward_step(self, slot: int) -> None:
         self._recorded_work[slot].arena.zero_adjoints()
-        self._tapes[slot].backward()
+        self._tape(slot).backward()
 
     def _step(self, slot: int, work: Work, tape: wp.Tape | None) -> None:
         by_state, by_input, by_output = (None, None, None)

@@ -24,7 +24,7 @@ RESIDENT_BYTES = 1_000_000
 
 
 class Checkpoints:
-    """Rows of states. Row 0 is the initial state, the last row the state reached so far, those between are snapshots."""
+    """Rows of states: row 0 the initial state, the last row the state reached so far, snapshots between."""
 
     def __init__(self, states: Packed) -> None:
         """Takes the rows; see `make`."""

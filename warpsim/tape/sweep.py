@@ -151,8 +151,8 @@ class Sweep:
         if checksum(self.segment.inputs.data, 0, span.count) != part.checksums[span.segment]:
             raise StaleInputError(
                 f"the inputs ({', '.join(self.segment.inputs.fields)}) of steps {span.start} … "
-                f"{span.start + span.count - 1} changed between the forward and the backward pass; hand the tape a copy, "
-                "or run forward again"
+                f"{span.start + span.count - 1} changed between the forward and the backward pass; hand the tape a "
+                "copy, or run forward again"
             )
 
     def _step(self, part: Part, span: Span, slot: int, count: int, *, recorded: bool) -> None:
@@ -181,7 +181,7 @@ class Sweep:
         self._at = None
 
     def _seed(self, pull: Pullback, span: Span) -> None:
-        """Writes the seeds of a segment; the adjoint of its end state is its seed, or what the segment after it has left."""
+        """Writes a segment's seeds; the adjoint of its end state is its seed, or what the segment after it left."""
         adjoints = self.segment.adjoints
         adjoints.zero()
         for name, seed in pull.state_seeds.items():

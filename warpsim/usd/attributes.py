@@ -93,8 +93,10 @@ class AttributeReader:
             raise SceneError(f"{place(prim, name)}: {size} numbers are needed there, not {values.shape}")
         return values
 
-    def array(self, prim: Usd.Prim, name: str, *, mark: bool = True, finite: bool = True) -> np.ndarray | None:
-        """An array of numbers, (n,) or (n, 3)."""
+    def array(
+        self, prim: Usd.Prim, name: str, *, mark: bool = True, finite: bool = True, ndim: int = 1
+    ) -> np.ndarray | None:
+        """An array of numbers, (n,), or (n, 3) for `ndim` 2."""
         value = self.value(prim, name, mark=mark)
         if value is None:
             return None
@@ -102,6 +104,8 @@ class AttributeReader:
             values = np.array(value, dtype=float)
         except (TypeError, ValueError) as error:
             raise SceneError(f"{place(prim, name)}: numbers are needed there, not {value!r}") from error
+        if values.ndim != ndim and values.size:
+            raise SceneError(f"{place(prim, name)}: a {ndim}-dimensional array is needed there, not {values.shape}")
         if np.isnan(values).any() or (finite and not np.isfinite(values).all()):
             raise SceneError(f"{place(prim, name)}: {value} holds NaN or infinite numbers")
         return values

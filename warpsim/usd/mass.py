@@ -25,51 +25,37 @@ def set_shape_mass(
 ) -> None:
     """Sets a shape's mass or density."""
     mass = _positive(context, prim, "physics:mass")
-    own_density = _positive(context, prim, "physics:density")
     if body is None or shape.kind == "plane":
         reason = "static colliders weigh nothing" if body is None else "planes weigh nothing"
         for name in ("physics:mass", "physics:density"):
             _ignore(context, prim, name, reason)
         return
+    _refuse_collider_inertia(context, prim, body)
+    hidden = _hidden(context, body)
     if mass is None and prim != body:
         _ignore(context, prim, "physics:mass", "zero means not set: density is used")
-    _refuse_collider_inertia(context, prim, body)
-    sources = [(prim, own_density), (body, _positive(context, body, "physics:density") if body != prim else None)]
-    if material is not None:
-        sources.append((material, _positive(context, material, "physics:density")))
-    chosen = next(((where, value) for where, value in sources if value is not None), None)
-    shape.density = DEFAULT_DENSITY if chosen is None else context.units.density * chosen[1]
-    explicit = _positive(context, body, "physics:mass") is not None
-    if mass is not None and prim != body:
+    elif mass is not None and prim != body:
         shape.mass = context.units.mass * mass
-        _settle(
-            context,
-            "shape",
-            shape.name,
-            "mass",
-            prim,
-            "physics:mass",
-            context.units.mass,
-            _hidden(context, body, explicit),
-        )
-    for where, value in sources:
-        if value is None:
-            continue
-        if chosen is not None and where == chosen[0] and shape.mass is None:
-            hidden = _hidden(context, body, explicit)
-            _settle(context, "shape", shape.name, "density", where, "physics:density", context.units.density, hidden)
+        _settle(context, shape, "mass", prim, context.units.mass, hidden)
+    places = [place for place in dict.fromkeys((prim, body, material)) if place is not None]  # nearest first
+    densities = [(place, _positive(context, place, "physics:density")) for place in places]
+    authored = [(place, value) for place, value in densities if value is not None]
+    shape.density = context.units.density * authored[0][1] if authored else DEFAULT_DENSITY
+    for rank, (place, _) in enumerate(authored):
+        if rank == 0 and shape.mass is None:
+            _settle(context, shape, "density", place, context.units.density, hidden)
         else:
-            _ignore(context, where, "physics:density", "a mass or a nearer density is authored")
+            _ignore(context, place, "physics:density", "a mass or a nearer density is authored")
 
 
-def _hidden(context: Context, body: Usd.Prim, explicit: bool) -> str:
+def _hidden(context: Context, body: Usd.Prim) -> str:
     """Why a collider's mass cannot matter; empty if it can (it still shapes an inertia or a centre left open)."""
-    if not explicit:
+    if _positive(context, body, "physics:mass") is None:
         return ""
     inertia = context.read.array(body, "newton:inertia", mark=False)
     diagonal = context.read.vector(body, "physics:diagonalInertia", 3, mark=False)
     centre = context.read.vector(body, "physics:centerOfMass", 3, mark=False, finite=False)
-    has_inertia = inertia is not None or (diagonal is not None and diagonal.any())
+    has_inertia = (inertia is not None and inertia.size > 0) or (diagonal is not None and diagonal.any())
     has_centre = centre is not None and np.isfinite(centre).all()
     return "the body's mass, centre and inertia are authored" if has_inertia and has_centre else ""
 
@@ -105,6 +91,8 @@ def _inertia(context: Context, prim: Usd.Prim, body: Body) -> None:
     """`newton:inertia` (xx, yy, zz, xy, xz, yz) or the diagonal with its principal axes."""
     factor = context.units.inertia
     full = context.read.array(prim, "newton:inertia")
+    if full is not None and full.size == 0:  # Newton's "not set"
+        full = None
     diagonal = context.read.vector(prim, "physics:diagonalInertia", 3, mark=False)
     if full is not None:
         if full.shape != (6,):
@@ -146,10 +134,11 @@ def _ignore(context: Context, prim: Usd.Prim, name: str, reason: str) -> None:
         context.ledger.ignored(prim, name, reason)
 
 
-def _settle(context, kind, name, field, prim, attribute, factor, hidden: str) -> None:
+def _settle(context: Context, shape: Shape, field: str, prim: Usd.Prim, factor: float, hidden: str) -> None:
     """Marks a mass or density as used with its source, or as ignored because something stronger hides it."""
+    attribute = f"physics:{field}"
     if hidden:
         context.ledger.ignored(prim, attribute, hidden)
     else:
         context.ledger.used(prim, attribute)
-        context.source(kind, name, field, prim, attribute, factor)
+        context.source("shape", shape.name, field, prim, attribute, factor)

@@ -23,13 +23,13 @@ def read_mesh(context: Context, prim: Usd.Prim, pose: Pose) -> Mesh:
     Raises:
         SceneError: Counts, indices and points do not fit together.
     """
-    points = context.read.array(prim, "points", mark=False)
+    points = context.read.array(prim, "points", mark=False, ndim=2)
     counts = context.read.array(prim, "faceVertexCounts", mark=False)
     indices = context.read.array(prim, "faceVertexIndices", mark=False)
     if points is None or counts is None or indices is None or not len(points) or not len(counts):
         raise SceneError(f"{prim.GetPath()}: a mesh collider needs points, faceVertexCounts and faceVertexIndices")
-    if points.ndim != 2 or points.shape[1] != 3 or counts.ndim != 1 or indices.ndim != 1:
-        raise SceneError(f"{prim.GetPath()}: points must be (n, 3) and face arrays flat")
+    if points.shape[1] != 3:
+        raise SceneError(f"{prim.GetPath()}: points must be (n, 3), not {points.shape}")
     counts, indices = counts.astype(int), indices.astype(int)
     if (counts < 3).any() or counts.sum() != len(indices):
         raise SceneError(

@@ -69,7 +69,18 @@ def read_usd(source: str | PathLike[str] | Usd.Stage, *, strict: bool = False, t
     context = Context(stage, stage_units(stage), ledger, AttributeReader(ledger, time))
     scene = context.scene
     scene.name = stage.GetRootLayer().GetDisplayName()
+    _build(context)
+    scan(stage, ledger)
+    scene.ledger = ledger.entries()
+    if strict:
+        ledger.refuse_unsupported()
+    validate(scene)
+    return scene
 
+
+def _build(context: Context) -> None:
+    """Fills the scene; later parts refer to names that earlier ones made."""
+    scene = context.scene
     objects = find_physics(context)
     read_options(context, objects)
     specs = read_joints(context, objects)
@@ -94,14 +105,7 @@ def read_usd(source: str | PathLike[str] | Usd.Stage, *, strict: bool = False, t
     add_sensors(context)
     apply_keyframe(context)
     add_filters(context, objects, specs)
-
     list_lost_colliders(context, objects)
-    scan(stage, ledger)
-    scene.ledger = ledger.entries()
-    if strict:
-        ledger.refuse_unsupported()
-    validate(scene)
-    return scene
 
 
 def _by_body(items: list[Any]) -> dict[str, list[Any]]:

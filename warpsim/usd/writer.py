@@ -74,35 +74,38 @@ def write_result(
     root_path = Path(fspath(path))
     stage = open_stage(source)
     source_path = _source_path(stage, root_path)
-    context = Context(stage, stage_units(stage), ledger := Ledger(), AttributeReader(ledger, None))
-    written, sublayers = [root_path], []
-    rate, codes = 1.0, np.zeros(0)
+    root = Sdf.Layer.CreateAnonymous(".usda")
+    _copy_stage_metadata(stage, root)
+    layers: dict[str, Sdf.Layer] = {}
     if motion is not None:
         motion.check(scene)
         rate, codes = _time_codes(motion.times)
-        layer, name = _new_layer(root_path, "animation.usdc")
-        _copy_stage_metadata(stage, layer)
-        layer.timeCodesPerSecond = rate
-        write_animation(context, scene, motion, layer, codes)
-        if motion.contacts is not None and stage.GetDefaultPrim():
-            write_contacts(layer, stage.GetDefaultPrim().GetPath(), motion, context.units, codes, metres_per_newton)
-        written.append(_export(layer, root_path.parent / name))
-        sublayers.append(f"./{name}")
-    if values:
-        layer, name = _new_layer(root_path, "values.usda")
-        _copy_stage_metadata(stage, layer)
-        _write_values(stage, layer, values)
-        written.append(_export(layer, root_path.parent / name))
-        sublayers.append(f"./{name}")
-    root = Sdf.Layer.CreateAnonymous(".usda")
-    _copy_stage_metadata(stage, root)
-    root.subLayerPaths = [*sublayers, _relative(source_path, root_path.parent)]
-    if motion is not None:
+        layers["animation.usdc"] = _animation(stage, scene, motion, rate, codes, metres_per_newton)
         root.timeCodesPerSecond = root.framesPerSecond = rate
         root.startTimeCode, root.endTimeCode = float(codes[0]), float(codes[-1])
+    if values:
+        layers["values.usda"] = _values(stage, values)
+    names = [f"{root_path.stem}.{suffix}" for suffix in layers]
+    root.subLayerPaths = [*(f"./{name}" for name in names), _relative(source_path, root_path.parent)]
     root.customLayerData = {"warpsim": _plain(provenance or {})}
-    _export(root, root_path)
+    written = [_export(root, root_path)]
+    for name, layer in zip(names, layers.values(), strict=True):
+        written.append(_export(layer, root_path.parent / name))
     return written
+
+
+def _animation(
+    stage: Usd.Stage, scene: Scene, motion: Motion, rate: float, codes: np.ndarray, metres_per_newton: float
+) -> Sdf.Layer:
+    layer = Sdf.Layer.CreateAnonymous(".usdc")
+    _copy_stage_metadata(stage, layer)
+    layer.timeCodesPerSecond = rate
+    ledger = Ledger()
+    context = Context(stage, stage_units(stage), ledger, AttributeReader(ledger, None))
+    write_animation(context, scene, motion, layer, codes)
+    if motion.contacts is not None and stage.GetDefaultPrim():
+        write_contacts(layer, stage.GetDefaultPrim().GetPath(), motion, context.units, codes, metres_per_newton)
+    return layer
 
 
 def _source_path(stage: Usd.Stage, root_path: Path) -> Path:
@@ -128,10 +131,6 @@ def _time_codes(times: np.ndarray) -> tuple[float, np.ndarray]:
     return float(rate), np.where(np.abs(codes - whole) < 1e-6, whole, codes)
 
 
-def _new_layer(root_path: Path, suffix: str) -> tuple[Sdf.Layer, str]:
-    return Sdf.Layer.CreateAnonymous(Path(suffix).suffix), f"{root_path.stem}.{suffix}"
-
-
 def _export(layer: Sdf.Layer, path: Path) -> Path:
     if not layer.Export(str(path)):
         raise InputError(f"cannot write {path}; check the folder and the suffix (.usda, .usdc)")
@@ -152,8 +151,10 @@ def _copy_stage_metadata(stage: Usd.Stage, layer: Sdf.Layer) -> None:
         layer.defaultPrim = stage.GetDefaultPrim().GetPath().pathString.lstrip("/")
 
 
-def _write_values(stage: Usd.Stage, layer: Sdf.Layer, values: list[OptimisedValue]) -> None:
+def _values(stage: Usd.Stage, values: list[OptimisedValue]) -> Sdf.Layer:
     """Sparse overrides, typed as in the source, with the value before and the gradient as customData."""
+    layer = Sdf.Layer.CreateAnonymous(".usda")
+    _copy_stage_metadata(stage, layer)
     for item in values:
         attribute = stage.GetAttributeAtPath(f"{item.path}.{item.attribute}")
         if not attribute:
@@ -163,6 +164,7 @@ def _write_values(stage: Usd.Stage, layer: Sdf.Layer, values: list[OptimisedValu
         spec.default = _typed(attribute, item.value)
         notes = {"initial": item.initial, "gradient": item.gradient}
         spec.customData = {"warpsim": _plain({key: value for key, value in notes.items() if value is not None})}
+    return layer
 
 
 def _typed(attribute: Usd.Attribute, value: Any) -> Any:

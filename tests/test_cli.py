@@ -1,0 +1,123 @@
+"""The command line: what it prints, what it writes, how it fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from simulator_support import ARM, PUCK
+from test_simulator import PENDULUM_USD
+from warpsim.cli import main
+from warpsim.commands.warmup import kernel_modules
+from warpsim.errors import InputError
+from warpsim.load import load_scene
+from warpsim.simulator import Simulator
+
+
+@pytest.fixture
+def arm_file(tmp_path):
+    path = tmp_path / "arm.xml"
+    path.write_text(ARM.format(integrator="Euler"))
+    return path
+
+
+@pytest.fixture
+def pendulum_file(tmp_path):
+    path = tmp_path / "pendulum.usda"
+    path.write_text(PENDULUM_USD)
+    return path
+
+
+def test_inspect_shows_the_tree_and_the_contract(arm_file, capsys):
+    assert main(["inspect", str(arm_file)]) == 0
+    shown = capsys.readouterr().out
+    mass = Simulator(arm_file).model.body.mass.numpy()[0]
+    for text in (
+        "2 bodies, 2 joints",
+        f"upper   {mass[1]:.4g} kg",
+        "⤷ hinge elbow about (0, 0.981, 0.196)",
+        "q[1] rad   qd[1] rad/s   elbow",
+        "activation[0] of bend",
+        "actuator[0] lift → joint shoulder: -2 … 2 N·m before the gear",
+        "time step 0.01 s, integrator euler",
+        "constraints off",
+        "0 unsupported",
+    ):
+        assert text in shown, text
+
+
+def test_inspect_lists_the_ledger_of_a_usd_file(pendulum_file, capsys):
+    assert main(["inspect", str(pendulum_file), "--ledger"]) == 0
+    shown = capsys.readouterr().out
+    assert "/World/Bob: physics:mass used" in shown
+    assert shown.index("bodies") < shown.index("state") < shown.index("controls") < shown.index("ledger")
+
+
+def test_simulate_writes_arrays(arm_file, tmp_path, capsys):
+    arguments = ["simulate", str(arm_file), "--seconds", "0.2", "--worlds", "2", "--noise", ".1", "--quiet"]
+    assert main([*arguments, "-o", str(tmp_path / "run.npz")]) == 0
+    shown = capsys.readouterr().out
+    assert "20 steps of 0.01 s in 2 world(s)" in shown
+    assert "energy" in shown and "at their limits: 0 %" in shown and f"wrote {tmp_path / 'run.npz'}" in shown
+    saved = np.load(tmp_path / "run.npz")
+    assert saved["q"].shape == (11, 2, 2)  # frames at 60 per second are two steps apart
+    np.testing.assert_allclose(saved["times"][-1], 0.2)
+    assert f"q {saved['q'][-1, 0, 0]:.5g}" in shown
+
+
+def test_simulate_writes_usd(pendulum_file, tmp_path, capsys):
+    assert main(["simulate", str(pendulum_file), "--steps", "8", "--quiet", "-o", str(tmp_path / "out.usda")]) == 0
+    assert (tmp_path / "out.usda").is_file()
+    assert "8 steps" in capsys.readouterr().out
+
+
+def test_convert_gives_the_same_robot(tmp_path, capsys):
+    source, target = tmp_path / "puck.xml", tmp_path / "puck.usda"
+    source.write_text(PUCK)
+    assert main(["convert", str(source), str(target)]) == 0
+    assert f"wrote {target}" in capsys.readouterr().out
+    a, b = load_scene(source), load_scene(target)
+    assert [body.mass for body in b.bodies] == pytest.approx([body.mass for body in a.bodies], rel=1e-6)
+    assert [shape.kind for shape in b.shapes] == [shape.kind for shape in a.shapes]
+
+
+def test_errors_have_no_traceback_unless_asked(tmp_path, capsys):
+    missing = str(tmp_path / "none.usda")
+    assert main(["inspect", missing]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.startswith("warpsim: no file") and "Traceback" not in shown.err
+    with pytest.raises(InputError):
+        main(["--traceback", "inspect", missing])
+    assert main(["convert", missing, str(tmp_path / "x.json")]) == 1
+    assert "give a .usda or .usdc file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["fly"], ["simulate"], ["simulate", "a.xml", "--steps", "1", "--seconds", "1"]]
+)
+def test_a_wrong_command_line_exits_with_two(arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+
+
+@pytest.mark.parametrize("command", ["inspect", "simulate", "convert", "warmup"])
+def test_every_command_has_help(command, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main([command, "--help"])
+    assert caught.value.code == 0
+    assert "--help" in capsys.readouterr().out
+
+
+def test_warmup_knows_the_modules_with_kernels():
+    names = kernel_modules()
+    assert "warpsim.dynamics.kinematics" in names and "warpsim.torch_parameters" in names
+    assert "warpsim.simulator" not in names
+
+
+def test_the_package_runs_as_a_module():
+    result = subprocess.run([sys.executable, "-m", "warpsim", "--help"], capture_output=True, text=True, check=False)
+    assert result.returncode == 0 and "simulate" in result.stdout

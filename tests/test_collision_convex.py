@@ -1,0 +1,199 @@
+"""General convex contacts (cylinder, cone, ellipsoid, hull) against MuJoCo and closed forms; their gradients."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+
+from collision_meshes import cube
+from collision_support import (
+    SIZES,
+    ContactBench,
+    directional_errors,
+    mujoco_contacts,
+    random_poses,
+    two_shape_scene,
+)
+from warpsim.scene.description import Mesh, Scene
+
+ITERATIVE = [
+    ("sphere", "ellipsoid"),
+    ("capsule", "ellipsoid"),
+    ("capsule", "cylinder"),
+    ("ellipsoid", "ellipsoid"),
+    ("ellipsoid", "cylinder"),
+    ("ellipsoid", "box"),
+    ("cylinder", "cylinder"),
+    ("cylinder", "box"),
+]
+CONES = [(kind, "cone") for kind in ("sphere", "capsule", "ellipsoid", "cylinder", "box", "cone")]
+SHALLOW = 0.05
+FULL = pytest.param(4000, marks=pytest.mark.long)
+
+
+def shallow_error(found, oracle, depth: float = SHALLOW) -> list[tuple[float, float]]:
+    """Errors of the deepest distance and of its normal where MuJoCo's depth is small."""
+    errors = []
+    for world, contacts in enumerate(oracle):
+        if not contacts or min(c[0] for c in contacts) < -depth:
+            continue
+        distance, _point, frame = min(contacts, key=lambda c: c[0])
+        assert found.count[world] > 0, f"world {world}: MuJoCo finds a depth of {-distance}"
+        ours = found.distance[world, : found.count[world]].argmin()
+        turn = np.linalg.norm(found.frame[world, ours, 0] - frame[0])
+        errors.append((abs(found.distance[world, ours] - distance), turn))
+    return errors
+
+
+@pytest.mark.parametrize("count", [300, FULL])
+@pytest.mark.parametrize(("first", "second"), ITERATIVE)
+def test_shallow_contacts_are_mujocos(first, second, count, rng):
+    scene = two_shape_scene(first, second)
+    position, rotation = random_poses(first, rng, count, 0.8)
+    found = ContactBench(scene, position, rotation).run()
+    errors = np.array(shallow_error(found, mujoco_contacts(scene, position, rotation)))
+    assert len(errors) > count / 100
+    assert errors[:, 0].max() < 1e-6
+    assert errors[:, 1].max() < 1e-3  # MuJoCo's own normals are known to about this
+
+
+@pytest.mark.parametrize("count", [200, FULL])
+@pytest.mark.parametrize(("first", "second"), [*ITERATIVE, *CONES])
+def test_gradients_in_both_poses_and_sizes(first, second, count, rng):
+    scene = two_shape_scene(first, second)
+    position, rotation = random_poses(first, rng, count, 0.9)
+    shallow = ContactBench(scene, position, rotation, margin=0.05).run()
+    error = directional_errors(scene, position, rotation, rng)
+    depth = np.array([-shallow.distance[w, :k].min() if k else 0.0 for w, k in enumerate(shallow.count)])
+    compared = np.isfinite(error) & (depth < 0.15)
+    assert compared.sum() > count / 20
+    assert error[compared].max() < 1e-6
+
+
+def cone_points(count: int = 400) -> np.ndarray:
+    """Points of the test cone's surface that span it: base rim and apex."""
+    radius, half = SIZES["cone"][:2]
+    angle = 2 * np.pi * np.arange(count) / count
+    rim = np.stack([radius * np.cos(angle), radius * np.sin(angle), np.full(count, -half)], axis=1)
+    return np.concatenate([rim, [[0.0, 0.0, half]]])
+
+
+@pytest.mark.parametrize("first", ["sphere", "capsule", "box"])
+def test_cones_are_the_limit_of_fine_hulls(first, rng):
+    """MuJoCo has no cone; a mesh of its rim and apex comes within r(1 − cos(π/n)) of it."""
+    scene = two_shape_scene(first, "cone")
+    position, rotation = random_poses(first, rng, 200, 0.8)
+    found = ContactBench(scene, position, rotation).run()
+    model = mesh_pair_model(scene, {"b": cone_points()})
+    errors = shallow_error(found, mesh_contacts(model, position, rotation))
+    sag = SIZES["cone"][0] * (1 - np.cos(np.pi / 400))
+    assert len(errors) > 3
+    assert max(e[0] for e in errors) < 2 * sag + 1e-6
+
+
+def mesh_pair_model(scene: Scene, points: dict[str, np.ndarray]) -> mujoco.MjModel:
+    """The scene's two shapes in MuJoCo, those named in `points` as meshes of these points."""
+    assets, bodies = [], []
+    for shape in scene.shapes:
+        if shape.name in points:
+            numbers = " ".join(repr(float(x)) for x in points[shape.name].ravel())
+            assets.append(f'<mesh name="{shape.name}" vertex="{numbers}"/>')
+            geom = f'<geom type="mesh" mesh="{shape.name}" mass="1"/>'
+        else:
+            size = " ".join(repr(float(x)) for x in shape.size if x)
+            geom = f'<geom type="{shape.kind}" size="{size}" mass="1"/>'
+        bodies.append(f"<body><freejoint/>{geom}</body>")
+    option = '<option ccd_tolerance="1e-12" ccd_iterations="200"><flag multiccd="disable"/></option>'
+    asset, world = f"<asset>{''.join(assets)}</asset>", f"<worldbody>{''.join(bodies)}</worldbody>"
+    return mujoco.MjModel.from_xml_string(f"<mujoco>{option}{asset}{world}</mujoco>")
+
+
+def mesh_contacts(model: mujoco.MjModel, position: np.ndarray, rotation: np.ndarray) -> list[list]:
+    data = mujoco.MjData(model)
+    out = []
+    for p, r in zip(position, rotation, strict=True):
+        data.qpos[:] = np.concatenate([p[0], r[0], p[1], r[1]])
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_collision(model, data)
+        c = data.contact
+        out.append([(c.dist[k], c.pos[k].copy(), c.frame[k].reshape(3, 3).copy()) for k in range(data.ncon)])
+    return out
+
+
+def hull_scene(first: str, rng: np.random.Generator) -> Scene:
+    """`first` ("hull" too) against a random hull."""
+    scene = two_shape_scene(first, "hull", a={"mesh": "blob"} if first == "hull" else {}, b={"mesh": "blob"})
+    for shape in scene.shapes:
+        if shape.kind == "hull":
+            shape.size = np.ones(3)
+    vertices = 0.25 * rng.normal(size=(40, 3))
+    scene.meshes["blob"] = Mesh("blob", vertices, np.zeros((0, 3), int))
+    return scene
+
+
+@pytest.mark.parametrize("count", [300, FULL])
+@pytest.mark.parametrize("first", ["sphere", "capsule", "ellipsoid", "cylinder", "box", "hull"])
+def test_hulls_are_mujocos_meshes(first, count, rng):
+    scene = hull_scene(first, rng)
+    position, rotation = random_poses(first, rng, count, 0.7)
+    points = scene.meshes["blob"].vertices
+    model = mesh_pair_model(scene, {s.name: points for s in scene.shapes if s.kind == "hull"})
+    errors = np.array(
+        shallow_error(ContactBench(scene, position, rotation).run(), mesh_contacts(model, position, rotation))
+    )
+    assert len(errors) > count / 100
+    assert errors[:, 0].max() < 1e-6  # MuJoCo stores vertices in single precision
+    error = directional_errors(scene, position, rotation, rng)
+    assert np.nanmax(error) < 1e-6
+
+
+def test_cube_as_hull_rests_on_a_plane_and_on_a_box():
+    for first, height in (("plane", 0.49), ("box", 0.99)):
+        scene = two_shape_scene(first, "hull", b={"mesh": "cube"})
+        scene.shapes[1].size = np.ones(3)
+        scene.meshes["cube"] = cube()
+        position = np.zeros((1, 2, 3))
+        position[0, 1] = (0.0, 0.0, height)
+        found = ContactBench(scene, position, np.tile([1.0, 0, 0, 0], (1, 2, 1))).run()
+        assert found.count[0] >= 4
+        np.testing.assert_allclose(found.distance[0, :4], -0.01, atol=1e-12)
+        assert np.ptp(found.point[0, :4, 0]) == pytest.approx(0.6)
+        assert np.ptp(found.point[0, :4, 1]) == pytest.approx(0.8)
+
+
+def test_cylinder_stands_on_a_box():
+    position = np.zeros((1, 2, 3))
+    position[0, 0, 2] = 0.89
+    scene = two_shape_scene("cylinder", "box", (SIZES["cylinder"], (0.6, 0.6, 0.5)))
+    found = ContactBench(scene, position, np.tile([1.0, 0, 0, 0], (1, 2, 1))).run()
+    assert found.count[0] >= 3
+    np.testing.assert_allclose(found.distance[0, : found.count[0]], -0.01, atol=1e-12)
+
+
+@pytest.mark.parametrize("gap", [0.0, -0.01])
+def test_cylinder_stands_on_a_cylinder(gap):
+    position = np.zeros((1, 2, 3))
+    position[0, 1, 2] = 0.8 + gap
+    bench = ContactBench(two_shape_scene("cylinder", "cylinder"), position, np.tile([1.0, 0, 0, 0], (1, 2, 1)), margin=1e-3)
+    found = bench.run()
+    assert found.count[0] >= 3
+    np.testing.assert_allclose(found.distance[0, : found.count[0]], gap, atol=1e-12)
+
+
+DEGENERATE = [("cylinder", "cylinder"), ("cylinder", "box"), ("ellipsoid", "ellipsoid"), ("cone", "cone")]
+
+
+@pytest.mark.parametrize(("first", "second"), DEGENERATE)
+@pytest.mark.parametrize("offset", [(0, 0, 0), (0.3, 0, 0), (0, 0, 0.4), (0.6, 0, 0), (0, 0, 0.8)])
+def test_degenerate_poses_are_finite(first, second, offset, rng):
+    order = ("cylinder", "box") if {first, second} == {"cylinder", "box"} else (first, second)
+    position = np.zeros((1, 2, 3))
+    position[0, 1] = offset
+    bench = ContactBench(two_shape_scene(*order), position, np.tile([1.0, 0, 0, 0], (1, 2, 1)), margin=1e-3)
+    found = bench.run()
+    used = slice(0, found.count[0])
+    for values in (found.distance, found.point, found.frame):
+        assert np.isfinite(values[0, used]).all()
+    seeds = (rng.normal(size=(1, 8)), rng.normal(size=(1, 8, 3)), rng.normal(size=(1, 8, 3, 3)))
+    assert all(np.isfinite(g).all() for g in bench.gradients(seeds))

@@ -1,0 +1,145 @@
+"""Rollouts: gradients of a random form of all states against central differences, with respect to everything.
+
+Everything: the initial state, all five controls, and every authored parameter array of the model.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core_scenes import rich_scene, rich_state
+from isolated_stage import check_direction, direction_for
+from random_models import random_state
+from rigid_support import INTEGRATORS, ROBOTS, Rollout, initial_state, random_model, robot, scene_of
+from warpsim.model.compile import compile_model
+from warpsim.model.model import Model
+from warpsim.scene import Drive, Scene
+
+CONTROLS = ("joint_force", "actuator", "drive_target", "drive_velocity", "wrench")
+
+
+def carried(model: Model) -> tuple[str, ...]:
+    """Authored arrays that hold numbers, but for what only constraints read."""
+    return tuple(name for name, array in model.authored.items() if array.size)
+
+
+def full_rollout(scene: Scene, steps: int, **given) -> Rollout:
+    return Rollout(scene, steps, CONTROLS, carried(compile_model(scene)), **given)
+
+
+def rollout_inputs(rollout: Rollout, state: dict[str, np.ndarray], scale: float = 1.0) -> dict[str, np.ndarray]:
+    start = initial_state(rollout.model, state["q"], state["qd"], state.get("activation", np.zeros(0)))
+    return start | rollout.random_controls(scale) | rollout.parameter_values()
+
+
+def check_rollout(rollout: Rollout, inputs: dict[str, np.ndarray], seed: int = 0) -> dict[str, float]:
+    """Asserts the gradient with respect to every input; returns the deviations of those that are not zero."""
+    rng = np.random.default_rng(seed)
+    gradients = rollout.gradient(inputs)
+    assert set(gradients) == set(inputs)
+    deviations = {}
+    for name, gradient in gradients.items():
+        if not inputs[name].size:
+            continue
+        direction = direction_for(name, inputs[name], rng)
+        f = lambda x, n=name: rollout.loss(inputs | {n: x})  # noqa: E731
+        found = check_direction(name, gradient, direction, f, inputs[name])
+        if gradient.any():
+            deviations[name] = found
+    return deviations
+
+
+@pytest.mark.parametrize("kind", ["random", "rest", "identity"])
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_everything_at_once(integrator, kind):
+    """All joints, actuators, drives (one saturated), tendons, shapes that give mass, a kinematic body, a medium."""
+    rollout = full_rollout(rich_scene(integrator), 3)
+    reached = set(check_rollout(rollout, rollout_inputs(rollout, rich_state(kind))))
+    assert {"q", "qd", "activation", *CONTROLS} <= reached
+    # What these states cannot feel: mass properties of bodies that take theirs from shapes, ranges that do not cut.
+    silent = {name for name in rollout.parameters if name not in reached}
+    assert silent <= SILENT | {name for name in silent if name.startswith("shape.")}, silent
+
+
+SILENT = {"actuator.activation_range"}
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_random_models(integrator):
+    for seed in range(2):
+        model = random_model(seed, integrator)
+        rollout = full_rollout(scene_of(model), 4)
+        state = random_state(model, seed)
+        check_rollout(rollout, rollout_inputs(rollout, {"q": state.qpos, "qd": state.qvel, "activation": state.act}))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_more_random_models(integrator):
+    for seed in range(2, 22):
+        model = random_model(seed, integrator)
+        rollout = full_rollout(scene_of(model), 4)
+        state = random_state(model, seed)
+        check_rollout(rollout, rollout_inputs(rollout, {"q": state.qpos, "qd": state.qvel, "activation": state.act}))
+
+
+def humanoid_scene(integrator: str) -> Scene:
+    """MuJoCo's humanoid with two drives, so that all five controls act."""
+    model = robot(next(path for path in ROBOTS if path.stem == "humanoid"), integrator)
+    scene = scene_of(model)
+    scene.drives = [
+        Drive("knee", "knee_left", stiffness=20.0, damping=2.0, max_force=500.0),
+        Drive("elbow", "elbow_right", stiffness=10.0, damping=1.0, max_force=2.0),
+    ]
+    return scene
+
+
+@pytest.mark.skipif(not ROBOTS, reason="the third-party robot assets are not beside the project")
+@pytest.mark.parametrize(
+    "integrator",
+    ["euler", pytest.param("implicitfast", marks=pytest.mark.long), pytest.param("rk4", marks=pytest.mark.long)],
+)
+def test_humanoid_for_a_hundred_steps(integrator):
+    scene = humanoid_scene(integrator)
+    rollout = full_rollout(scene, 100, options={"segment": 10})
+    model = rollout.model
+    rng = np.random.default_rng(0)
+    state = {"q": model.initial_q + 0.0, "qd": 0.3 * rng.normal(size=model.nv)}
+    state["q"][7:] += 0.1 * rng.normal(size=model.nq - 7)
+    check_rollout(rollout, rollout_inputs(rollout, state, scale=0.3))
+
+
+def test_worlds_have_independent_gradients():
+    """Each world with its own state, controls and parameters gets, bit for bit, what it gets alone."""
+    scene, worlds = rich_scene("euler"), 3
+    together = full_rollout(scene, 4, worlds=worlds)
+    rng = np.random.default_rng(2)
+    inputs = rollout_inputs(together, rich_state("random"))
+    for name, value in inputs.items():
+        axis = 1 if name in CONTROLS else 0
+        changed = np.where(np.isfinite(value), value * (1.0 + 0.05 * rng.normal(size=value.shape)), value)
+        inputs[name] = np.ascontiguousarray(changed)
+        assert value.shape[axis] == worlds
+    states, gradients = together.states(inputs), together.gradient(inputs)
+    alone = full_rollout(scene, 4)
+    for world in range(worlds):
+        pick = slice(world, world + 1)
+        own = {n: v[:, pick] if n in CONTROLS else v[pick] for n, v in inputs.items()}
+        alone.weights = {n: w[:, pick] for n, w in together.weights.items()}
+        for name, value in alone.states(own).items():
+            np.testing.assert_array_equal(value, states[name][:, pick], err_msg=name)
+        for name, gradient in alone.gradient(own).items():
+            expected = gradients[name][:, pick] if name in CONTROLS else gradients[name][pick]
+            np.testing.assert_array_equal(gradient, expected, err_msg=name)
+
+
+def test_a_gradient_is_not_shared_by_worlds():
+    """A loss of world 1 alone leaves nothing on the others."""
+    rollout = full_rollout(rich_scene("implicitfast"), 3, worlds=3)
+    for weight in rollout.weights.values():
+        weight[:, [0, 2]] = 0.0
+    inputs = rollout_inputs(rollout, rich_state("random"))
+    for name, gradient in rollout.gradient(inputs).items():
+        others = gradient[:, [0, 2]] if name in CONTROLS else gradient[[0, 2]]
+        assert not others.any(), name
