@@ -35,7 +35,11 @@ def direction_for(name: str, value: np.ndarray, rng: np.random.Generator) -> np.
     """A random direction of the size of the numbers of array `name`; open ends of ranges stay open."""
     finite = np.isfinite(value)
     sizes = np.where(finite, np.abs(np.where(finite, value, 0.0)), 0.0)
-    floor = 0.1 * sizes.max(initial=0.0) or 1.0
+    # Within an item (a vector, an inertia) sizes mix; between items they do not, or small inertias would turn negative.
+    item = sizes.max(axis=-1, keepdims=True) if value.ndim > 2 else sizes
+    floor = np.where(item > 0.0, 0.1 * item, 0.1 * sizes.max(initial=0.0) or 0.01)
+    if name in ("body.mass", "body.inertia"):
+        finite &= item > 0.0  # a massless body is a corner of the medium's drag
     if name.startswith(("body.", "fluid.")):
         finite[:, 0] = False  # the world, whose numbers mean nothing
     return np.where(finite, rng.normal(size=value.shape) * np.maximum(sizes, floor), 0.0)

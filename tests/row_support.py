@@ -196,7 +196,7 @@ class GradientCheck:
 def _directions(values: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
     """A random direction per input, in proportion to parameters' values where their sign or size matters."""
     rng = np.random.default_rng([seed, 8])
-    relative = ("solref", "solimp", "friction_loss", "torque_scale", "margin")
+    relative = ("solref", "solimp", "friction_loss", "torque_scale", "margin", "mass")
     result = {}
     for name, value in values.items():
         direction = rng.normal(size=value.shape)
@@ -228,3 +228,39 @@ def check_gradients(rollout: Rollout, inputs: dict[str, np.ndarray], seed: int =
         ours = float((gradient[name] * direction)[np.isfinite(inputs[name])].sum())
         result.errors[name] = abs(ours - float(estimate.value)) / max(abs(float(estimate.value)), 1e-3)
     return result
+
+
+def assert_small(errors: dict[str, float], where: str, tolerance: float = 1e-9) -> None:
+    """All errors below the tolerance."""
+    assert all(error < tolerance for error in errors.values()), (where, errors)
+
+
+def gradient_case(
+    model: mujoco.MjModel,
+    seed: int,
+    steps: int,
+    groups: tuple[str, ...],
+    parameters: tuple[str, ...] = (),
+    *,
+    scene: Scene | None = None,
+    spread: float = 0.15,
+) -> tuple[Rollout, dict[str, np.ndarray]]:
+    """A rollout from a random state with random controls, and its inputs: all parameters of some groups and others."""
+    scene = scene or scene_to_solve(model)
+    state = near_reference(model, seed, spread)
+    names = tuple(name for name in compile_model(scene).authored if name.split(".")[0] in groups) + parameters
+    rollout = Rollout(scene, steps, ("actuator", "joint_force"), names, seed=seed)
+    inputs = {"q": state.qpos[None], "qd": state.qvel[None], "warm_start": np.zeros((1, model.nv))}
+    if model.na:
+        inputs["activation"] = state.act[None]
+    return rollout, {**inputs, **rollout.random_controls(), **rollout.parameter_values()}
+
+
+def assert_gradients(
+    rollout: Rollout, inputs: dict[str, np.ndarray], seed: int = 0, *, tolerance: float = 1e-6, most: float = 0.1
+) -> GradientCheck:
+    """Gradients agree with differences; at most a share `most` of the inputs is left out at mode switches."""
+    check = check_gradients(rollout, inputs, seed)
+    assert_small(check.errors, "gradient", tolerance)
+    assert len(check.excluded) <= most * (len(check.errors) + len(check.excluded)), check.excluded
+    return check

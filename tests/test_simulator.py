@@ -232,3 +232,10 @@ def test_saving_usd_and_loading_it_again(tmp_path):
     assert written[0] == tmp_path / "out.usda" and all(path.is_file() for path in written)
     again = Simulator(tmp_path / "out.usda")
     assert torch.equal(again.state.q, trajectory.q[0])
+
+
+def test_controls_and_outputs_without_entries_are_refused():
+    with pytest.raises(InputError, match="control 'drive_target' is empty"):
+        Simulator(arm(), controls=("drive_target",))
+    with pytest.raises(InputError, match="output 'saturated' is empty"):
+        Simulator(tumbler(), outputs=("saturated",))

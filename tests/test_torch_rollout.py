@@ -99,9 +99,9 @@ def test_gradcheck_through_contact():
         made = sim.rollout(controls={"wrench": u}, q=q, qd=qd, parameters={"shape.friction": friction})
         return made.q, made.qd, made["contact_force"]
 
-    q = sim.state.q[0] + torch.tensor([0, 0, 1e-4, 0, 0.01, 0.02, 0], dtype=torch.float64)
-    qd = torch.tensor([0.5, 0.2, -0.1, 0.1, 0.2, 0.3], dtype=torch.float64)
-    u = numbers(3, 6, 1, 2, 6, scale=0.1)
+    q = sim.state.q[0] + torch.tensor([0, 0, 0, 0, 0.01, 0.02, 0], dtype=torch.float64)
+    qd = torch.tensor([0.5, 0.2, 0.0, 0.1, 0.2, 0.3], dtype=torch.float64)
+    u = numbers(3, 6, 1, 2, 6, scale=0.1) + torch.tensor([0, 0, -2.0, 0, 0, 0])  # pressed down: touches at every step
     inputs = (leaf(q), leaf(qd), leaf(u), leaf(sim.parameter("shape.friction")[0]))
     assert float(sim.rollout(controls={"wrench": u}, q=q, qd=qd)["contact_force"].abs().max()) > 0.1
     assert torch.autograd.gradcheck(run, inputs, fast_mode=True, eps=1e-7, atol=1e-4, rtol=1e-4)

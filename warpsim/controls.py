@@ -44,6 +44,8 @@ class ControlLayout:
         for name in names:
             if name not in known:
                 raise unknown_name("control", name, known)
+            if not known[name].nbytes and model.nv:
+                raise InputError(f"control {name!r} is empty: this scene has nothing it acts on; leave it out")
         if len(set(names)) < len(names):
             raise InputError(f"controls={tuple(names)}: one is named twice")
         self.names = tuple(names)

@@ -17,6 +17,7 @@ from warpsim.errors import InputError, unknown_name
 from warpsim.initial import InitialState, StateTensors
 from warpsim.load import load_scene
 from warpsim.policy_rollout import ClosedLoop, Policy, Timing
+from warpsim.program import output_fields
 from warpsim.scene import Scene
 from warpsim.tape.schedule import Plan, Schedule
 from warpsim.torch_exchange import to_torch, to_warp, torch_device, torch_real
@@ -305,9 +306,12 @@ class Simulator(Contents):
     def _check_outputs(self, outputs: Sequence[str]) -> tuple[str, ...]:
         if isinstance(outputs, str):
             raise InputError(f"outputs={outputs!r}; give a list of names, e.g. ({outputs!r},)")
+        known = output_fields(self.model)
         for name in outputs:
-            if name not in self.output_names:
-                raise unknown_name("output", name, self.output_names)
+            if name not in known:
+                raise unknown_name("output", name, known)
+            if not known[name].nbytes:
+                raise InputError(f"output {name!r} is empty: this scene has nothing it could report on; leave it out")
         return tuple(dict.fromkeys(outputs))
 
 

@@ -65,7 +65,9 @@ CASES: dict[str, Case] = {
         Case("humanoid-smooth-64", _HUMANOID, worlds=64, steps=20),
         _humanoid_on_ground("humanoid-ground", worlds=1, steps=100),
         _humanoid_on_ground("humanoid-ground-256", worlds=256, steps=10),
-        Case("ant-ground", "brax_ant/mjcf/ant.xml", worlds=1, steps=100, contact=True, settle_steps=100, tolerance=1e-4),
+        Case(
+            "ant-ground", "brax_ant/mjcf/ant.xml", worlds=1, steps=100, contact=True, settle_steps=100, tolerance=1e-4
+        ),
         Case("hopper-ground", "brax_hopper/mjcf/hopper.xml", worlds=1, steps=100, contact=True, settle_steps=100),
     )
 }

@@ -48,7 +48,11 @@ class _Rollout:
 
     def forward(self) -> None:
         run = self.tape.forward(
-            self.state, {"actuator": self.controls}, keep_states=["q", "qd"], keep_every=self.case.steps, differentiate=False
+            self.state,
+            {"actuator": self.controls},
+            keep_states=["q", "qd"],
+            keep_every=self.case.steps,
+            differentiate=False,
         )
         self._finish(run)
         run.release()

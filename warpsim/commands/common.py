@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from warpsim.simulator import DEFAULT_OUTPUTS, Simulator
+from warpsim.simulator import Simulator
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
@@ -20,19 +20,8 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_simulator(
-    arguments: argparse.Namespace,
-    *,
-    worlds: int = 1,
-    device: str = "cpu",
-    outputs: tuple[str, ...] = DEFAULT_OUTPUTS,
-) -> Simulator:
+def open_simulator(arguments: argparse.Namespace, *, worlds: int = 1, device: str = "cpu") -> Simulator:
     """The simulator of the scene named on the command line."""
     return Simulator(
-        arguments.scene,
-        worlds=worlds,
-        device=device,
-        outputs=outputs,
-        strict=arguments.strict,
-        keyframe=arguments.keyframe,
+        arguments.scene, worlds=worlds, device=device, strict=arguments.strict, keyframe=arguments.keyframe
     )

@@ -316,13 +316,11 @@ _MASS_PRODUCT = """
 @wp.func_native(_JACOBIAN_PRODUCT)
 def jacobian_product(rows: Rows, w: int, x: wp.array2d(dtype=real), subtract: int, y: wp.array2d(dtype=real)):
     """y = J x, less aref if `subtract` is 1."""
-    ...
 
 
 @wp.func_native(_JACOBIAN_TRANSPOSE)
 def jacobian_transpose(rows: Rows, w: int, f: wp.array2d(dtype=real), sign: real, x: wp.array2d(dtype=real)):
     """x += sign · Jᵀ f."""
-    ...
 
 
 @wp.func_native(_COST)
@@ -337,7 +335,6 @@ def row_cost(
     out: wp.array2d(dtype=real),
 ):
     """Cost, slope and curvature of s along z at y + alpha z, into `out`; with `keep`, the force −∇s into f."""
-    ...
 
 
 @wp.func_native(_FACTOR)
@@ -352,7 +349,6 @@ def factor_hessian(
     envelope: wp.array2d(dtype=wp.int32),
 ) -> int:
     """Forms and factors H at y; 0 if it is positive definite."""
-    ...
 
 
 @wp.func_native(_SOLVE)
@@ -364,7 +360,6 @@ def solve_hessian(
     x: wp.array2d(dtype=real),
 ):
     """Solves H x = b in place."""
-    ...
 
 
 @wp.func_native(_MASS_PRODUCT)
@@ -377,4 +372,3 @@ def mass_product(
     y: wp.array2d(dtype=real),
 ):
     """y = (M + diag(implicit)) x."""
-    ...

@@ -33,7 +33,7 @@ from warpsim.constraint.tendon_rows import (
 from warpsim.constraint.work import ConstraintScratch, ConstraintWork
 from warpsim.dynamics.kinematics import twists_of_rates
 from warpsim.model.model import Model
-from warpsim.model.state import Scratch, State, Work
+from warpsim.model.state import State, Work
 from warpsim.model.topology import Topology
 from warpsim.precision import real
 from warpsim.stages import stage

@@ -98,4 +98,3 @@ def acceleration_adjoint(m: Model, work: Work) -> None:
         record_tape=False,
     )
     free_body_adjoint(m, work)
-

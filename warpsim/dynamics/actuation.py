@@ -24,8 +24,6 @@ from warpsim.model.parameters import (
     ActuatorParameters,
     DriveParameters,
     SiteParameters,
-    TendonParameters,
-    WorldParameters,
 )
 from warpsim.model.state import Control, State, Work
 from warpsim.model.tendons import TendonTopology, tendon_length, tendon_rate
@@ -261,9 +259,7 @@ def _site_actuator_kernel(
         if a.transmission[i] == SITE:
             u = _input(a, actuator, timestep, activation, control, w, i)
             last = t.body_last_dof[a.site_body[a.target[i]]]
-            unit = site_wrench(
-                t, a, site, link_position, link_rotation, origin, w, a.target[i], actuator.gear[w, i]
-            )
+            unit = site_wrench(t, a, site, link_position, link_rotation, origin, w, a.target[i], actuator.gear[w, i])
             rate = wp.dot(unit, velocity[w, last])
             zero = real(0.0)
             raw = _affine(actuator.gain[w, i], zero, rate) * u + _affine(actuator.bias[w, i], zero, rate)

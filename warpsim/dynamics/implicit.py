@@ -11,8 +11,8 @@ import warp as wp
 
 from warpsim.dynamics.actuation import dof_count, site_wrench
 from warpsim.dynamics.free_bodies import free_body_residual
-from warpsim.dynamics.mass_matrix import free_prescribed
 from warpsim.dynamics.kinematics import twists_of_rates
+from warpsim.dynamics.mass_matrix import free_prescribed
 from warpsim.model.actuators import BALL_JOINT, FREE_JOINT, JOINT, SITE, TENDON, ActuatorTopology
 from warpsim.model.model import Model
 from warpsim.model.parameters import FluidParameters, SiteParameters, WorldParameters
@@ -355,9 +355,7 @@ def implicit_matrix(m: Model, work: Work, matrix: wp.array) -> None:
     wp.copy(matrix, work.mass_matrix)
 
     def launch(kernel: wp.Kernel, *inputs) -> None:
-        wp.launch(
-            kernel, dim=m.worlds, inputs=inputs, outputs=[matrix], device=m.device, record_tape=False
-        )
+        wp.launch(kernel, dim=m.worlds, inputs=inputs, outputs=[matrix], device=m.device, record_tape=False)
 
     h = m.world.timestep
     poses = (work.origin, work.link_position, work.link_rotation, work.axis)
@@ -401,13 +399,9 @@ def implicit_residual(m: Model, s: State, work: Work) -> None:
     h = m.world.timestep
     poses = (work.origin, work.link_position, work.link_rotation, work.axis)
     if m.layout.tendon_names:
-        launch(
-            _tendon_product_kernel, m.tendon_topology, m.tendon.coefficient, h, work.tendon_slope, work.qdd_fixed
-        )
+        launch(_tendon_product_kernel, m.tendon_topology, m.tendon.coefficient, h, work.tendon_slope, work.qdd_fixed)
     if m.has_joint_actuators:
-        launch(
-            _joint_product_kernel, m.actuator_topology, m.actuator.gear, h, work.actuator_slope, work.qdd_fixed
-        )
+        launch(_joint_product_kernel, m.actuator_topology, m.actuator.gear, h, work.actuator_slope, work.qdd_fixed)
     if m.has_site_actuators or m.has_medium:
         twists_of_rates(m, work.qdd_fixed, work.axis, work.qdd_twist)
     if m.has_site_actuators:

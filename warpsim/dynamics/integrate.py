@@ -17,7 +17,13 @@ from warpsim.stages import stage
 
 @wp.func
 def _turn(
-    q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), q_out: wp.array2d(dtype=real), w: int, a: int, d: int, h: real
+    q: wp.array2d(dtype=real),
+    qd: wp.array2d(dtype=real),
+    q_out: wp.array2d(dtype=real),
+    w: int,
+    a: int,
+    d: int,
+    h: real,
 ):
     """Turns the quaternion at a by the body-frame velocity at d for h seconds."""
     r = quat_mul(read_quat(q, w, a), quat_exp(vec3(qd[w, d], qd[w, d + 1], qd[w, d + 2]) * h))
@@ -152,9 +158,7 @@ def _average_kernel(
 @stage
 def shift(m: Model, x: wp.array, rate: wp.array, out: wp.array, *, fraction: float) -> None:
     """out = x + fraction·h·rate, element by element."""
-    wp.launch(
-        _shift_kernel, dim=x.shape, inputs=[m.world.timestep, fraction, x, rate], outputs=[out], device=m.device
-    )
+    wp.launch(_shift_kernel, dim=x.shape, inputs=[m.world.timestep, fraction, x, rate], outputs=[out], device=m.device)
 
 
 @stage

@@ -25,6 +25,7 @@ from warpsim.spatial import (
 )
 from warpsim.stages import stage
 
+
 @wp.func
 def _base_position(first: int, x: vec3, r: quat, offset: vec3) -> vec3:
     if first == 0:

@@ -51,10 +51,13 @@ _SOLVE = """
 
 @wp.func_native(_FACTOR)
 def ldl_factor(
-    nv: int, row_start: wp.array(dtype=wp.int32), row_column: wp.array(dtype=wp.int32), w: int, a: wp.array2d(dtype=real)
+    nv: int,
+    row_start: wp.array(dtype=wp.int32),
+    row_column: wp.array(dtype=wp.int32),
+    w: int,
+    a: wp.array2d(dtype=real),
 ):
     """Replaces the rows of A in world w by D on the diagonal and the rows of unit L off it, A = LᵀDL."""
-    ...
 
 
 @wp.func_native(_SOLVE)
@@ -67,4 +70,3 @@ def ldl_solve(
     x: wp.array2d(dtype=real),
 ):
     """Solves A x = b in place in world w, given the factor of `ldl_factor`."""
-    ...

@@ -193,9 +193,7 @@ class Model:
         """Whether a step has anything for the contact solver to do."""
         limited = any(np.isfinite(self.authored[f"{g}.range"].numpy()).any() for g in ("limit", "tendon_limit"))
         rough = any((self.authored[f"{g}.friction_loss"].numpy() > 0).any() for g in ("limit", "tendon_limit"))
-        return self.options.constraints and bool(
-            self.max_contacts or self.equality_topology.count or limited or rough
-        )
+        return self.options.constraints and bool(self.max_contacts or self.equality_topology.count or limited or rough)
 
     @property
     def two_stage(self) -> bool:

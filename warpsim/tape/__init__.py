@@ -2,12 +2,12 @@
 
 from warpsim.tape.arena import Arena
 from warpsim.tape.checkpointed import CheckpointedTape
-from warpsim.tape.checks import StaleInputError
 from warpsim.tape.diagnostics import NonFiniteError, SegmentReport
 from warpsim.tape.inputs import InputProvider, ResumableProvider
 from warpsim.tape.journal import Resumable
 from warpsim.tape.knots import KnotInputs
 from warpsim.tape.objective import RunningCost, final_cost
+from warpsim.tape.parameters import StaleInputError
 from warpsim.tape.program import Arrays, Field, Program, SplittableProgram
 from warpsim.tape.run import Gradients, ReleasedError, Run
 from warpsim.tape.schedule import AllStarts, FullTape, Plan, Revolve, Schedule, Windows

@@ -21,9 +21,10 @@ from warpsim.tape import budget, checks, footprint, rows, seeds
 from warpsim.tape import inputs as feeds
 from warpsim.tape import storage as stores
 from warpsim.tape import threads as teams
-from warpsim.tape.diagnostics import NonFiniteError, SegmentReport
+from warpsim.tape.diagnostics import SegmentReport
 from warpsim.tape.inputs import ArrayFeed, Feed, InputProvider, ProviderFeed
 from warpsim.tape.journal import Journal, Resumable, describe
+from warpsim.tape.parameters import ParameterSet
 from warpsim.tape.part import Keep, Part
 from warpsim.tape.program import Arrays, Field, Program
 from warpsim.tape.run import Gradients, Run
@@ -84,6 +85,7 @@ class CheckpointedTape:
         self.program = program
         self._check = check
         self._tried = False
+        self._parameters = ParameterSet(program.parameters)
         self._team = teams.Team(threads)
         split = teams.split(program, groups or threads)
         self.plan: Plan = make_plan(
@@ -136,7 +138,7 @@ class CheckpointedTape:
             feed = make_feed(sweep.worlds)
             parts.append(Part(plan, feed, checkpoints, keep.worlds(sweep.worlds), differentiate, self._check))
         self._try_step(parts[0])
-        known = checks.parameter_checksums(program.parameters)
+        known = self._parameters.checksums()
         journals = self._journals(parts, known)
         return Run(plan, parts, keep, known, journals, self._advance, self._spare.append)
 
@@ -197,9 +199,7 @@ class CheckpointedTape:
         gradients = self._input_gradients(run, input_gradients or {})
         initial = rows.allocate(rows.differentiable(program.state), 1, program.device)
         if not accumulate:
-            for parameter in program.parameters.values():
-                if parameter.grad is not None:
-                    parameter.grad.zero_()
+            self._parameters.zero_gradients()
         pulls = [
             Pullback(
                 state_seeds={name: seed.worlds(sweep.worlds) for name, seed in by_state.items()},
@@ -218,7 +218,8 @@ class CheckpointedTape:
         work = list(zip(self._sweeps, run.parts, pulls, strict=True))
         with self._bar("backward", progress) as tick:
             self._team.run(_quiet(lambda item: item[0].backward(item[1], item[2], tick)), work)
-        self._check_parameter_gradients()
+        if self._check:
+            self._parameters.check_gradients()
         if not retain:
             run.release()
             if self._resumable is not None:
@@ -345,13 +346,7 @@ class CheckpointedTape:
             raise InputError("this run was made with differentiate=False; run forward again without it")
         if run.step < self.plan.steps:
             raise InputError(f"this run has taken {run.step} of {self.plan.steps} steps; advance it to the end first")
-        checks.compare_parameters(run.parameter_checksums, self.program.parameters)
-
-    def _check_parameter_gradients(self) -> None:
-        for name, parameter in self.program.parameters.items():
-            if self._check and parameter.grad is not None and not np.isfinite(parameter.grad.numpy()).all():
-                world = int(np.argwhere(~np.isfinite(parameter.grad.numpy()))[0][0])
-                raise NonFiniteError(f"the gradient of parameter {name!r} is not finite, world {world}")
+        self._parameters.compare(run.parameter_checksums)
 
     @contextmanager
     def _bar(self, what: str, shown: bool) -> Iterator[Callable[[], None]]:

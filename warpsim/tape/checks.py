@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import warp as wp
 
 from warpsim.errors import InputError
 from warpsim.tape import rows
 from warpsim.tape.dtypes import fill_real
+from warpsim.tape.parameters import ParameterSet
 from warpsim.tape.program import Program
 from warpsim.tape.segment import Segment
-
-
-class StaleInputError(InputError):
-    """Something the forward pass read has changed before the backward pass read it again."""
 
 
 def checksum(block: rows.Block, row: int, count: int, start: int = 0) -> int:
     """CRC-32 of `count` rows, continued from `start`."""
     host = block.host if block.host is not None else block.array.numpy()
     return zlib.crc32(np.ascontiguousarray(host[row : row + count]).data, start)
-
-
-def parameter_checksums(parameters: Mapping[str, wp.array]) -> dict[str, int]:
-    """CRC-32 of the value of each parameter."""
-    return {name: zlib.crc32(np.ascontiguousarray(array.numpy()).data) for name, array in parameters.items()}
-
-
-def compare_parameters(before: Mapping[str, int], parameters: Mapping[str, wp.array]) -> None:
-    """Raises if a parameter is not what it was."""
-    for name, now in parameter_checksums(parameters).items():
-        if before.get(name) != now:
-            raise StaleInputError(
-                f"parameter {name!r} changed between the forward and the backward pass; run forward again"
-            )
 
 
 def check_step(program: Program, state: rows.Packed, inputs: rows.Packed) -> None:
@@ -96,5 +77,5 @@ def _read_only(program: Program, segment: Segment) -> dict[str, Any]:
     return {
         **{f"state {name!r}": checksum(block, 0, 1) for name, block in segment.states.fields.items()},
         **{f"input {name!r}": checksum(block, 0, 1) for name, block in segment.inputs.fields.items()},
-        **{f"parameter {name!r}": value for name, value in parameter_checksums(program.parameters).items()},
+        **{f"parameter {name!r}": value for name, value in ParameterSet(program.parameters).checksums().items()},
     }

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpsim.tape import diagnostics, revolve, rows
-from warpsim.tape.checks import StaleInputError, checksum
+from warpsim.tape.checks import checksum
 from warpsim.tape.diagnostics import SegmentReport
+from warpsim.tape.parameters import StaleInputError
 from warpsim.tape.part import Part
 from warpsim.tape.program import Program
 from warpsim.tape.rows import Packed

@@ -1,0 +1,62 @@
+"""`Item`: one thing to draw, in the SI, Z-up world of a `Scene`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from warpsim.render.triangles import Triangles
+
+SPHERE, BOX, CAPSULE, TAPERED, PLANE, MESH = range(6)
+"""Kinds of items; the kernels branch on them."""
+
+ENDLESS = 1.0e4
+"""m: half edge of a plane that stands for an endless one; haze hides its rim."""
+
+_CORNERS = np.array(list(product((-1.0, 1.0), repeat=3)))
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """A shape in its own frame and where that frame is.
+
+    `size` by kind, along the frame's axes: sphere (radius, 0, 0); box half edges; capsule (radius, half height without
+    caps, 0), along z; tapered, a cylinder or a cone along z, (radius at −z, radius at +z, half height); plane (half
+    edge along x, half edge along y, 0), normal z; mesh (0, 0, 0).
+    """
+
+    name: str
+    """USD path, or the shape's name."""
+    kind: int
+    size: np.ndarray
+    """(3,)."""
+    to_world: np.ndarray
+    """(4, 4) affine, shape frame → world, m; scale, mirror and shear are allowed."""
+    color: np.ndarray
+    """(3,) linear RGB."""
+    movable: bool
+    """Belongs to a rigid body."""
+    mesh: Triangles | None = None
+
+    def corners(self) -> np.ndarray:
+        """(8, 3) m: corners in the world of the box around the shape along its own axes."""
+        middle, half = self._box()
+        local = middle + half * _CORNERS
+        return local @ self.to_world[:3, :3].T + self.to_world[:3, 3]
+
+    def _box(self) -> tuple[np.ndarray, np.ndarray]:
+        """Middle and half edges, in the shape's frame."""
+        a, b, c = self.size
+        if self.mesh is not None:
+            low, high = self.mesh.bounds
+            return 0.5 * (low + high), 0.5 * (high - low)
+        half = {
+            SPHERE: (a, a, a),
+            BOX: (a, b, c),
+            CAPSULE: (a, a, a + b),
+            TAPERED: (max(a, b), max(a, b), c),
+            PLANE: (a, b, 0.0),
+        }[self.kind]
+        return np.zeros(3), np.array(half)
