@@ -44,9 +44,8 @@ def main(output: str | None = None) -> float:
         loss.backward()
         optimiser.step()
         if iteration % 10 == 0:
-            print(
-                f"iteration {iteration:3d}: miss {1e3 * float(miss.norm()):7.2f} mm, speed {float(speed.norm()):.3f} m/s"
-            )
+            off, fast = miss.detach().norm().item(), speed.detach().norm().item()
+            print(f"iteration {iteration:3d}: {1e3 * off:7.2f} mm from the target, moving at {fast:.3f} m/s")
 
     with torch.no_grad():
         trajectory = sim.rollout(controls=controls, q=torch.cat([angles, start[sim.control_size :]]))

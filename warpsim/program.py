@@ -84,7 +84,7 @@ class RigidProgram:
         self.state = state_fields(model)
         self.inputs = tuple(fields[name] for name in controls)
         self.outputs = tuple(reported[name] for name in outputs)
-        self.parameters = model.physical
+        self.parameters: Mapping[str, wp.array] = model.physical
         self.constants = dict(constants) if constants is not None else _held_controls(model, controls)
         self._scratch = make_scratch(model)
         observables = observable_fields(model)
@@ -108,8 +108,10 @@ class RigidProgram:
     ) -> None:
         """One time step by the model's integrator, and the outputs of the state it reaches."""
         control = Arrays("control", {**self.constants, **inputs})
-        advance = step.runge_kutta if self.model.options.integrator == "rk4" else step.euler
-        advance(self.model, state, control, work.step, self._scratch, next_state, tape)
+        if isinstance(work.step, RungeKuttaWork):
+            step.runge_kutta(self.model, state, control, work.step, self._scratch, next_state, tape)
+        else:
+            step.euler(self.model, state, control, work.step, self._scratch, next_state, tape)
         if work.observation is not None:
             observe(self.model, next_state, work.observation, outputs, self._observed)
         first = work.step.evaluations[0] if isinstance(work.step, RungeKuttaWork) else work.step
@@ -120,12 +122,13 @@ class RigidProgram:
         report(self.model, first.constraint, outputs)
 
     def _contact_force(self, state: Arrays, work: Work, out: wp.array, tape: wp.Tape | None) -> None:
-        if work.constraint is None or not self.model.max_contacts:
+        c, space = work.constraint, self._scratch.constraint
+        if c is None or space is None or not self.model.max_contacts:
             out.zero_()
             return
         if tape is None:  # the forces at the solution are otherwise known already
-            constraint_forces(self.model, state, work, work.constraint, self._scratch.constraint)
-        contact_forces(self.model, work.constraint, self._scratch.constraint, out)
+            constraint_forces(self.model, state, work, c, space)
+        contact_forces(self.model, c, space, out)
 
     def explain(self, work: StepWork, world: int) -> str | None:
         """Why a step gave numbers that are not finite, where the program knows better than the numbers tell."""

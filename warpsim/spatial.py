@@ -43,6 +43,7 @@ def cos_of_square(s: real) -> real:
 
 @wp.func
 def quat_mul(a: quat, b: quat) -> quat:
+    """Product: first b, then a."""
     return quat(
         a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
         a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
@@ -53,6 +54,7 @@ def quat_mul(a: quat, b: quat) -> quat:
 
 @wp.func
 def quat_conj(a: quat) -> quat:
+    """Inverse of a unit quaternion."""
     return quat(a[0], -a[1], -a[2], -a[3])
 
 
@@ -134,16 +136,19 @@ def quat_log(r: quat) -> vec3:
 
 @wp.func
 def angular(v: vec6) -> vec3:
+    """ω of a twist, torque of a wrench."""
     return vec3(v[0], v[1], v[2])
 
 
 @wp.func
 def linear(v: vec6) -> vec3:
+    """v of a twist, force of a wrench."""
     return vec3(v[3], v[4], v[5])
 
 
 @wp.func
 def spatial(top: vec3, bottom: vec3) -> vec6:
+    """Spatial vector from its angular and its linear part."""
     return vec6(top[0], top[1], top[2], bottom[0], bottom[1], bottom[2])
 
 

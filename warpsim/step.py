@@ -16,6 +16,7 @@ from warpsim.constraint.stage import (
     newton,
     solver_adjoint,
 )
+from warpsim.constraint.work import ConstraintScratch, ConstraintWork
 from warpsim.dynamics.acceleration import acceleration, acceleration_adjoint, smooth_acceleration
 from warpsim.dynamics.actuation import actuation
 from warpsim.dynamics.chart_rates import chart_rate
@@ -42,19 +43,28 @@ def forward(m: Model, s: State, u: Control, work: Work, scratch: Scratch, tape: 
     if implicitfast:
         implicit_matrix(m, work, scratch.matrix)
     matrix = scratch.matrix if implicitfast else work.mass_matrix
-    if work.constraint is None:
+    if work.constraint is None or scratch.constraint is None:
         acceleration(m, s, work, matrix, scratch.residual)
     else:
-        constrained_acceleration(m, s, work, scratch, matrix, record=tape is not None)
+        constrained_acceleration(
+            m, s, work, work.constraint, scratch, scratch.constraint, matrix, record=tape is not None
+        )
     if tape is not None:
         record_adjoint(m, s, work, scratch, tape)
 
 
 def constrained_acceleration(
-    m: Model, s: State, work: Work, scratch: Scratch, matrix: wp.array, *, record: bool
+    m: Model,
+    s: State,
+    work: Work,
+    c: ConstraintWork,
+    scratch: Scratch,
+    space: ConstraintScratch,
+    matrix: wp.array,
+    *,
+    record: bool,
 ) -> None:
     """The contact solver's acceleration and, if the integrator has implicit terms, its own after that."""
-    c, space = work.constraint, scratch.constraint
     collide(m, work, c, space)
     bias_accelerations(m, s, work, c, space)
     build_rows(m, s, work, c, space)
@@ -67,20 +77,20 @@ def constrained_acceleration(
 
 def record_adjoint(m: Model, s: State, work: Work, scratch: Scratch, tape: wp.Tape) -> None:
     """Residuals at the solution, on the tape, and the implicit adjoint that seeds them."""
-    c = work.constraint
-    if c is not None:
-        constraint_forces(m, s, work, c, scratch.constraint)
+    c, space = work.constraint, scratch.constraint
+    if c is not None and space is not None:
+        constraint_forces(m, s, work, c, space)
     residual_at_solution(m, s, work)
     if m.options.integrator == "implicitfast":
         implicit_residual(m, s, work)
     if c is not None and m.two_stage:
-        residual_at_optimum(m, s, work)
+        residual_at_optimum(m, s, work, c)
 
     def adjoint() -> None:
         if c is None or m.two_stage:
             acceleration_adjoint(m, work)
-        if c is not None:
-            solver_adjoint(m, work, c, scratch.constraint)
+        if c is not None and space is not None:
+            solver_adjoint(m, work, c, space)
 
     tape.record_func(adjoint, arrays=[work.qdd, work.residual])
 

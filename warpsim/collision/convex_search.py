@@ -134,21 +134,30 @@ def polished_normal(a: Core, feature_a: int, b: Core, feature_b: int, hulls: Hul
 
 
 @wp.func
-def find_features(a: Core, b: Core, hulls: HullData, found: Closest, scale: real) -> wp.vec2i:
-    """Features of the touching points. Of three tolerances the one whose features give the largest gap wins."""
+def find_features(a: Core, b: Core, hulls: HullData, found: Closest, radius_a: real, radius_b: real) -> wp.vec2i:
+    """Features of the touching points. Of three tolerances the one whose features give the largest gap wins.
+
+    Args:
+        a: First core.
+        b: Second core.
+        hulls: All hulls.
+        found: Their touching points and normal.
+        radius_a: Bounding radius of the first, m; the tolerances are shares of it.
+        radius_b: Of the second.
+    """
     best = wp.vec2i(0, 0)
     best_gap = real(-1.0e30)
     for i in range(3):
-        tolerance = scale * real(1e-6)
+        share = real(1e-6)
         if i == 1:
-            tolerance = scale * real(1e-4)
+            share = real(1e-4)
         if i == 2:
-            tolerance = scale * real(1e-2)
-        feature_a = classify(a, found.point_a, wp.transpose(a.frame) @ found.normal, hulls, tolerance)
-        feature_b = classify(b, found.point_b, wp.transpose(b.frame) @ (-found.normal), hulls, tolerance)
+            share = real(1e-2)
+        feature_a = classify(a, found.point_a, wp.transpose(a.frame) @ found.normal, hulls, share * radius_a)
+        feature_b = classify(b, found.point_b, wp.transpose(b.frame) @ (-found.normal), hulls, share * radius_b)
         n = polished_normal(a, feature_a, b, feature_b, hulls, found.normal)
         gap = gap_along(a, b, hulls, refined_normal(a, feature_a, b, feature_b, hulls, n))
-        if gap > best_gap + scale * real(1e-12):
+        if gap > best_gap + (radius_a + radius_b) * real(1e-12):
             best_gap = gap
             best = wp.vec2i(feature_a, feature_b)
     return best

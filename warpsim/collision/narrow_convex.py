@@ -107,7 +107,8 @@ def find_convex(
     b: Core,
     hulls: HullData,
     margin: real,
-    scale: real,
+    radius_a: real,
+    radius_b: real,
     world: int,
     start: int,
     candidate_feature: wp.array2d(dtype=int),
@@ -119,7 +120,7 @@ def find_convex(
     found = closest_cores(a, b, hulls)
     if found.distance - core_radius(a.kind, a.size) - core_radius(b.kind, b.size) >= margin:
         return 0
-    features = find_features(a, b, hulls, found, scale)
+    features = find_features(a, b, hulls, found, radius_a, radius_b)
     feature_a = features[0]
     feature_b = features[1]
     count_a = constraint_count(a.kind, feature_a)
@@ -191,5 +192,5 @@ def narrow_convex_kernel(
     a.frame = quat_matrix(shape_rotation[world, i])
     b.frame = quat_matrix(shape_rotation[world, j])
     pair_count[world, pair] = find_convex(
-        a, b, hulls, margin, wp.min(radius_a, radius_b), world, pair_start[pair], candidate_feature, candidate_seed
+        a, b, hulls, margin, radius_a, radius_b, world, pair_start[pair], candidate_feature, candidate_seed
     )

@@ -1,1 +1,1 @@
-"""Constraints: contacts with friction, limits, dry friction, equalities, solved by Newton and differentiated implicitly."""
+"""Contacts with friction, limits, dry friction, equalities: solved by Newton and differentiated implicitly."""

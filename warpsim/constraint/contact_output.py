@@ -1,7 +1,7 @@
 """Contact forces as outputs that a loss may read, and what their adjoint feeds back into the solver.
 
-A loss on the forces f = −∇s(J a* − aref) with adjoint f̄ reaches them twice: directly, through the taped force kernel, and
-through a*, whose adjoint grows by −JᵀW f̄ before the implicit solve.
+A loss on the forces f = −∇s(J a* − aref) with adjoint f̄ reaches them twice: directly, through the taped force
+kernel, and through a*, whose adjoint grows by −JᵀW f̄ before the implicit solve.
 """
 
 from __future__ import annotations

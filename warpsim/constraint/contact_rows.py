@@ -249,8 +249,8 @@ def _append_columns(
 ) -> int:
     """Columns of all dofs that move one body but not the other, prescribed ones left out; returns their number.
 
-    Both chains run from the bodies to their root with falling dof numbers and share their tail, if any: whichever dof is
-    larger belongs to one body alone.
+    Both chains run from the bodies to their root with falling dof numbers and share their tail, if any: whichever dof
+    is larger belongs to one body alone.
     """
     n = int(0)
     da = ka - 1

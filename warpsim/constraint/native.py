@@ -1,8 +1,9 @@
 """Linear algebra of the contact solver on the rows of one world, as native code on raw pointers. Not taped.
 
-Native, because the compiler then knows what does not overlap and can keep sums in registers; the same text compiles for CPU
-and CUDA. H is kept as the lower triangle of the dofs in reverse order with a row envelope: depth-first numbering makes every
-subtree contiguous, so without contacts between branches the envelope is the tree's own pattern and nothing fills in.
+Native, because the compiler then knows what does not overlap and can keep sums in registers; the same text compiles
+for CPU and CUDA. H is kept as the lower triangle of the dofs in reverse order with a row envelope: depth-first
+numbering makes every subtree contiguous, so without contacts between branches the envelope is the tree's own pattern
+and nothing fills in.
 
 Kinds of rows (`warpsim.constraint.rows`): 0 equality, 1 unilateral, 2 dry friction (Huber), 3 elliptic cone.
 """
@@ -294,7 +295,8 @@ _SOLVE = """
 # y = (M + diagonal) x on the tree's rows
 _MASS_PRODUCT = """
     using scalar = decltype(matrix.data[0] + matrix.data[0]);
-    const scalar* __restrict__ m = reinterpret_cast<scalar*>(reinterpret_cast<char*>(matrix.data) + w * matrix.strides[0]);
+    const scalar* __restrict__ m =
+        reinterpret_cast<scalar*>(reinterpret_cast<char*>(matrix.data) + w * matrix.strides[0]);
     const scalar* __restrict__ diagonal =
         reinterpret_cast<scalar*>(reinterpret_cast<char*>(implicit.data) + w * implicit.strides[0]);
     const scalar* __restrict__ px = reinterpret_cast<scalar*>(reinterpret_cast<char*>(x.data) + w * x.strides[0]);
@@ -349,6 +351,7 @@ def factor_hessian(
     envelope: wp.array2d(dtype=wp.int32),
 ) -> int:
     """Forms and factors H at y; 0 if it is positive definite."""
+    return 0
 
 
 @wp.func_native(_SOLVE)

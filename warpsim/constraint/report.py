@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import warp as wp
 
 from warpsim.constraint.newton import STATUS_TEXT
@@ -53,7 +55,7 @@ def _report_kernel(
         penetration[w] = deepest
 
 
-def report(m: Model, c: ConstraintWork | None, outputs: dict[str, wp.array]) -> None:
+def report(m: Model, c: ConstraintWork | None, outputs: Mapping[str, wp.array]) -> None:
     """Fills those of `report_fields` that are in `outputs`."""
     wanted = {f.name: outputs[f.name] for f in report_fields(m) if f.name in outputs}
     if not wanted:

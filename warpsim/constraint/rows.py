@@ -1,7 +1,7 @@
 """The constraint rows of one step, as the untaped solver sees them: groups of rows that share columns.
 
-A group is one constraint (a limit, an equality, a contact). Its rows are J entries over a short list of dofs. The space is
-scratch: rows are rebuilt at every step and shared by all slots of the tape.
+A group is one constraint (a limit, an equality, a contact). Its rows are J entries over a short list of dofs. The
+space is scratch: rows are rebuilt at every step and shared by all slots of the tape.
 """
 
 from __future__ import annotations

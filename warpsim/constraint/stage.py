@@ -1,8 +1,9 @@
-"""The constraint stage of a step: contacts ▸ rows ▸ Newton; on the tape, forces at the solution and the implicit adjoint.
+"""The constraint stage of a step: contacts ▸ rows ▸ Newton; on the tape, forces and the implicit adjoint.
 
-The solver minimises over accelerations with the mass matrix M alone; Euler's implicit damping and "implicitfast" then solve
-A q̈ = M a* (A = M + h·damping …). For an incoming adjoint of q̈ the two solves give λ₂ = A⁻ᵀ q̈̄ and μ = H⁻¹ M λ₂; the residual
-of the second equation gets −λ₂, that of the first −(μ − λ₂), and so every force, constraint forces included, gets μ in all.
+The solver minimises over accelerations with the mass matrix M alone; Euler's implicit damping and "implicitfast" then
+solve A q̈ = M a* (A = M + h·damping …). For an incoming adjoint of q̈ the two solves give λ₂ = A⁻ᵀ q̈̄ and μ = H⁻¹ M
+λ₂; the residual of the second equation gets −λ₂, that of the first −(μ − λ₂), and so every force, constraint forces
+included, gets μ in all.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def build_rows(m: Model, s: State, work: Work, c: ConstraintWork, scratch: Const
 def newton(
     m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch, rest: wp.array, *, keep: bool
 ) -> None:
-    """`c.qdd`: the smooth acceleration comes in, the constrained one goes out; `keep` leaves H's factor for the adjoint."""
+    """`c.qdd`: the smooth acceleration comes in, the constrained one goes out; `keep` leaves H's factor."""
     wp.launch(
         _newton_kernel,
         dim=m.worlds,

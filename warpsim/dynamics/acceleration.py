@@ -1,7 +1,7 @@
-"""Forward dynamics: solve (M + implicit terms) a = τ − c, and the adjoint of that solve by the implicit function theorem.
+"""Forward dynamics: solve (M + implicit terms) a = τ − c, and the implicit adjoint of that solve.
 
-For an incoming adjoint ā the residual gets −λ with A λ = ā; the tape then carries it through `residual_at_solution`. Prescribed
-dofs (kinematic bodies) have a = 0.
+For an incoming adjoint ā the residual gets −λ with A λ = ā; the tape then carries it through `residual_at_solution`.
+Prescribed dofs (kinematic bodies) have a = 0.
 """
 
 from __future__ import annotations

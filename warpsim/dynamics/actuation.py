@@ -311,7 +311,7 @@ def _drive_kernel(
     dof_implicit: wp.array2d(dtype=real),
     saturated: wp.array2d(dtype=wp.int32),
 ):
-    """Drive force at the end of the step, linearised: k(target − q − h·qd⁺) + d(target velocity − qd⁺), qd⁺ = qd + h·qdd.
+    """Drive force at the end of the step: k(target − q − h·qd⁺) + d(target velocity − qd⁺), qd⁺ = qd + h·qdd.
 
     The part that multiplies qdd goes to the matrix's diagonal, which keeps drives of any stiffness stable.
     """

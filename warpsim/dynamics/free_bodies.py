@@ -1,8 +1,8 @@
 """Gyroscopic derivatives of single free bodies, for "implicitfast": (M + h ∂c/∂qd − hD) a = τ − c on each 6×6 block.
 
-A tree whose only dofs are one free joint has a block of its own, so the derivative of its bias force can be kept although
-it is not symmetric (MuJoCo does the same); spinning bodies then gain no energy. c is quadratic in the angular velocity ω:
-force m ω×(ω×r), torque ω×(I ω) about the joint's origin, summed over the bodies that move with the joint.
+A tree whose only dofs are one free joint has a block of its own, so the derivative of its bias force can be kept
+although it is not symmetric (MuJoCo does the same); spinning bodies then gain no energy. c is quadratic in the angular
+velocity ω: force m ω×(ω×r), torque ω×(I ω) about the joint's origin, summed over the bodies that move with the joint.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _joint_origin(
 
 @wp.func
 def _project(axis: vec6, e: int, wrench: vec6) -> real:
-    """Force on dof e of the free joint of a wrench about the joint's origin: translations take the force, turns the torque."""
+    """Force on dof e of the free joint by a wrench about the joint's origin."""
     if e < 3:
         return wp.dot(linear(axis), linear(wrench))
     return wp.dot(angular(axis), angular(wrench))

@@ -1,8 +1,9 @@
 """Velocity derivatives for the "implicitfast" integrator: (M − hD) a = τ − c with D = ∂(passive, actuator forces)/∂qd.
 
-Joint damping is diagonal and lives in `dof_integrator`, drives in `dof_implicit`; here are tendon damping, velocity-dependent actuators and
-drag. As in MuJoCo, D keeps only entries of the mass matrix's pattern: of a tendon across branches, the cross terms drop.
-D is symmetric. The untaped kernel adds −hD to the matrix; the taped one forms D·a at the solution, for the residual.
+Joint damping is diagonal and lives in `dof_integrator`, drives in `dof_implicit`; here are tendon damping,
+velocity-dependent actuators and drag. As in MuJoCo, D keeps only entries of the mass matrix's pattern: of a tendon
+across branches, the cross terms drop. D is symmetric. The untaped kernel adds −hD to the matrix; the taped one forms
+D·a at the solution, for the residual.
 """
 
 from __future__ import annotations
@@ -329,7 +330,7 @@ def _prescribed_matrix_kernel(t: Topology, matrix: wp.array2d(dtype=real)):
 
 @stage
 def implicit_slopes(m: Model, work: Work) -> None:
-    """Puts velocity derivatives of joint actuators on `work.dof_integrator` and those of tendons in `work.tendon_slope`."""
+    """Velocity derivatives: of joint actuators into `work.dof_integrator`, of tendons into `work.tendon_slope`."""
     wp.launch(
         _slope_kernel,
         dim=m.worlds,

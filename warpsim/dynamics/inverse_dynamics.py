@@ -1,14 +1,15 @@
 """Newton–Euler inverse dynamics (Featherstone, ch. 5): the residual of the equation of motion at a given acceleration.
 
-r(a) = M a + c − τ − Jᵀ(external wrenches), by body accelerations → body forces → dofs. Launched untaped with a = 0 it gives
-the right-hand side of the forward dynamics; launched on the tape at the solution a* it is what the implicit function theorem
-differentiates: ∂a*/∂θ = −M⁻¹ ∂r/∂θ, so neither M nor its factor needs an adjoint.
+r(a) = M a + c − τ − Jᵀ(external wrenches), by body accelerations → body forces → dofs. Launched untaped with a = 0 it
+gives the right-hand side of the forward dynamics; launched on the tape at the solution a* it is what the implicit
+function theorem differentiates: ∂a*/∂θ = −M⁻¹ ∂r/∂θ, so neither M nor its factor needs an adjoint.
 """
 
 from __future__ import annotations
 
 import warp as wp
 
+from warpsim.constraint.work import ConstraintWork
 from warpsim.model.model import Model
 from warpsim.model.state import Scratch, State, Work
 from warpsim.model.topology import Topology
@@ -113,7 +114,6 @@ def residual_at_solution(m: Model, s: State, work: Work) -> None:
 
 
 @stage
-def residual_at_optimum(m: Model, s: State, work: Work) -> None:
-    """`work.constraint.residual` ≈ 0 on the tape, at the contact solver's a*, which knows no integrator terms."""
-    c = work.constraint
+def residual_at_optimum(m: Model, s: State, work: Work, c: ConstraintWork) -> None:
+    """`c.residual` ≈ 0 on the tape, at the contact solver's a*, which knows no integrator terms."""
     _launch(m, s, work, c.qdd_fixed, m.zero_dofs, [c.acceleration, c.body_force, c.residual], record=True)

@@ -1,7 +1,7 @@
 """The joint-space mass matrix by composite rigid bodies (Featherstone, ch. 6), in the tree's sparse rows. Not taped.
 
-No derivative of the matrix is ever needed: accelerations are differentiated through the residual of the equation of motion
-(see `inverse_dynamics`).
+No derivative of the matrix is ever needed: accelerations are differentiated through the residual of the equation of
+motion (see `inverse_dynamics`).
 """
 
 from __future__ import annotations

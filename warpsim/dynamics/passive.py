@@ -1,4 +1,4 @@
-"""Forces that need no actuator: applied joint forces and wrenches, springs, dampers, tendons, gravity compensation, drag."""
+"""Forces that need no actuator: applied forces and wrenches, springs, dampers, tendons, weight compensation, drag."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """LᵀDL factorisation and solves on the tree-sparse rows of the mass matrix (Featherstone, §6.5). Not taped.
 
-Row d holds the entries (d, d), (d, parent of d), …: the row of an ancestor is the tail of the row of its descendant, so
-every update runs over contiguous memory. Written as native snippets on raw pointers: the compiler then knows that rows and
-index arrays do not overlap, which made the factorisation of a humanoid five times faster than the same loops in Python.
+Row d holds the entries (d, d), (d, parent of d), …: the row of an ancestor is the tail of the row of its descendant,
+so every update runs over contiguous memory. Written as native snippets on raw pointers: the compiler then knows that
+rows and index arrays do not overlap, which made the factorisation of a humanoid five times faster than the same loops
+in Python.
 """
 
 from __future__ import annotations

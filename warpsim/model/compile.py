@@ -149,7 +149,8 @@ def _transmission(scene: Scene, layout: Layout, kind: str, target: str) -> tuple
 
 def _actuators(t: Tables, scene: Scene, layout: Layout) -> tuple[ActuatorTopology, ActuatorParameters, list[float]]:
     columns = [_transmission(scene, layout, a.transmission, a.target) for a in scene.actuators]
-    places, initial = [], []
+    places: list[int] = []
+    initial: list[float] = []
     for a in scene.actuators:
         places.append(len(initial) if a.dynamics != "none" else -1)
         initial += [a.initial_activation] if a.dynamics != "none" else []

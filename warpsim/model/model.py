@@ -86,8 +86,8 @@ GROUPS = (
 class Model:
     """A scene ready to step. Built by `warpsim.model.compile.compile_model`.
 
-    Sizes: worlds W, nq, nv, na activations, nu actuators, nd drives, nbody and nlink (world included), nm entries of the
-    mass matrix, ntree trees.
+    Sizes: worlds W, nq, nv, na activations, nu actuators, nd drives, nbody and nlink (world included), nm entries of
+    the mass matrix, ntree trees.
     """
 
     device: wp.Device
@@ -142,34 +142,42 @@ class Model:
 
     @property
     def nq(self) -> int:
+        """Coordinates."""
         return self.layout.nq
 
     @property
     def nv(self) -> int:
+        """Dofs."""
         return self.layout.nv
 
     @property
     def nm(self) -> int:
+        """Entries of the tree-sparse mass matrix."""
         return self.layout.nm
 
     @property
     def ntree(self) -> int:
+        """Kinematic trees."""
         return self.layout.ntree
 
     @property
     def nu(self) -> int:
+        """Actuators."""
         return len(self.layout.actuator_names)
 
     @property
     def nd(self) -> int:
+        """Drives."""
         return len(self.layout.drive_names)
 
     @property
     def nbody(self) -> int:
+        """Bodies, the world included."""
         return self.topology.nbody
 
     @property
     def nlink(self) -> int:
+        """Links, the world included."""
         return self.topology.nlink
 
     @property
@@ -205,6 +213,7 @@ class Model:
 
     @property
     def implicit_drives(self) -> bool:
+        """Whether drives act on the left-hand side too; an explicit integrator has none."""
         return self.options.integrator != "rk4"
 
     @property
@@ -238,7 +247,7 @@ class Model:
 
     def require_gradients(self, names: list[str]) -> None:
         """Lets authored parameters carry gradients; call before a rollout is recorded."""
-        reached = set()
+        reached: set[str] = set()
         for name in names:
             self._authored(name).requires_grad = True
             reached.update(FEEDS.get(name, (name,)))

@@ -27,6 +27,7 @@ class TendonTopology:
 def tendon_length(
     t: TendonTopology, coefficient: wp.array2d(dtype=real), q: wp.array2d(dtype=real), w: int, i: int
 ) -> real:
+    """Σ coefficient · q."""
     length = real(0.0)
     for k in range(t.start[i], t.start[i + 1]):
         length += coefficient[w, k] * q[w, t.q[k]]
@@ -37,6 +38,7 @@ def tendon_length(
 def tendon_rate(
     t: TendonTopology, coefficient: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), w: int, i: int
 ) -> real:
+    """Σ coefficient · qd."""
     rate = real(0.0)
     for k in range(t.start[i], t.start[i + 1]):
         rate += coefficient[w, k] * qd[w, t.dof[k]]

@@ -1,11 +1,11 @@
 """What never changes in a model: counts and integer arrays, shared by all worlds.
 
-A *link* is one joint's worth of motion: a body with n joints is a chain of n links, the last of which carries the body's
-frame; a jointless body is one fixed link. Links let every array entry of the kinematic pass be written once, which is what
-makes Warp's adjoint of that pass right. Index 0 of bodies and links is the world.
+A *link* is one joint's worth of motion: a body with n joints is a chain of n links, the last of which carries the
+body's frame; a jointless body is one fixed link. Links let every array entry of the kinematic pass be written once,
+which is what makes Warp's adjoint of that pass right. Index 0 of bodies and links is the world.
 
-Dof recursions (velocity, acceleration) use arrays of length nv + 1 whose entry 0 is the world; `dof_prev`, `dof_base` and
-`body_last_dof` point into them.
+Dof recursions (velocity, acceleration) use arrays of length nv + 1 whose entry 0 is the world; `dof_prev`, `dof_base`
+and `body_last_dof` point into them.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ class Layout:
         return 0 if name is None else self.body_names.index(name)
 
     def joint(self, name: str) -> int:
+        """Index of a joint by name."""
         return self.joint_names.index(name)
 
 
@@ -278,7 +279,7 @@ def build_topology(scene: Scene) -> tuple[SimpleNamespace, Layout, list[Joint], 
 def to_device(arrays: SimpleNamespace, device: wp.Device) -> Topology:
     """Copies the arrays into a `Topology` on a device."""
     topology = Topology()
-    for name in Topology.vars:
+    for name in Topology.vars:  # type: ignore[attr-defined]  # added by wp.struct
         value = getattr(arrays, name)
         setattr(topology, name, value if isinstance(value, int) else wp.array(value, dtype=wp.int32, device=device))
     return topology

@@ -8,7 +8,7 @@ import numpy as np
 
 from warpsim.errors import InputError
 
-AZIMUTH, ELEVATION = np.radians(-50.0), np.radians(18.0)
+AZIMUTH, ELEVATION = np.radians(-50.0), np.radians(22.0)
 """The automatic camera looks from here: about the up axis from +x, and above the horizon."""
 FIELD_OF_VIEW = np.radians(35.0)
 """Vertical, of cameras made here."""

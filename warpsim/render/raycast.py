@@ -62,7 +62,7 @@ def _local_hit(items: Items, i: int, o: wp.vec3, d: wp.vec3) -> float:
 
 
 @wp.func
-def _nearest(items: Items, o: wp.vec3, d: wp.vec3) -> wp.vec2:
+def _nearest(items: Items, o: wp.vec3, d: wp.vec3):
     """(t, index) of the first item a ray meets, (MISS, −1) for none."""
     best = float(MISS)
     which = int(-1)
@@ -73,7 +73,7 @@ def _nearest(items: Items, o: wp.vec3, d: wp.vec3) -> wp.vec2:
         if t < best or (t == best and t < MISS and i < which):  # independent of the order of the tree
             best = t
             which = i
-    return wp.vec2(best, float(which))
+    return best, which
 
 
 @wp.func
@@ -89,11 +89,9 @@ def _shadowed(items: Items, o: wp.vec3, d: wp.vec3) -> bool:
 @wp.func
 def _color(items: Items, view: View, o: wp.vec3, d: wp.vec3) -> wp.vec3:
     """What a ray (unit direction) sees."""
-    found = _nearest(items, o, d)
-    i = int(found[1])
+    t, i = _nearest(items, o, d)
     if i < 0:
         return sky(d)
-    t = found[0]
     m = items.to_local[i]
     local_o = wp.transform_point(m, o)
     local_d = wp.transform_vector(m, d)

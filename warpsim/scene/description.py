@@ -2,11 +2,12 @@
 
 Conventions, which are MuJoCo's so that states can be exchanged with it:
 
-- A body's frame is placed in its parent's frame by `position`, `rotation` at the reference configuration; its joints then
-  move it, in list order (the first joint is nearest the parent). Several one-dof joints on one body make a compound.
-- `q` of a free joint is position (3) then quaternion (4) in the world; of a ball joint a quaternion; of a hinge radians; of
-  a slide metres. `qd` of a free joint is world linear velocity (3) then angular velocity in the body's frame (3); of a ball
-  joint angular velocity in the body's frame.
+- A body's frame is placed in its parent's frame by `position`, `rotation` at the reference configuration; its joints
+  then move it, in list order (the first joint is nearest the parent). Several one-dof joints on one body make a
+  compound.
+- `q` of a free joint is position (3) then quaternion (4) in the world; of a ball joint a quaternion; of a hinge
+  radians; of a slide metres. `qd` of a free joint is world linear velocity (3) then angular velocity in the body's
+  frame (3); of a ball joint angular velocity in the body's frame.
 - Names are unique per kind. Readers use the USD path or the MJCF name.
 """
 
@@ -124,9 +125,9 @@ class Mesh:
 class Shape:
     """A collider (or only a giver of mass), fixed to a body or to the world.
 
-    `size` by kind, in m: plane (0, 0, 0), normal +z; sphere (radius, 0, 0); capsule, cylinder, cone (radius, half height
-    along z, 0), the capsule's half height without its caps, the cone's apex at +z; box half edges; ellipsoid half axes;
-    mesh and hull: scale applied to the mesh's vertices (already baked in by readers: ones).
+    `size` by kind, in m: plane (0, 0, 0), normal +z; sphere (radius, 0, 0); capsule, cylinder, cone (radius, half
+    height along z, 0), the capsule's half height without its caps, the cone's apex at +z; box half edges; ellipsoid
+    half axes; mesh and hull: scale applied to the mesh's vertices (already baked in by readers: ones).
     """
 
     name: str
@@ -211,7 +212,7 @@ class Actuator:
     target: str
     """Name of the joint, tendon or site."""
     gear: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
-    """(6,): first number for hinge, slide and tendon; 3 for ball; (force, torque) in the site's frame for sites; 6 for free."""
+    """(6,): first number for hinge, slide, tendon; 3 for ball; 6 for free; (force, torque) in the frame of a site."""
     gain: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.0, 0.0]))
     bias: np.ndarray = field(default_factory=lambda: np.zeros(3))
     dynamics: str = "none"

@@ -1,0 +1,154 @@
+"""Packing, overflow, determinism and capture of contact generation, on scenes of many shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import warp as wp
+
+from collision_meshes import cube
+from collision_support import SIZES, random_quats
+from warpsim.collision.contacts import Contacts, PairTable, SearchWork, ShapePoses, find_contacts, rebuild_contacts
+from warpsim.errors import SimulationError, UnsupportedError
+from warpsim.precision import quat, real, vec3
+from warpsim.scene.description import Body, Joint, Scene, Shape
+
+KINDS = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "hull")
+
+
+def crowd(count: int = 18) -> Scene:
+    """Free bodies of all kinds over a plane."""
+    scene = Scene(meshes={"cube": cube((0.2, 0.25, 0.3))})
+    scene.shapes.append(Shape(name="floor", kind="plane"))
+    for i in range(count):
+        kind = KINDS[i % len(KINDS)]
+        size = np.ones(3) if kind == "hull" else np.array(SIZES[kind])
+        scene.bodies.append(Body(name=f"b{i}"))
+        scene.joints.append(Joint(name=f"b{i}", kind="free", body=f"b{i}"))
+        scene.shapes.append(Shape(name=f"s{i}", kind=kind, body=f"b{i}", size=size, mesh="cube"))
+    return scene
+
+
+class CrowdBench:
+    """Contact generation of a scene at random poses, some worlds at once."""
+
+    def __init__(self, scene: Scene, worlds: int, seed: int = 0, max_contacts: int | None = None):
+        rng = np.random.default_rng(seed)
+        n = len(scene.shapes)
+        self.table = PairTable.from_scene(scene, "cpu")
+        position = rng.uniform(-1, 1, size=(worlds, n, 3)) + [0, 0, 0.6]
+        rotation = random_quats(rng, worlds * n).reshape(worlds, n, 4)
+        position[:, 0], rotation[:, 0] = 0.0, [1.0, 0, 0, 0]
+        self.set_poses(position, rotation, np.tile([s.size for s in scene.shapes], (worlds, 1, 1)))
+        self.search = SearchWork.allocate(self.table, worlds)
+        self.margin = wp.zeros((worlds, self.table.pair_count), dtype=real, device="cpu")
+        self.contacts = Contacts.allocate(worlds, max_contacts or self.table.candidates, "cpu")
+
+    def set_poses(self, position, rotation, size) -> None:
+        self.position, self.rotation, self.size = position, rotation, size
+        self.shapes = ShapePoses(
+            wp.array(position, dtype=vec3, device="cpu", requires_grad=True),
+            wp.array(rotation, dtype=quat, device="cpu", requires_grad=True),
+            wp.array(size, dtype=vec3, device="cpu", requires_grad=True),
+        )
+
+    def run(self) -> None:
+        find_contacts(self.table, self.shapes, self.margin, self.search, self.contacts)
+        rebuild_contacts(self.table, self.shapes, self.contacts)
+
+    def read(self) -> list[np.ndarray]:
+        """All results, with unused places cleared."""
+        c = self.contacts
+        used = np.arange(c.pair.shape[1])[None] < c.count.numpy()[:, None]
+        out = [c.count.numpy().copy()]
+        for array in (c.pair, c.feature, c.distance, c.point, c.frame):
+            values = array.numpy()
+            out.append(np.where(used.reshape(used.shape + (1,) * (values.ndim - 2)), values, 0))
+        return out
+
+
+def assert_equal_results(a: list[np.ndarray], b: list[np.ndarray]) -> None:
+    for x, y in zip(a, b, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_active_pairs_come_in_the_tables_order():
+    bench = CrowdBench(crowd(), 3)
+    bench.run()
+    count, pair, _feature, distance, point, frame = bench.read()
+    assert (count > 10).all()
+    for world in range(3):
+        used = slice(0, count[world])
+        assert (np.diff(pair[world, used]) >= 0).all()
+        assert (distance[world, used] < 0).all()
+        assert np.isfinite(point[world, used]).all()
+        np.testing.assert_allclose(frame[world, used] @ frame[world, used].transpose(0, 2, 1), np.eye(3)[None].repeat(count[world], 0), atol=1e-9)
+
+
+def test_the_same_bits_every_time_and_in_every_company():
+    bench = CrowdBench(crowd(), 4)
+    bench.run()
+    first = bench.read()
+    bench.run()
+    assert_equal_results(first, bench.read())
+    alone = CrowdBench(crowd(), 1, max_contacts=bench.table.candidates)
+    alone.set_poses(bench.position[2:3], bench.rotation[2:3], bench.size[2:3])
+    alone.run()
+    assert_equal_results([x[2:3] for x in first], alone.read())
+
+
+def test_captured_replay_is_eager_forward_and_backward():
+    bench = CrowdBench(crowd(), 2)
+    tape = wp.Tape()
+    with tape:
+        bench.run()
+    eager = bench.read()
+
+    def backward() -> list[np.ndarray]:
+        for array in (bench.shapes.position, bench.shapes.rotation, bench.shapes.size):
+            array.grad.zero_()
+        bench.contacts.distance.grad.fill_(1.0)
+
+    backward()
+    tape.backward()
+    gradients = [a.grad.numpy().copy() for a in (bench.shapes.position, bench.shapes.rotation, bench.shapes.size)]
+    with wp.ScopedCapture(device="cpu") as forward_capture:
+        bench.run()
+    with wp.ScopedCapture(device="cpu") as backward_capture:
+        tape.backward()
+    bench.contacts.distance.zero_()
+    bench.contacts.count.zero_()
+    wp.capture_launch(forward_capture.graph)
+    assert_equal_results(eager, bench.read())
+    backward()
+    wp.capture_launch(backward_capture.graph)
+    for expected, array in zip(gradients, (bench.shapes.position, bench.shapes.rotation, bench.shapes.size), strict=True):
+        np.testing.assert_array_equal(expected, array.grad.numpy())
+        assert np.abs(expected).max() > 0
+
+
+def test_overflow_names_the_world_and_the_size_needed():
+    bench = CrowdBench(crowd(), 2, max_contacts=3)
+    bench.run()
+    needed = bench.contacts.count.numpy()
+    assert needed.max() > 3
+    with pytest.raises(SimulationError, match=f"step 7: world {needed.argmax()} .*max_contacts={needed.max()}"):
+        bench.contacts.check_overflow("step 7")
+    roomy = CrowdBench(crowd(), 2)
+    roomy.run()
+    roomy.contacts.check_overflow()
+    pair = bench.contacts.pair.numpy()
+    np.testing.assert_array_equal(pair, roomy.contacts.pair.numpy()[:, :3])
+
+
+def test_kinds_without_a_contact_are_refused():
+    scene = crowd(1)
+    scene.shapes.append(Shape(name="ground", kind="heightfield", mesh="cube"))
+    with pytest.raises(UnsupportedError, match="'heightfield' and 'sphere'"):
+        PairTable.from_scene(scene, "cpu")
+
+
+def test_a_scene_without_pairs_is_empty():
+    scene = Scene(shapes=[Shape(name="floor", kind="plane")])
+    table = PairTable.from_scene(scene, "cpu")
+    assert table.pair_count == 0 and table.candidates == 0

@@ -1,0 +1,140 @@
+"""Closed loops: a torch module between steps, with gradients through policy and physics in bounded memory."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from simulator_support import arm
+from warpsim.errors import InputError
+from warpsim.policy_rollout import Timing
+from warpsim.simulator import Simulator
+
+STEPS = 11
+
+
+@pytest.fixture(scope="module")
+def sim() -> Simulator:
+    return Simulator(arm(), worlds=2, outputs=("body_position",))
+
+
+class Policy(torch.nn.Module):
+    """A small network of what a robot would see, in single precision by default."""
+
+    def __init__(self, dtype: torch.dtype = torch.float64) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = torch.nn.Sequential(torch.nn.Linear(7, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)).to(dtype)
+        self.dtype = dtype
+        self.calls = 0
+
+    def forward(self, state) -> torch.Tensor:
+        self.calls += 1
+        seen = torch.cat([state.q, state.qd, state.body_position("fore")], -1)
+        return self.layers(seen.to(self.dtype))
+
+
+def start(requires_grad: bool = False) -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    made = {name: torch.randn(2, 2, dtype=torch.float64, generator=generator) for name in ("q", "qd")}
+    return {name: tensor.requires_grad_(requires_grad) for name, tensor in made.items()}
+
+
+def by_hand(sim: Simulator, policy: Policy, initial, hold: int = 1, delay: int = 0):
+    """The loop as one would write it: the control asked for at step j·hold acts from j·hold + delay on."""
+    state = sim.reset(**initial)
+    asked, rows = {}, [state]
+    for step in range(STEPS):
+        if step % hold == 0:
+            asked[step] = policy(state)
+        acting = [when for when in asked if when + delay <= step]
+        state = sim.step(asked[max(acting)] if acting else torch.zeros(2, 2))
+        rows.append(state)
+    sim.reset()
+    return {name: torch.stack([row[name] for row in rows]) for name in ("q", "qd", "body_position")}
+
+
+def loss_of(trajectory) -> torch.Tensor:
+    return trajectory["q"].square().sum() + trajectory["body_position"][-1].sum() + trajectory["qd"].sum()
+
+
+@pytest.mark.parametrize(("hold", "delay"), [(1, 0), (3, 0), (1, 2), (2, 3), (4, 1)])
+def test_the_loop_and_its_gradient_are_those_written_by_hand(sim, hold, delay):
+    policy, initial = Policy(), start(requires_grad=True)
+    inputs = [*policy.parameters(), *initial.values()]
+    expected = by_hand(sim, policy, initial, hold, delay)
+    trajectory = sim.rollout_policy(policy, STEPS, **initial, hold=hold, delay=delay, segment=4)
+    for name, value in expected.items():
+        assert torch.equal(trajectory[name], value), name
+    pairs = zip(
+        torch.autograd.grad(loss_of(trajectory), inputs),
+        torch.autograd.grad(loss_of(expected), inputs),
+        strict=True,
+    )
+    for got, wanted in pairs:
+        torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-13)
+
+
+def test_gradcheck_through_policy_physics_and_parameters(sim):
+    policy = Policy()
+    names = [name for name, _ in policy.named_parameters()]
+
+    def run(q, density, *weights):
+        call = torch.func.functional_call
+        trajectory = sim.rollout_policy(
+            lambda state: call(policy, dict(zip(names, weights, strict=True)), (state,)),
+            5,
+            q=q,
+            parameters={"shape.density": density},
+            segment=2,
+            delay=1,
+        )
+        return trajectory.q, trajectory["body_position"]
+
+    weights = [parameter.detach().clone().requires_grad_() for parameter in policy.parameters()]
+    density = sim.parameter("shape.density")[0].requires_grad_()
+    inputs = (start(True)["q"], density, *weights)
+    assert torch.autograd.gradcheck(run, inputs, fast_mode=True, eps=1e-6, atol=1e-6, rtol=1e-6)
+
+
+def test_segments_change_memory_not_numbers(sim):
+    policy, initial = Policy(), start()
+    results = []
+    for segment in (1, 4, STEPS, None):
+        loss = loss_of(sim.rollout_policy(policy, STEPS, **initial, segment=segment))
+        results.append(torch.autograd.grad(loss, list(policy.parameters())))
+    for other in results[1:]:
+        for got, wanted in zip(other, results[0], strict=True):
+            torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-14)
+
+
+def test_activations_are_recomputed_not_stored(sim):
+    policy = Policy()
+    trajectory = sim.rollout_policy(policy, STEPS, **start(), segment=4)
+    assert policy.calls == STEPS
+    loss_of(trajectory).backward()
+    assert policy.calls == 2 * STEPS
+
+
+def test_a_single_precision_policy_drives_the_simulator(sim):
+    policy = Policy(torch.float32)
+    loss_of(sim.rollout_policy(policy, STEPS, **start())).backward()
+    gradients = [parameter.grad for parameter in policy.parameters()]
+    assert all(g.dtype == torch.float32 and torch.isfinite(g).all() and g.abs().max() > 0 for g in gradients)
+
+
+def test_without_gradients_nothing_is_recorded(sim):
+    with torch.no_grad():
+        trajectory = sim.rollout_policy(Policy(), STEPS, **start())
+    assert not trajectory.q.requires_grad
+
+
+def test_timing_is_checked():
+    assert [Timing(hold=2, delay=3).age(step) for step in range(3, 8)] == [1, 2, 1, 2, 1]
+    with pytest.raises(InputError, match="must be 1 or more"):
+        Timing(hold=0)
+
+
+def test_a_policy_of_the_wrong_shape_is_named(sim):
+    with pytest.raises(InputError, match="the policy's control has shape"):
+        sim.rollout_policy(lambda state: state.q[:, :1], 2)

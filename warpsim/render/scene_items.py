@@ -1,0 +1,67 @@
+"""A `Scene` and the poses of its bodies → items to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from warpsim.render.items import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item
+from warpsim.render.triangles import Triangles, make_triangles
+from warpsim.scene import Scene, Shape
+from warpsim.usd.frames import quat_to_matrix
+
+
+class SceneReader:
+    """Collects a scene's visible shapes at any pose of its bodies."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        used = {shape.mesh for shape in scene.shapes if shape.visible}
+        self._meshes: dict[str, Triangles] = {
+            mesh.name: make_triangles(mesh.vertices, mesh.faces) for mesh in scene.meshes if mesh.name in used
+        }
+
+    def items(self, bodies: Mapping[str, np.ndarray]) -> list[Item]:
+        """Items in the scene's order.
+
+        Args:
+            bodies: Body name → (4, 4) body frame → world, m.
+        """
+        return [self._item(shape, bodies) for shape in self._scene.shapes if shape.visible]
+
+    def _item(self, shape: Shape, bodies: Mapping[str, np.ndarray]) -> Item:
+        kind, size, scale = _form(shape)
+        to_world = pose_matrix(shape.position, shape.rotation)
+        to_world[:3, :3] *= scale
+        if shape.body is not None:
+            to_world = bodies[shape.body] @ to_world
+        mesh = self._meshes[shape.mesh] if kind == MESH and shape.mesh is not None else None
+        return Item(shape.name, kind, size, to_world, np.array(shape.color), shape.body is not None, mesh)
+
+
+def pose_matrix(position: np.ndarray, rotation: np.ndarray) -> np.ndarray:
+    """(4, 4) of a position and a quaternion (w, x, y, z)."""
+    matrix = np.eye(4)
+    matrix[:3, :3] = quat_to_matrix(np.asarray(rotation, dtype=float))
+    matrix[:3, 3] = position
+    return matrix
+
+
+def _form(shape: Shape) -> tuple[int, np.ndarray, np.ndarray]:
+    """Kind, size and scale of the item."""
+    a, b, c = (float(x) for x in shape.size)
+    one, none = np.ones(3), np.zeros(3)
+    if shape.kind == "ellipsoid":
+        return SPHERE, np.array([1.0, 0.0, 0.0]), np.array([a, b, c])
+    if shape.kind in ("mesh", "hull", "heightfield"):
+        return MESH, none, np.array([a, b, c])
+    kind, size = {
+        "plane": (PLANE, (ENDLESS, ENDLESS, 0.0)),
+        "sphere": (SPHERE, (a, 0.0, 0.0)),
+        "box": (BOX, (a, b, c)),
+        "capsule": (CAPSULE, (a, b, 0.0)),
+        "cylinder": (TAPERED, (a, a, b)),
+        "cone": (TAPERED, (a, 0.0, b)),
+    }[shape.kind]
+    return kind, np.array(size), one

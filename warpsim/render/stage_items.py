@@ -1,0 +1,193 @@
+"""A USD stage at a time code → items to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from pxr import Gf, Usd, UsdGeom, UsdPhysics, UsdShade
+
+from warpsim.errors import SceneError
+from warpsim.render.items import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item
+from warpsim.render.triangles import Triangles, make_triangles
+from warpsim.usd.meshes import triangulate
+from warpsim.usd.units import StageUnits, stage_units
+
+DEFAULT_COLOR = (0.6, 0.6, 0.65)
+_PURPOSES = (UsdGeom.Tokens.default_, UsdGeom.Tokens.render)
+_DIFFUSE_INPUTS = ("diffuseColor", "diffuse_color_constant", "base_color")
+"""Of UsdPreviewSurface, OmniPBR and MaterialX's standard surface."""
+_TO_AXIS = {"X": [[0, 0, 1], [1, 0, 0], [0, 1, 0]], "Y": [[0, 1, 0], [0, 0, 1], [1, 0, 0]], "Z": np.eye(3)}
+"""Axis token → rotation that turns z into that axis."""
+
+
+class StageReader:
+    """Collects what is to be seen on a stage, at any number of times; meshes that stand still are read once."""
+
+    def __init__(self, stage: Usd.Stage) -> None:
+        self._stage = stage
+        self._units: StageUnits = stage_units(stage)
+        self._meshes: dict[str, Triangles | None] = {}
+
+    def items(self, time: Usd.TimeCode) -> list[Item]:
+        """Everything visible with purpose default or render, in prim order, instances included.
+
+        Args:
+            time: Of transforms, visibility, sizes, colours and points.
+        """
+        cache = UsdGeom.XformCache(time)
+        found = []
+        for prim in _drawable(self._stage):
+            imageable = UsdGeom.Imageable(prim)
+            if imageable.ComputePurpose() not in _PURPOSES:
+                continue
+            if imageable.ComputeVisibility(time) == UsdGeom.Tokens.invisible:
+                continue
+            item = self._item(prim, cache, time)
+            if item is not None:
+                found.append(item)
+        return found
+
+    def _item(self, prim: Usd.Prim, cache: UsdGeom.XformCache, time: Usd.TimeCode) -> Item | None:
+        to_world = self._to_world(prim, cache)
+        mesh = None
+        if prim.IsA(UsdGeom.Mesh):
+            mesh = self._mesh(prim, time)
+            if mesh is None:
+                return None
+            kind, size = MESH, np.zeros(3)
+        else:
+            kind, size = _SHAPES[prim.GetTypeName()](prim, time)
+        axis = prim.GetAttribute("axis")
+        if axis:
+            to_world[:3, :3] = to_world[:3, :3] @ np.array(_TO_AXIS[axis.Get(time)])
+        if kind == PLANE and prim.HasAPI(UsdPhysics.CollisionAPI):
+            size = np.array([ENDLESS, ENDLESS, 0.0])  # physics has no end of it either
+            to_world[:3, :3] /= np.linalg.norm(to_world[:3, :3], axis=0)
+        return Item(str(prim.GetPath()), kind, size, to_world, _color(prim, time), _in_rigid_body(prim), mesh)
+
+    def _to_world(self, prim: Usd.Prim, cache: UsdGeom.XformCache) -> np.ndarray:
+        """(4, 4) prim's frame, stage units → Z-up world, m."""
+        to_world = np.array(cache.GetLocalToWorldTransform(prim)).T  # USD multiplies rows; columns are used here
+        to_world[:3] = self._units.length * self._units.to_world @ to_world[:3]
+        if not np.isfinite(to_world).all() or np.linalg.det(to_world[:3, :3]) == 0.0:
+            raise SceneError(f"{prim.GetPath()}: its world transform is singular or not finite; check its xformOps")
+        return to_world
+
+    def _mesh(self, prim: Usd.Prim, time: Usd.TimeCode) -> Triangles | None:
+        """A mesh's triangles; None if it has none. Instances share those of their prototype."""
+        points = UsdGeom.Mesh(prim).GetPointsAttr()
+        if points.ValueMightBeTimeVarying():
+            return _read_mesh(prim, time)
+        shared = prim.GetPrimInPrototype() if prim.IsInstanceProxy() else prim
+        key = str(shared.GetPath())
+        if key not in self._meshes:
+            self._meshes[key] = _read_mesh(prim, time)
+        return self._meshes[key]
+
+
+def _drawable(stage: Usd.Stage) -> Iterator[Usd.Prim]:
+    for prim in Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)):
+        if prim.IsA(UsdGeom.Mesh) or prim.GetTypeName() in _SHAPES:
+            yield prim
+
+
+def _in_rigid_body(prim: Usd.Prim) -> bool:
+    while prim and not prim.IsPseudoRoot():
+        if prim.HasAPI(UsdPhysics.RigidBodyAPI):
+            return True
+        prim = prim.GetParent()
+    return False
+
+
+def _numbers(prim: Usd.Prim, time: Usd.TimeCode, *names: str) -> list[float]:
+    return [float(prim.GetAttribute(name).Get(time)) for name in names]
+
+
+def _sphere(prim: Usd.Prim, time: Usd.TimeCode) -> tuple[int, np.ndarray]:
+    return SPHERE, np.array([*_numbers(prim, time, "radius"), 0.0, 0.0])
+
+
+def _cube(prim: Usd.Prim, time: Usd.TimeCode) -> tuple[int, np.ndarray]:
+    return BOX, np.full(3, 0.5 * _numbers(prim, time, "size")[0])
+
+
+def _capsule(prim: Usd.Prim, time: Usd.TimeCode) -> tuple[int, np.ndarray]:
+    radius, height = _numbers(prim, time, "radius", "height")
+    return CAPSULE, np.array([radius, 0.5 * height, 0.0])
+
+
+def _cylinder(prim: Usd.Prim, time: Usd.TimeCode) -> tuple[int, np.ndarray]:
+    radius, height = _numbers(prim, time, "radius", "height")
+    return TAPERED, np.array([radius, radius, 0.5 * height])
+
+
+def _tapered_cylinder(prim: Usd.Prim, time: Usd.TimeCode) -> tuple[int, np.ndarray]:
+    bottom, top, height = _numbers(prim, time, "radiusBottom", "radiusTop", "height")
+    return TAPERED, np.array([bottom, top, 0.5 * height])
+
+
+def _cone(prim: Usd.Prim, time: Usd.TimeCode) -> tuple[int, np.ndarray]:
+    radius, height = _numbers(prim, time, "radius", "height")
+    return TAPERED, np.array([radius, 0.0, 0.5 * height])
+
+
+def _plane(prim: Usd.Prim, time: Usd.TimeCode) -> tuple[int, np.ndarray]:
+    """Width lies along x and length along y for a normal along z; along z and x for y; along y and z for x.
+
+    The rotation of `_TO_AXIS` brings the shape's x and y to just these.
+    """
+    width, length = _numbers(prim, time, "width", "length")
+    if prim.GetAttribute("axis").Get(time) == "Z":
+        return PLANE, np.array([0.5 * width, 0.5 * length, 0.0])
+    return PLANE, np.array([0.5 * length, 0.5 * width, 0.0])
+
+
+_SHAPES: dict[str, Callable[[Usd.Prim, Usd.TimeCode], tuple[int, np.ndarray]]] = {
+    "Sphere": _sphere,
+    "Cube": _cube,
+    "Capsule": _capsule,
+    "Cylinder": _cylinder,
+    "Cylinder_1": _tapered_cylinder,
+    "Cone": _cone,
+    "Plane": _plane,
+}
+"""Prim type → kind and size of the item, in the prim's own units."""
+
+
+def _read_mesh(prim: Usd.Prim, time: Usd.TimeCode) -> Triangles | None:
+    """Polygons as they are authored: subdivision surfaces are drawn as their cage."""
+    mesh = UsdGeom.Mesh(prim)
+    attributes = (mesh.GetPointsAttr(), mesh.GetFaceVertexCountsAttr(), mesh.GetFaceVertexIndicesAttr())
+    points, counts, indices = (np.array(attribute.Get(time) or (), dtype=float) for attribute in attributes)
+    if not len(points) or not len(counts):
+        return None
+    counts, indices = counts.astype(int), indices.astype(int)
+    if (counts < 3).any() or counts.sum() != len(indices) or not ((0 <= indices) & (indices < len(points))).all():
+        raise SceneError(f"{prim.GetPath()}: faceVertexCounts, faceVertexIndices and points do not fit together")
+    triangles = make_triangles(points, triangulate(counts, indices))
+    return triangles if len(triangles.corners) else None
+
+
+def _color(prim: Usd.Prim, time: Usd.TimeCode) -> np.ndarray:
+    """(3,) linear RGB: the bound material's plain colour, else the mean displayColor, else grey."""
+    shaded = _material_color(prim, time)
+    if shaded is not None:
+        return np.array(shaded)
+    primvar = UsdGeom.PrimvarsAPI(prim).FindPrimvarWithInheritance("displayColor")
+    values = primvar.Get(time) if primvar else None
+    return np.array(values, dtype=float).mean(axis=0) if values else np.array(DEFAULT_COLOR)
+
+
+def _material_color(prim: Usd.Prim, time: Usd.TimeCode) -> Gf.Vec3f | None:
+    material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()
+    if not material:
+        return None
+    shader = material.ComputeSurfaceSource()[0]
+    for name in _DIFFUSE_INPUTS if shader else ():
+        source = shader.GetInput(name)
+        for attribute in source.GetValueProducingAttributes() if source else ():
+            value = attribute.Get(time)
+            if isinstance(value, Gf.Vec3f | Gf.Vec3d):
+                return value
+    return None
