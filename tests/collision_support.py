@@ -124,7 +124,7 @@ class ContactBench:
 
 
 def mujoco_pair_model(scene: Scene) -> mujoco.MjModel:
-    """The same two shapes in MuJoCo; a plane hangs on a mocap body, because MuJoCo allows them on static bodies only."""
+    """The same two shapes in MuJoCo; a plane hangs on a mocap body: MuJoCo wants planes on static bodies."""
     bodies = []
     for shape in scene.shapes:
         size = np.where(shape.kind == "plane", 1.0, shape.size)[: _MUJOCO_SIZE_COUNT[shape.kind]]

@@ -166,7 +166,8 @@ class Rollout:
         self.program = RigidProgram(self.model, controls=self.controls)
         self.tape = CheckpointedTape(self.program, steps=self.steps, **self.options)
         rng = np.random.default_rng(self.seed)
-        self.weights = {f.name: rng.normal(size=(self.steps + 1, *components(f))) for f in self.program.state}
+        smooth = [f for f in self.program.state if f.differentiable]
+        self.weights = {f.name: rng.normal(size=(self.steps + 1, *components(f))) for f in smooth}
 
     def random_controls(self, scale: float = 1.0) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(self.seed + 1)

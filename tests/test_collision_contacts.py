@@ -82,7 +82,8 @@ def test_active_pairs_come_in_the_tables_order():
         assert (np.diff(pair[world, used]) >= 0).all()
         assert (distance[world, used] < 0).all()
         assert np.isfinite(point[world, used]).all()
-        np.testing.assert_allclose(frame[world, used] @ frame[world, used].transpose(0, 2, 1), np.eye(3)[None].repeat(count[world], 0), atol=1e-9)
+        products = frame[world, used] @ frame[world, used].transpose(0, 2, 1)
+        np.testing.assert_allclose(products, np.eye(3)[None].repeat(count[world], 0), atol=1e-9)
 
 
 def test_the_same_bits_every_time_and_in_every_company():
@@ -122,7 +123,9 @@ def test_captured_replay_is_eager_forward_and_backward():
     assert_equal_results(eager, bench.read())
     backward()
     wp.capture_launch(backward_capture.graph)
-    for expected, array in zip(gradients, (bench.shapes.position, bench.shapes.rotation, bench.shapes.size), strict=True):
+    for expected, array in zip(
+        gradients, (bench.shapes.position, bench.shapes.rotation, bench.shapes.size), strict=True
+    ):
         np.testing.assert_array_equal(expected, array.grad.numpy())
         assert np.abs(expected).max() > 0
 

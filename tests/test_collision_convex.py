@@ -175,8 +175,8 @@ def test_cylinder_stands_on_a_box():
 def test_cylinder_stands_on_a_cylinder(gap):
     position = np.zeros((1, 2, 3))
     position[0, 1, 2] = 0.8 + gap
-    bench = ContactBench(two_shape_scene("cylinder", "cylinder"), position, np.tile([1.0, 0, 0, 0], (1, 2, 1)), margin=1e-3)
-    found = bench.run()
+    scene, upright = two_shape_scene("cylinder", "cylinder"), np.tile([1.0, 0, 0, 0], (1, 2, 1))
+    found = ContactBench(scene, position, upright, margin=1e-3).run()
     assert found.count[0] >= 3
     np.testing.assert_allclose(found.distance[0, : found.count[0]], gap, atol=1e-12)
 

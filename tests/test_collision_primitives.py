@@ -146,7 +146,7 @@ def test_upright_capsule_has_mujocos_frame():
 
 
 def test_glancing_spheres_turn_their_normal(rng):
-    """Two balls of radius r that touch at offset y: the normal's angle θ obeys sin θ = y/2r, so dθ/dy = 1/√(4r² − y²)."""
+    """Two balls of radius r that touch at offset y: the normal's angle obeys sin θ = y/2r, so dθ/dy = 1/√(4r² − y²)."""
     radius = 0.1
     offsets = np.array([0.0, 0.02, 0.1, 0.15])
     position = np.zeros((4, 2, 3))
@@ -203,4 +203,5 @@ def test_turning_both_shapes_turns_the_contact(rng):
     np.testing.assert_array_equal(before.count, after.count)
     for world, count in enumerate(before.count):
         np.testing.assert_allclose(before.distance[world, :count], after.distance[world, :count], atol=1e-9)
-        np.testing.assert_allclose(rotate(turn[:count], before.point[world, :count]), after.point[world, :count], atol=1e-9)
+        expected = rotate(turn[:count], before.point[world, :count])
+        np.testing.assert_allclose(expected, after.point[world, :count], atol=1e-9)

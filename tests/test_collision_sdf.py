@@ -103,7 +103,8 @@ def test_distance_to_a_box_and_a_plane(rng):
     nearest = np.clip(points, -size, size)
     outside = np.linalg.norm(points - nearest, axis=1)
     inside = (np.abs(points) - size).max(axis=1)
-    np.testing.assert_allclose(Field("box", size, points).distance.numpy(), np.where(outside > 0, outside, inside), atol=1e-12)
+    truth = np.where(outside > 0, outside, inside)
+    np.testing.assert_allclose(Field("box", size, points).distance.numpy(), truth, atol=1e-12)
     np.testing.assert_allclose(Field("plane", np.zeros(3), points).distance.numpy(), points[:, 2])
 
 

@@ -90,3 +90,24 @@ def test_a_journal_of_another_run_is_refused(tmp_path: Path) -> None:
     state = {"x": np.ones(full), "v": np.ones(full), "guess": np.zeros(full), "turns": np.zeros(2)}
     with pytest.raises(InputError, match="belongs to another run"):
         tape.forward(state)
+
+
+def test_one_run_at_a_time_and_each_with_its_own_files(tmp_path: Path) -> None:
+    tape = CheckpointedTape(Chain(WORLDS, LINKS), steps=STEPS, segment=7, storage=Resumable(tmp_path))
+    full = (WORLDS, LINKS)
+    state = {"x": np.ones(full), "v": np.ones(full), "guess": np.zeros(full), "turns": np.zeros(2)}
+    run = tape.forward(state)
+    with pytest.raises(InputError, match="one run at a time"):
+        tape.forward(state)
+    run.release()
+    assert not any(tmp_path.iterdir())
+    ahead = tape.forward(state, differentiate=False)
+    assert not any(tmp_path.rglob("journal.npz"))
+    ahead.release()
+    run = tape.forward(state)
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"journal.npz", "states.bin"}
+    with pytest.raises(InputError, match="own files"):
+        tape.backward(run, input_gradients={"u": np.zeros((STEPS, *full))})
+    tape.backward(run, state_seeds={"x": {-1: np.ones(full)}})
+    with pytest.raises(InputError, match="own files"):
+        tape.forward(state, keep_states={"x": np.zeros((STEPS + 1, *full))})

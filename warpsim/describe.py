@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Joint, Scene, Shape
 from warpsim.simulator import Simulator
@@ -32,7 +32,7 @@ def describe(sim: Simulator, *, ledger: bool = False) -> str:
 def _sizes(sim: Simulator) -> Iterator[str]:
     scene = sim.scene
     yield scene.name
-    counts = {
+    counts: dict[str, Collection[object]] = {
         "bodies": scene.bodies,
         "joints": scene.joints,
         "shapes": scene.shapes,

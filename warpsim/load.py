@@ -10,15 +10,11 @@ from warpsim.errors import InputError, WarpsimError
 from warpsim.scene import Scene
 from warpsim.usd.reader import read_usd
 
+_no_mujoco: str | None = None
 try:
-    from warpsim.mjcf import read_mjcf
+    from warpsim import mjcf
 except WarpsimError as error:  # MuJoCo is an extra: USD works without it
-    _missing_mujoco = str(error)
-
-    def read_mjcf(*_: Any, **__: Any) -> Scene:
-        """Stands in for the reader that needs MuJoCo."""
-        raise WarpsimError(_missing_mujoco)
-
+    _no_mujoco = str(error)
 
 USD_SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 MJCF_SUFFIXES = (".xml", ".mjcf", ".urdf")
@@ -52,5 +48,7 @@ def load_scene(
             raise InputError(f"keyframe={keyframe!r}: keyframes are read from MJCF files, and {path} is USD")
         return read_usd(path, **options)
     if path.suffix.lower() in MJCF_SUFFIXES:
-        return read_mjcf(path, keyframe=keyframe, **options)
+        if _no_mujoco is not None:
+            raise WarpsimError(_no_mujoco)
+        return mjcf.read_mjcf(path, keyframe=keyframe, **options)
     raise InputError(f"{path}: unknown suffix {path.suffix!r}; use one of {', '.join((*USD_SUFFIXES, *MJCF_SUFFIXES))}")

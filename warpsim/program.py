@@ -24,7 +24,9 @@ from warpsim.model.state import (
     state_fields,
 )
 from warpsim.observe import Observation, make_observation, observable_fields, observe
-from warpsim.precision import vec3
+from warpsim.precision import real, vec3
+from warpsim.sensors.layout import sensor_layout, sensor_size
+from warpsim.sensors.measure import SensorWork, make_sensor_work, measure
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field
 
@@ -36,6 +38,8 @@ def output_fields(model: Model) -> dict[str, Field]:
         Field("saturated", (model.worlds, model.nu + model.nd), wp.int32, differentiable=False),
         # N, world axes: sum of the contact forces on each shape during the step
         Field("contact_force", (model.worlds, len(model.layout.shape_names)), vec3),
+        # measurements at the step's start, see `warpsim.sensors.layout`
+        Field("sensors", (model.worlds, sensor_size(model)), real),
         *report_fields(model),
     )
     return {**observable_fields(model), **{f.name: f for f in reports}}
@@ -47,6 +51,7 @@ class StepWork:
 
     step: Work | RungeKuttaWork
     observation: Observation | None
+    sensor: SensorWork | None
 
 
 class RigidProgram:
@@ -85,8 +90,9 @@ class RigidProgram:
         self.inputs = tuple(fields[name] for name in controls)
         self.outputs = tuple(reported[name] for name in outputs)
         self.parameters: Mapping[str, wp.array] = model.physical
-        self.constants = dict(constants) if constants is not None else _held_controls(model, controls)
+        self.constants = dict(constants) if constants is not None else held_controls(model, controls)
         self._scratch = make_scratch(model)
+        self._sensors = sensor_layout(model) if "sensors" in outputs else None
         observables = observable_fields(model)
         self._observed = tuple(name for name in outputs if name in observables)
 
@@ -94,7 +100,8 @@ class RigidProgram:
         """Intermediates of one step."""
         make = make_runge_kutta_work if self.model.options.integrator == "rk4" else make_work
         observation = make_observation(self.model, arena, self._observed) if self._observed else None
-        return StepWork(make(self.model, arena), observation)
+        sensor = make_sensor_work(self.model, self._sensors, arena) if self._sensors is not None else None
+        return StepWork(make(self.model, arena), observation, sensor)
 
     def step(
         self,
@@ -119,6 +126,10 @@ class RigidProgram:
             _report(first.saturated, outputs.saturated)
         if "contact_force" in outputs:
             self._contact_force(state, first, outputs.contact_force, tape)
+        if self._sensors is not None and work.sensor is not None:
+            if self._sensors.has_contact:
+                self._contact_force(state, first, work.sensor.shape_force, tape)
+            measure(self.model, self._sensors, state, first, work.sensor, outputs.sensors)
         report(self.model, first.constraint, outputs)
 
     def _contact_force(self, state: Arrays, work: Work, out: wp.array, tape: wp.Tape | None) -> None:
@@ -159,7 +170,8 @@ def _report(value: wp.array, out: wp.array) -> None:
     wp.launch(_report_kernel, dim=out.shape, inputs=[value], outputs=[out], device=out.device, record_tape=False)
 
 
-def _held_controls(model: Model, varied: Sequence[str]) -> dict[str, wp.array]:
+def held_controls(model: Model, varied: Sequence[str] = ()) -> dict[str, wp.array]:
+    """Values of the controls that are not varied: zero, or the scene's drive targets; (W, …) each."""
     held = {}
     for name, f in control_fields(model).items():
         if name in varied:

@@ -15,9 +15,10 @@ from warpsim.controls import ControlLayout, Controls, default_controls, given_st
 from warpsim.engine import Engine, RolloutSpec
 from warpsim.errors import InputError, unknown_name
 from warpsim.initial import InitialState, StateTensors
+from warpsim.jacobians import Linearisation, Lineariser
 from warpsim.load import load_scene
 from warpsim.policy_rollout import ClosedLoop, Policy, Timing
-from warpsim.program import output_fields
+from warpsim.program import held_controls, output_fields
 from warpsim.scene import Scene
 from warpsim.tape.schedule import Plan, Schedule
 from warpsim.torch_exchange import to_torch, to_warp, torch_device, torch_real
@@ -82,6 +83,7 @@ class Simulator(Contents):
         self._start: StateTensors = self._initial.state()
         self._state: StateTensors = self._start
         self._steps_taken = 0
+        self._lineariser: Lineariser | None = None
 
     @property
     def device(self) -> torch.device:
@@ -281,6 +283,25 @@ class Simulator(Contents):
         made = loop.run(policy, timing, given_steps(None, steps), first, self._observe(first, used, shown))
         return Trajectory(self.model, self._source, made, _timestep(used))
 
+    def jacobians(self, trajectory: Trajectory, controls: Controls | None = None) -> Linearisation:
+        """A and B of every step of a trajectory, in MuJoCo's tangent space of 2·nv + na numbers; for iLQR and analysis.
+
+        Args:
+            trajectory: From a rollout of this simulator with `keep_every=1`, N + 1 rows.
+            controls: What it was made with, (N, W, control_size), (N, control_size) or by name; None: the defaults.
+
+        Returns:
+            A (N, W, n, n) and B (N, W, n, control_size), not in torch's graph.
+        """
+        steps = len(trajectory.times) - 1
+        given = self._default_controls(steps) if controls is None else self._controls.split(controls, steps)
+        if set(given) != set(self.control_names):
+            raise InputError(f"give all of the controls {', '.join(self.control_names)}; got {', '.join(given)}")
+        if self._lineariser is None:
+            self._lineariser = Lineariser(self.scene, self._engine, self.control_names)
+        state = {name: trajectory[name][:-1] for name in self._initial.differentiable}
+        return self._lineariser.run(state, given, self._parameters.values)
+
     def plan(
         self,
         steps: int,
@@ -299,6 +320,11 @@ class Simulator(Contents):
     ) -> dict[str, torch.Tensor]:
         parameters.prepare(self._engine)
         return observe_state(self._engine, parameters, state["q"], state["qd"], outputs)
+
+    def _default_controls(self, steps: int) -> dict[str, torch.Tensor]:
+        """What controls are when none are given, for all steps."""
+        held = {name: to_torch(array) for name, array in held_controls(self.model).items()}
+        return {name: held[name].expand(steps, *held[name].shape) for name in self.control_names}
 
     def _show(self, state: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]) -> Observed:
         return Observed(self.model, {**state, **outputs})

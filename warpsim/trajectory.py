@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -132,12 +133,9 @@ class Trajectory(Observed):
     def _save_arrays(self, target: Path) -> Path:
         layout = self._model.layout
         names = {f"{kind}_names": getattr(layout, f"{kind}_names") for kind in ("body", "joint", "actuator", "drive")}
-        np.savez(
-            target,
-            times=self.times,
-            **{name: self.numpy(name) for name in self},
-            **{kind: np.array(values, dtype=str) for kind, values in names.items()},
-        )
+        arrays: dict[str, Any] = {name: self.numpy(name) for name in self}
+        arrays |= {kind: np.array(values, dtype=str) for kind, values in names.items()}
+        np.savez(target, times=self.times, **arrays)
         return target
 
     def _motion(self, world: int) -> Motion:

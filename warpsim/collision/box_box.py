@@ -1,15 +1,15 @@
 """Contact between two boxes, rebuilt from a frozen feature.
 
-The feature says which axis separates the boxes best, and which point of the clipped faces this contact is. Bits, from 0:
-type (2), then for faces (types 0–2) whose face is the reference (1: the second box), its axis (2) and side (1), the incident
-face's axis (2) and side (1), and two corner numbers m, k (2 each). Corner numbers count round a face; edge k of a face runs
-from corner k to k + 1, side m of the reference face bounds it beyond its edge m.
+The feature says which axis separates the boxes best, and which point of the clipped faces this contact is. Bits, from
+0: type (2), then for faces (types 0–2) whose face is the reference (1: the second box), its axis (2) and side (1), the
+incident face's axis (2) and side (1), and two corner numbers m, k (2 each). Corner numbers count round a face; edge k
+of a face runs from corner k to k + 1, side m of the reference face bounds it beyond its edge m.
 
 - type 0: corner k of the incident face above the reference face;
 - type 1: edge k of the incident face where it crosses side m of the reference face;
 - type 2: the incident face above corner m of the reference face;
-- type 3: an edge of each box: axis of the first's edge (2 bits), of the second's (2), corner of the first's edge (3 bits as
-  in `box_corner`), and of the second's (3).
+- type 3: an edge of each box: axis of the first's edge (2 bits), of the second's (2), corner of the first's edge (3
+  bits as in `box_corner`), and of the second's (3).
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Contact of boxes with spheres, capsules and boxes, rebuilt from a frozen feature.
 
 A box's feature is a *region*: three digits −1, 0, +1, one per axis, that say on which side of the box a point lies (0:
-between the sides). One nonzero digit is a face, two an edge, three a corner. Coded Σ (digit + 1)·3ᵏ, so 13 is the inside.
+between the sides). One nonzero digit is a face, two an edge, three a corner. Coded Σ (digit + 1)·3ᵏ, so 13 is the
+inside.
 
 Capsule against box: place + 16·region (+ 4096 where the capsule's segment crosses an edge between its ends). The place
-picks the point of the segment: 0 end at −z, 1 nearest to the corner, 2 end at +z, 3 + 2k + s where the segment passes the
-box's side s (0: −, 1: +) along axis k.
+picks the point of the segment: 0 end at −z, 1 nearest to the corner, 2 end at +z, 3 + 2k + s where the segment passes
+the box's side s (0: −, 1: +) along axis k.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def box_slope(local: vec3, axis: vec3, size: vec3) -> real:
 
 @wp.func
 def deepest_parameter(local: vec3, axis: vec3, size: vec3) -> real:
-    """Parameter in [−1, 1] of the point of a segment (local ± axis, box frame) with the least signed distance to the box.
+    """Parameter in [−1, 1] of the point of a segment (local ± axis, box frame) that is nearest to or deepest in the box.
 
     The distance to a convex shape is convex along a line, so bisection on its slope finds the point.
     """
@@ -86,7 +86,7 @@ def deepest_parameter(local: vec3, axis: vec3, size: vec3) -> real:
 
 @wp.func
 def piercing_feature(local: vec3, axis: vec3, size: vec3) -> int:
-    """Feature for a segment that enters the box: the shortest way out, over its faces and its edges (separating axes)."""
+    """Feature for a segment that enters the box: the shortest way out, across a face or an edge (separating axes)."""
     best = real(-1.0e30)
     feature = int(0)
     for k in range(3):

@@ -2,7 +2,8 @@
 
 1. *Narrow phase* (untaped): every pair writes the integer features that touch to its own places.
 2. *Pack* (untaped): one thread per world gathers them, in pair order, into the contact places.
-3. *Rebuild* (taped): distance, point and frame of every contact from poses, sizes and the frozen integers, with the true
+3. *Rebuild* (taped): distance, point and frame of every contact from poses, sizes and the frozen integers, with the
+true
    derivative of all three in both poses and both sizes.
 
 How to call it::
@@ -138,7 +139,7 @@ class PairTable:
 
     @property
     def max_contacts(self) -> int:
-        """A default for the contact places of a world: all candidates of small scenes, a share of them in large ones."""
+        """A default for the contact places of a world: all candidates of a small scene, a share of a large one's."""
         return min(self.candidates, max(32, 4 * self.shape_kind.shape[0]))
 
 

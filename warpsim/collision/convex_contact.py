@@ -2,9 +2,9 @@
 
 The signed distance of two convex shapes is the largest, over unit vectors n, of g(n) = n·(s_B(−n) − s_A(n)), with s the
 support points. At the maximum, dg/dθ at fixed n is the whole derivative of the distance (envelope theorem); the normal
-itself moves by the implicit function theorem, dn/dθ = (K + λ)⁻¹ dw/dθ in the tangent plane, with w = s_B − s_A, λ = n·w and
-K the sum of both radii of curvature. One Newton step from the frozen normal has exactly this derivative, because its
-residual is zero there; so the taped kernel takes that one step and needs no iteration.
+itself moves by the implicit function theorem, dn/dθ = (K + λ)⁻¹ dw/dθ in the tangent plane, with w = s_B − s_A, λ =
+n·w and K the sum of both radii of curvature. One Newton step from the frozen normal has exactly this derivative,
+because its residual is zero there; so the taped kernel takes that one step and needs no iteration.
 """
 
 from __future__ import annotations
@@ -146,8 +146,10 @@ def convex_contact(
         b: Second shape.
         feature_b: Its feature.
         hulls: All hulls.
-        seed: Unit normal that the search ended with; where a face meets an edge or a face, so that the features alone give
-            the normal, the touching point of the feature that is not the reference face, in its shape's frame. No gradient.
+        seed: Unit normal that the search ended with; where a face meets an edge or a face, so that the features alone
+        give
+            the normal, the touching point of the feature that is not the reference face, in its shape's frame. No
+            gradient.
 
     Returns:
         Distance (m), contact point, unit normal from the first to the second.

@@ -1,7 +1,7 @@
 """The parts of a convex core that can touch: corners, edges, faces, rims, sides, smooth skin.
 
-Seen from the contact normal n, a feature pins n down by 0, 1 or 2 equations: a corner, a rim or smooth skin by none (its
-support point follows n), an edge or a side by n·e = k, a face by n = its normal. Codes by kind:
+Seen from the contact normal n, a feature pins n down by 0, 1 or 2 equations: a corner, a rim or smooth skin by none
+(its support point follows n), an edge or a side by n·e = k, a face by n = its normal. Codes by kind:
 
 - sphere, ellipsoid 0; capsule 0 end at −z, 1 side, 2 end at +z; box its region (`box_contact`);
 - cylinder 0 side, 1 and 2 caps at +z and −z, 3 and 4 their rims; cone 0 side, 2 base, 4 base rim, 5 apex;

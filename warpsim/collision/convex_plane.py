@@ -23,7 +23,7 @@ def face_plane(core: Core, feature: int, hulls: HullData) -> tuple[vec3, vec3]:
 
 @wp.func
 def plane_point(origin: vec3, normal: vec3, core: Core, i: int, hulls: HullData) -> tuple[real, vec3]:
-    """Distance (m) and point of the contact of a plane with point i of a shape (as `plane_contact`; hulls: vertex i)."""
+    """Distance (m) and point of a plane's contact with point i of a shape (as in `plane_contact`; hulls: vertex i)."""
     if core.kind == HULL:
         vertex = core.position + core.frame @ hull_vertex(hulls, core.shape, i, core.size)
         return plane_ball(origin, normal, vertex, real(0.0))

@@ -1,4 +1,4 @@
-"""From the touching points of two convex cores to the features they lie on, and the normal those call for. Never taped."""
+"""From the touching points of two convex cores to the features they lie on and their normal. Never taped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from warpsim.precision import real, vec3
 POLISH_STEPS = wp.constant(24)
 """Most Newton steps on a normal."""
 SQUARE = wp.constant(real(1.0 - 1e-10))
-"""Cosine above which a normal is a face's: flat shapes that rest on one another touch by their faces, not by a corner."""
+"""Cosine above which a normal is a face's: flat shapes at rest on one another touch by their faces, not by a corner."""
 
 
 @wp.func

@@ -32,4 +32,5 @@ def support_of(core: Core, hulls: HullData, way: vec3) -> vec3:
 
 @wp.func
 def to_world(core: Core, local: vec3) -> vec3:
+    """A point of the shape's frame in the world."""
     return core.position + core.frame @ local

@@ -1,7 +1,7 @@
-"""Deepest points of two overlapping convex cores by the expanding polytope algorithm, and both searches in one. Never taped.
+"""Deepest points of two overlapping convex cores (expanding polytope), and both searches in one. Never taped.
 
-G. van den Bergen, *Collision Detection in Interactive 3D Environments*, 2003, ch. 4: a polytope inside A − B grows toward its
-boundary at the face nearest to the origin, until that face is on the boundary. Its distance is the depth.
+G. van den Bergen, *Collision Detection in Interactive 3D Environments*, 2003, ch. 4: a polytope inside A − B grows
+toward its boundary at the face nearest to the origin, until that face is on the boundary. Its distance is the depth.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Contact of a shape's surface point with another shape's distance field: how meshes, convex or not, touch everything.
 
-A shape offers a fixed list of material points, each with a radius (spheres and capsules) or none. The contact at such a point
-is a function of both poses and sizes with no search in it, so its derivative is exact.
+A shape offers a fixed list of material points, each with a radius (spheres and capsules) or none. The contact at such
+a point is a function of both poses and sizes with no search in it, so its derivative is exact.
 """
 
 from __future__ import annotations

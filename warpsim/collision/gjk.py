@@ -1,8 +1,8 @@
 """Closest points of two convex cores that are apart (Gilbert, Johnson and Keerthi). Never taped.
 
-G. van den Bergen, *Collision Detection in Interactive 3D Environments*, 2003, ch. 4. Works on the difference A − B, in world
-axes, whose point nearest to the origin gives the distance. Polytopes end exactly; curved shapes are polished later
-(`convex_contact`).
+G. van den Bergen, *Collision Detection in Interactive 3D Environments*, 2003, ch. 4. Works on the difference A − B, in
+world axes, whose point nearest to the origin gives the distance. Polytopes end exactly; curved shapes are polished
+later (`convex_contact`).
 """
 
 from __future__ import annotations

@@ -82,8 +82,10 @@ def cell_of(u: real, count: int) -> int:
 
 @wp.func
 def grid_bound(grids: GridData, shape: int, scale: real, x: vec3) -> real:
-    """A lower bound (m) of the distance from one coefficient: the field's slope is 1 and the lattice point at most 0.87 cells
-    away; the rest of the two cells covers the spline's overshoot.
+    """A lower bound (m) of the distance, from one coefficient.
+
+    The field's slope is 1 and the lattice point at most 0.87 cells away; the rest of the two cells covers the spline's
+    overshoot.
     """
     dims = grids.dims[shape]
     spacing = grids.spacing[shape]
@@ -100,7 +102,8 @@ def grid_bound(grids: GridData, shape: int, scale: real, x: vec3) -> real:
 def grid_sdf(grids: GridData, shape: int, scale: real, x: vec3) -> tuple[real, vec3]:
     """Distance (m) and unit gradient of a mesh's grid at a point of the shape's frame.
 
-    Beyond the lattice it is the distance to the surface point that the lattice's nearest point looks at: an upper bound.
+    Beyond the lattice it is the distance to the surface point that the lattice's nearest point looks at: an upper
+    bound.
 
     Args:
         grids: All grids.

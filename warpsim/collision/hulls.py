@@ -83,7 +83,8 @@ def convex_hull(mesh: Mesh) -> Hull:
     try:
         triangles = hull_triangles(points)
     except FlatPointsError as error:
-        raise SceneError(f"mesh {mesh.name!r}: its vertices lie in a plane, so it has no hull; use a thin box") from error
+        message = f"mesh {mesh.name!r}: its vertices lie in a plane, so it has no hull; use a thin box"
+        raise SceneError(message) from error
     kept, triangles = np.unique(triangles, return_inverse=True)
     vertices, triangles = points[kept], triangles.reshape(-1, 3)
     corner = vertices[triangles]
@@ -99,7 +100,8 @@ def convex_hull(mesh: Mesh) -> Hull:
     used = np.unique(edges)  # vertices in the middle of a flat face never touch alone
     number = np.full(len(vertices), -1)
     number[used] = np.arange(len(used))
-    faces = np.array([_face_corners(edges, triangles[group == g], normals[largest[g]], vertices) for g in range(len(largest))])
+    outlines = [np.intersect1d(triangles[group == g], used) for g in range(len(largest))]
+    faces = np.array([_face_corners(o, n, vertices) for o, n in zip(outlines, normals[largest], strict=True)])
     most = max(len(used), len(edges), len(faces))
     if most > MAX_FEATURES:
         raise SceneError(
@@ -109,9 +111,8 @@ def convex_hull(mesh: Mesh) -> Hull:
     return Hull(vertices[used], number[edges], number[faces], normals[largest])
 
 
-def _face_corners(edges: np.ndarray, triangles: np.ndarray, normal: np.ndarray, vertices: np.ndarray) -> list[int]:
-    """Three corners of a flat face, counter-clockwise: the first, the furthest from it, the furthest from their line."""
-    corners = np.intersect1d(np.unique(triangles), np.unique(edges))
+def _face_corners(corners: np.ndarray, normal: np.ndarray, vertices: np.ndarray) -> list[int]:
+    """Three corners of a flat face, counter-clockwise: one, the furthest from it, and the furthest from their line."""
     p = vertices[corners]
     b = int(np.linalg.norm(p - p[0], axis=1).argmax())
     turn = np.cross(p[b] - p[0], p - p[0]) @ normal
@@ -147,8 +148,8 @@ def hull_data(scene: Scene, device: wp.DeviceLike = None) -> tuple[HullData, np.
     """Builds the hulls of all shapes of kind hull.
 
     Returns:
-        The device arrays, and (ns,) radii (m) of the balls about the shapes' origins that hold them at scale one (zero for
-        other kinds).
+        The device arrays, and (ns,) radii (m) of the balls about the shapes' origins that hold them at scale one (zero
+        for other kinds).
     """
     hulls: list[Hull | None] = []
     cache: dict[str, Hull] = {}

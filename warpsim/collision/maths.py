@@ -29,8 +29,8 @@ def direction(v: vec3, fallback: vec3) -> vec3:
 def contact_frame(normal: vec3, hint: vec3) -> mat33:
     """Rows: the unit normal and two tangents, by MuJoCo's rule (mju_makeFrame).
 
-    The first tangent is `hint` made orthogonal to the normal; without a hint (shorter than 1/2) it is world y, or world z
-    where the normal is within 60° of y.
+    The first tangent is `hint` made orthogonal to the normal; without a hint (shorter than 1/2) it is world y, or
+    world z where the normal is within 60° of y.
 
     Args:
         normal: Unit vector, world frame.

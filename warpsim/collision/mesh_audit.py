@@ -72,8 +72,8 @@ def audit_mesh(mesh: Mesh) -> tuple[np.ndarray, np.ndarray]:
     if (count == 1).any():
         place = vertices[undirected[count == 1][0]].mean(axis=0)
         raise SceneError(
-            f"mesh {mesh.name!r} is open: {(count == 1).sum()} edges have one face (one near {place.round(4).tolist()}); "
-            f"close the holes, or collide it as kind 'hull'"
+            f"mesh {mesh.name!r} is open: {(count == 1).sum()} edges have one face (one near "
+            f"{place.round(4).tolist()}); close the holes, or collide it as kind 'hull'"
         )
     if (count > 2).any():
         place = vertices[undirected[count > 2][0]].mean(axis=0)

@@ -22,8 +22,8 @@ def _area_samples(vertices: np.ndarray, faces: np.ndarray, count: int) -> np.nda
 def surface_points(vertices: np.ndarray, faces: np.ndarray, count: int = MAX_SURFACE_POINTS) -> np.ndarray:
     """Picks at most `count` well-spread surface points, corners first.
 
-    Farthest-point order, so that any leading part of the list is spread as well as it can be: over the vertices where there
-    are many; over all vertices and then points inside the faces where there are few.
+    Farthest-point order, so that any leading part of the list is spread as well as it can be: over the vertices where
+    there are many; over all vertices and then points inside the faces where there are few.
 
     Args:
         vertices: (n, 3), m.

@@ -1,9 +1,9 @@
 """Meshes as signed distance grids: built once, checked, and kept on disk by content.
 
-The distance of every lattice point is the exact one to the triangles; its sign comes from the winding number, which does not
-care about sharp edges or small gaps. The samples then become coefficients of an interpolating cubic B-spline (`grid`).
-Nothing else is smoothed: edges and corners are rounded only by the lattice, within about half a cell. Grids are kept under
-`WARPSIM_CACHE`, or the user's cache directory.
+The distance of every lattice point is the exact one to the triangles; its sign comes from the winding number, which
+does not care about sharp edges or small gaps. The samples then become coefficients of an interpolating cubic B-spline
+(`grid`). Nothing else is smoothed: edges and corners are rounded only by the lattice, within about half a cell. Grids
+are kept under `WARPSIM_CACHE`, or the user's cache directory.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ def _audit_sign(mesh: Mesh, vertices: np.ndarray, faces: np.ndarray, field: _Mes
     if wrong.any():
         raise SceneError(
             f"mesh {mesh.name!r}: the sign of the distance is reversed at {int(wrong.sum())} faces (one near "
-            f"{centre[wrong][0].round(4).tolist()}); the mesh overlaps itself or parts of it are inside out: unite its parts"
+            f"{centre[wrong][0].round(4).tolist()}); the mesh overlaps itself or parts of it are inside out: "
+            f"unite its parts"
         )
 
 

@@ -34,6 +34,7 @@ def narrow_box_kernel(
     pair_count: wp.array2d(dtype=int),
     candidate_feature: wp.array2d(dtype=int),
 ):
+    """Active features of sphere–box, sphere–cylinder, capsule–box and box–box pairs."""
     world, local = wp.tid()
     pair = first_pair + local
     a = pair_shapes[pair, 0]

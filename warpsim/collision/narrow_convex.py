@@ -1,11 +1,12 @@
 """Search, untaped: which features of two general convex shapes touch.
 
-GJK and EPA give the touching points; where those lie on the shapes names the features, and Newton steps on the normal polish
-what curved shapes leave open. A face against anything becomes plane contacts, several per pair, so that shapes rest.
+GJK and EPA give the touching points; where those lie on the shapes names the features, and Newton steps on the normal
+polish what curved shapes leave open. A face against anything becomes plane contacts, several per pair, so that shapes
+rest.
 
 Feature bits: type (2), feature of the first shape (14), of the second (14). Type 0: the two features themselves
-(`convex_contact`); 1: the first shape's face as a plane, against a point of the second (numbered as in `plane_contact`, hulls
-by vertex); 2: the same with the roles exchanged.
+(`convex_contact`); 1: the first shape's face as a plane, against a point of the second (numbered as in
+`plane_contact`, hulls by vertex); 2: the same with the roles exchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from warpsim.collision.support import HullData, core_radius
 from warpsim.precision import quat, real, vec3
 from warpsim.spatial import quat_matrix
 
-wp.set_module_options({"enable_backward": False})
+wp.set_module_options({"enable_backward": False, "max_unroll": 1})
 
 PLANE_CONTACTS = wp.constant(4)
 """Most contacts with one face."""
@@ -169,6 +170,7 @@ def narrow_convex_kernel(
     candidate_feature: wp.array2d(dtype=int),
     candidate_seed: wp.array2d(dtype=vec3),
 ):
+    """Active features of general convex pairs, with the normal each was found at."""
     world, local = wp.tid()
     pair = first_pair + local
     i = pair_shapes[pair, 0]

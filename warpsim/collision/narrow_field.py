@@ -17,7 +17,7 @@ from warpsim.collision.support import HullData, core_radius
 from warpsim.precision import quat, real, vec3
 from warpsim.spatial import quat_matrix
 
-wp.set_module_options({"enable_backward": False})
+wp.set_module_options({"enable_backward": False, "max_unroll": 1})
 
 FIELD_CONTACTS = wp.constant(4)
 """Most contacts of one shape's points with the other's field."""
@@ -38,12 +38,10 @@ def find_in_field(
     start: int,
     candidate_feature: wp.array2d(dtype=int),
 ) -> int:
-    """Up to four points of `holder`: the deepest in the field, then those that spread the contacts widest.
+    """Up to four points of `holder` in `other`'s field: the deepest, then those that spread the contacts widest.
 
-    Args:
-        holder: Whose points.
-        other: Whose field; `reach` is the radius (m) of the ball that holds it, negative for none.
-        second: 1 where the holder is the pair's second shape.
+    `reach` is the radius (m) of a ball about `other`'s origin that holds it, negative for none; `second` is 1 where the
+    holder is the pair's second shape.
     """
     depth = wp.zeros(shape=(CACHED_POINTS,), dtype=real)
     radius = core_radius(holder.kind, holder.size)
@@ -112,6 +110,7 @@ def narrow_field_kernel(
     pair_count: wp.array2d(dtype=int),
     candidate_feature: wp.array2d(dtype=int),
 ):
+    """Active points of pairs with a mesh."""
     world, local = wp.tid()
     pair = first_pair + local
     i = pair_shapes[pair, 0]

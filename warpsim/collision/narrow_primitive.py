@@ -244,6 +244,7 @@ def narrow_primitive_kernel(
     pair_count: wp.array2d(dtype=int),
     candidate_feature: wp.array2d(dtype=int),
 ):
+    """Active features of pairs among planes, spheres and capsules, and of planes with the other primitives."""
     world, local = wp.tid()
     pair = first_pair + local
     a = pair_shapes[pair, 0]

@@ -23,6 +23,7 @@ def pack_kernel(
     contact_feature: wp.array2d(dtype=int),
     contact_seed: wp.array2d(dtype=vec3),
 ):
+    """Copies active candidates to the contact places, and counts the places needed even where there are too few."""
     world = wp.tid()
     places = contact_pair.shape[1]
     seeds = candidate_seed.shape[1]

@@ -46,9 +46,10 @@ def _overrides(scene: Scene, index: dict[str, int]) -> set[tuple[int, int]]:
 def collision_pairs(scene: Scene) -> np.ndarray:
     """Lists the pairs of shapes that may touch, by MuJoCo's rules.
 
-    Shapes of one body, or of bodies fixed together, never collide; nor do two that cannot move; nor those of a body and its
-    parent while `scene.filter_parent` holds (the world is no parent in this sense). Beyond that a pair collides where one's
-    type mask meets the other's affinity and it is not excluded. Pairs in `contact_overrides` skip the filters.
+    Shapes of one body, or of bodies fixed together, never collide; nor do two that cannot move; nor those of a body
+    and its parent while `scene.filter_parent` holds (the world is no parent in this sense). Beyond that a pair
+    collides where one's type mask meets the other's affinity and it is not excluded. Pairs in `contact_overrides` skip
+    the filters.
 
     Args:
         scene: A validated scene.

@@ -1,7 +1,8 @@
 """Contact of a plane with the primitives, rebuilt from a frozen feature.
 
-Features: sphere, ellipsoid 0; capsule 0 (end at +z) and 1 (end at −z); box the corner 0…7, bit k set where coordinate k is
-positive; cylinder and cone see `disc_contact` and `plane_cone`. All results are (distance, point); the normal is the plane's.
+Features: sphere, ellipsoid 0; capsule 0 (end at +z) and 1 (end at −z); box the corner 0…7, bit k set where coordinate
+k is positive; cylinder and cone see `disc_contact` and `plane_cone`. All results are (distance, point); the normal is
+the plane's.
 """
 
 from __future__ import annotations

@@ -93,8 +93,8 @@ def _closest_points_kernel(
 class ShapeDistance:
     """Signed distance and closest points of chosen pairs of shapes.
 
-    Convex pairs are exact (support functions); a mesh is its signed distance grid, met by the other shape's sample points.
-    Overlapping convex shapes answer with the shortest way out. Results are overwritten by the next call.
+    Convex pairs are exact (support functions); a mesh is its signed distance grid, met by the other shape's sample
+    points. Overlapping convex shapes answer with the shortest way out. Results are overwritten by the next call.
     """
 
     def __init__(

@@ -45,6 +45,7 @@ def rebuild_field_kernel(
     contact_point: wp.array2d(dtype=vec3),
     contact_axes: wp.array2d(dtype=mat33),
 ):
+    """Distance, point and frame of the contacts whose pair lies in [first_pair, last_pair)."""
     world, place = wp.tid()
     if place >= contact_count[world]:
         return

@@ -1,7 +1,7 @@
 """Signed distances of the primitives and their gradients, in the shape's own frame.
 
-Every function returns (distance, unit gradient) at a point x, with adjoints in x and in the sizes. Distances are exact and
-negative inside; where the gradient is not unique (centres, medial axes) one of the true slopes is taken.
+Every function returns (distance, unit gradient) at a point x, with adjoints in x and in the sizes. Distances are exact
+and negative inside; where the gradient is not unique (centres, medial axes) one of the true slopes is taken.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from warpsim.spatial import clamp_range
 
 ELLIPSOID_STEPS = wp.constant(24)
 OFF_CENTRE = wp.constant(real(EPSILON**0.5))
-"""An ellipsoid's point is kept this share of a half axis away from its medial plane, where the nearest point is not unique."""
+"""Points keep this share of a half axis away from an ellipsoid's planes of symmetry: the nearest may not be unique."""
 
 
 @wp.func
@@ -115,8 +115,8 @@ def cone_sdf(x: vec3, size: vec3) -> tuple[real, vec3]:
 def ellipsoid_multiplier(x: vec3, size: vec3) -> real:
     """λ with Σ (sᵢxᵢ/(sᵢ² + λ))² = 1: the nearest point of the ellipsoid is yᵢ = sᵢ²xᵢ/(sᵢ² + λ).
 
-    Newton on 1/|v| − 1, vᵢ = sᵢxᵢ/(sᵢ² + λ), which is concave and nearly straight: it climbs to the root from the left without
-    overshooting. The adjoint is that of the root, not of the steps.
+    Newton on 1/|v| − 1, vᵢ = sᵢxᵢ/(sᵢ² + λ), which is concave and nearly straight: it climbs to the root from the left
+    without overshooting. The adjoint is that of the root, not of the steps.
     """
     squares = wp.cw_mul(size, size)
     m = wp.max(size[0] * wp.abs(x[0]) - squares[0], size[1] * wp.abs(x[1]) - squares[1])

@@ -1,9 +1,9 @@
 """The three ways two features meet: ball against ball, half-space against ball, line against line.
 
 Every contact of the closed-form pairs is one of these. A "ball" is a point of a shape's core with the radius around it
-(zero for the corner of a box); so a capsule is a ball that slides along a segment. Distances are signed, negative where the
-shapes overlap; the contact point lies midway between the two surfaces, as in MuJoCo; normals point from the first to
-the second argument.
+(zero for the corner of a box); so a capsule is a ball that slides along a segment. Distances are signed, negative
+where the shapes overlap; the contact point lies midway between the two surfaces, as in MuJoCo; normals point from the
+first to the second argument.
 """
 
 from __future__ import annotations

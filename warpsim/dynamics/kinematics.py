@@ -11,7 +11,7 @@ import warp as wp
 
 from warpsim.model.model import Model
 from warpsim.model.parameters import BodyParameters, JointParameters
-from warpsim.model.state import State, Work
+from warpsim.model.state import Motion, State
 from warpsim.model.topology import BALL, FREE, HINGE, SLIDE, Topology
 from warpsim.precision import mat33, quat, real, vec3, vec6
 from warpsim.spatial import (
@@ -136,7 +136,7 @@ def _kinematics_kernel(
 
 
 @stage
-def kinematics(m: Model, s: State, work: Work) -> None:
+def kinematics(m: Model, s: State, work: Motion) -> None:
     """Poses, motion axes, centres, inertias and velocities from `s.q` and `s.qd`; see `Work` for what is written."""
     wp.launch(
         _kinematics_kernel,

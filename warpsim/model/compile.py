@@ -314,6 +314,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         fluid=fluid,
         joint_force_range=t.parameter("joint.force_range", rows.force_range, vec2),
         authored=t.authored,
+        sensors=tuple(scene.sensors),
         na=len(activation),
         initial_q=np.array(rows.q0, np.float64),
         initial_qd=np.array(rows.qd0, np.float64),

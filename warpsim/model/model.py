@@ -36,7 +36,7 @@ from warpsim.model.shape_mass import ShapeMassTopology
 from warpsim.model.tendons import TendonTopology
 from warpsim.model.topology import Layout, Topology
 from warpsim.precision import numpy_real
-from warpsim.scene.description import Options
+from warpsim.scene.description import Options, Sensor
 
 MASS_PARAMETERS = ("body.mass", "body.com", "body.inertia")
 WEIGHTS = ("weight.body", "weight.dof", "weight.tendon")
@@ -121,6 +121,7 @@ class Model:
     equality: EqualityParameters
     joint_force_range: wp.array  # (W, nv) vec2, N·m or N: range of the summed actuator force
     authored: dict[str, wp.array]
+    sensors: tuple[Sensor, ...]
     na: int
     initial_q: np.ndarray  # (nq,)
     initial_qd: np.ndarray  # (nv,)

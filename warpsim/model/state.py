@@ -7,6 +7,7 @@ vectors are in world axes about the tree's reference point, angular part first.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import warp as wp
 
@@ -44,6 +45,18 @@ def control_fields(m: Model) -> dict[str, Field]:
         "drive_velocity": Field("drive_velocity", (w, m.nd), real),  # rad/s or m/s
         "wrench": Field("wrench", (w, m.nbody), vec6),  # force (3), torque (3) at the com, world axes
     }
+
+
+class Motion(Protocol):
+    """What the kinematics of a state writes; fields as in `Work`, which is one."""
+
+    origin: wp.array
+    link_position: wp.array
+    link_rotation: wp.array
+    axis: wp.array
+    com: wp.array
+    inertia: wp.array
+    velocity: wp.array
 
 
 @dataclass

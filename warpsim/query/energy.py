@@ -7,11 +7,11 @@ import warp as wp
 from warpsim.dynamics.passive import rotation_from_rest
 from warpsim.model.model import Model
 from warpsim.model.parameters import BodyParameters, JointParameters, TendonParameters
-from warpsim.model.state import State
+from warpsim.model.state import Motion, State
 from warpsim.model.tendons import TendonTopology, tendon_length
 from warpsim.model.topology import BALL, FREE, HINGE, SLIDE, Topology
 from warpsim.precision import real, vec3, vec6
-from warpsim.query.motion import Motion, evaluate
+from warpsim.query.motion import evaluate
 from warpsim.spatial import angular, linear, sym_mul
 
 

@@ -8,10 +8,10 @@ import warp as wp
 
 from warpsim.errors import InputError
 from warpsim.model.model import Model
-from warpsim.model.state import State
+from warpsim.model.state import Motion, State
 from warpsim.model.topology import Topology
 from warpsim.precision import real, vec3, vec6
-from warpsim.query.motion import Motion, evaluate
+from warpsim.query.motion import evaluate
 from warpsim.spatial import angular, linear, sym_mul
 
 

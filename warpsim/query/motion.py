@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import warp as wp
@@ -10,23 +10,11 @@ import warp as wp
 from warpsim.dynamics.kinematics import kinematics
 from warpsim.errors import InputError, unknown_name
 from warpsim.model.model import Model
-from warpsim.model.state import State, Work, make_work, state_fields
+from warpsim.model.state import Motion, State, Work, make_work, state_fields
 from warpsim.model.topology import Topology
 from warpsim.precision import numpy_real, quat, vec3
 from warpsim.tape.arena import Arena, ArenaSize, allocate
 from warpsim.tape.program import Arrays
-
-
-class Motion(Protocol):
-    """What the kinematics of a state leaves behind; fields as in `warpsim.model.state.Work`, which is one."""
-
-    origin: wp.array
-    link_position: wp.array
-    link_rotation: wp.array
-    axis: wp.array
-    com: wp.array
-    inertia: wp.array
-    velocity: wp.array
 
 
 class Poses(NamedTuple):

@@ -8,8 +8,8 @@ import numpy as np
 
 from warpsim.errors import InputError
 
-AZIMUTH, ELEVATION = np.radians(-50.0), np.radians(22.0)
-"""The automatic camera looks from here: about the up axis from +x, and above the horizon."""
+AZIMUTH, ELEVATION, STEEP_ELEVATION = np.radians((-50.0, 22.0, 45.0))
+"""The automatic camera looks from here: about the up axis from +x, and above the horizon; steeply into a bowl."""
 FIELD_OF_VIEW = np.radians(35.0)
 """Vertical, of cameras made here."""
 MARGIN = 1.2
@@ -70,7 +70,7 @@ def look_at(
     return Camera(np.asarray(position, dtype=float), right, up, aspect * tangent, tangent)
 
 
-def fit_camera(points: np.ndarray, *, aspect: float) -> Camera:
+def fit_camera(points: np.ndarray, *, aspect: float, elevation: float = ELEVATION) -> Camera:
     """The nearest three-quarter view that shows all points.
 
     In camera axes (x right, y up, z forward) a point is inside the left and right edges if |x − px| ≤ t·(z − pz), with
@@ -80,10 +80,10 @@ def fit_camera(points: np.ndarray, *, aspect: float) -> Camera:
     Args:
         points: (n, 3) m.
         aspect: Width / height of the picture.
+        elevation: Of the camera above the horizon, rad.
     """
-    outward = np.array(
-        [np.cos(ELEVATION) * np.cos(AZIMUTH), np.cos(ELEVATION) * np.sin(AZIMUTH), np.sin(ELEVATION)]
-    )
+    level = np.cos(elevation) * np.array([np.cos(AZIMUTH), np.sin(AZIMUTH), 0.0])
+    outward = level + np.array([0.0, 0.0, np.sin(elevation)])
     right, up = _axes(-outward)
     depth = -points @ outward
     tangents = np.tan(0.5 * FIELD_OF_VIEW) * np.array([aspect, 1.0])

@@ -2,40 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from warpsim.render.items import PLANE, Item
 
-_CONTEXT = 3.0
-"""Static things are shown too if the view grows by no more than this factor."""
+_BESIDE, _AROUND = 2.2, 6.0
+"""Static things are shown too if the view grows by no more than this factor: those beside what moves, those around it."""
 
 
-def focus_points(frames: Sequence[Sequence[Item]]) -> np.ndarray:
-    """(n, 3) m: corners around everything that moves or could, in all frames, and around what stands near it.
+@dataclass(frozen=True)
+class Focus:
+    """Points that have to be in the picture."""
+
+    points: np.ndarray
+    """(n, 3) m."""
+    enclosed: bool = False
+    """What moves has something around it, a bowl for example: look in from above."""
+
+    @property
+    def size(self) -> float:
+        """Longest edge of the box around the points, m."""
+        return float(np.ptp(self.points, axis=0).max())
+
+
+def find_focus(frames: Sequence[Sequence[Item]]) -> Focus:
+    """Corners around everything that moves or could, in all frames, and around what stands near.
 
     Planes never count. Without anything that moves, everything else counts.
 
     Args:
-        frames: Items of each frame.
+        frames: Items of each frame, none empty.
     """
     moving = _moving(frames)
     solid = [item for items in frames for item in items if item.kind != PLANE]
     if not solid:  # a lone plane: its middle, about a metre of it
         middle = frames[0][0].to_world[:3, 3]
-        return middle + np.array([[-0.5, -0.5, 0.0], [0.5, 0.5, 0.5]])
+        return Focus(middle + np.array([[-0.5, -0.5, 0.0], [0.5, 0.5, 0.5]]))
     clouds = [item.corners() for item in solid if item.name in moving]
     still = {item.name: item.corners() for item in solid if item.name not in moving}
     if not clouds:
-        return np.concatenate(list(still.values()))
-    points = np.concatenate(clouds)
-    limit = _CONTEXT * _diagonal(points)
-    for corners in still.values():
+        return Focus(np.concatenate(list(still.values())))
+    return _with_context(np.concatenate(clouds), still.values())
+
+
+def _with_context(points: np.ndarray, still: Iterable[np.ndarray]) -> Focus:
+    """Adds static things beside and around what moves."""
+    middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+    size = _diagonal(points)
+    enclosed = False
+    for corners in still:
+        around = (corners.min(axis=0) <= middle).all() and (middle <= corners.max(axis=0)).all()
         wider = np.concatenate([points, corners])
-        if _diagonal(wider) <= limit:
+        if _diagonal(wider) <= size * (_AROUND if around else _BESIDE):
             points = wider
-    return points
+            enclosed = enclosed or bool(around)
+    return Focus(points, enclosed)
 
 
 def _moving(frames: Sequence[Sequence[Item]]) -> set[str]:

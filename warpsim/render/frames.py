@@ -11,8 +11,8 @@ from pxr import Usd
 from tqdm import tqdm
 
 from warpsim.errors import InputError, SceneError
-from warpsim.render.camera import Camera, fit_camera
-from warpsim.render.focus import focus_points
+from warpsim.render.camera import ELEVATION, STEEP_ELEVATION, Camera, fit_camera
+from warpsim.render.focus import find_focus
 from warpsim.render.items import Item
 from warpsim.render.raycast import Painter
 from warpsim.render.scene_items import SceneReader, pose_matrix
@@ -135,10 +135,12 @@ def _paint(
             raise InputError(f"{name}={value}: pictures have 1 to {LARGEST} pixels along an edge")
     if not scenes:
         return []
-    points = focus_points([items for items in scenes if items])
-    view = fit_camera(points, aspect=width / height) if camera is None else camera
-    painter = Painter(width=width, height=height, scale=float(np.ptp(points, axis=0).max()), device=device)
+    focus = find_focus([items for items in scenes if items])
+    if camera is None:
+        elevation = STEEP_ELEVATION if focus.enclosed else ELEVATION
+        camera = fit_camera(focus.points, aspect=width / height, elevation=elevation)
+    painter = Painter(width=width, height=height, scale=focus.size, device=device)
     return [
-        painter.draw(items, view(number) if callable(view) else view)
+        painter.draw(items, camera if isinstance(camera, Camera) else camera(number))
         for number, items in enumerate(tqdm(scenes, unit="frame", disable=not progress))
     ]

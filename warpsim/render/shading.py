@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-_SUN_AZIMUTH, _SUN_ELEVATION = np.radians(-105.0), np.radians(52.0)
+_SUN_AZIMUTH, _SUN_ELEVATION = np.radians(-15.0), np.radians(50.0)
 SUN_DIRECTION = np.array(
     [
         np.cos(_SUN_ELEVATION) * np.cos(_SUN_AZIMUTH),
@@ -13,7 +13,7 @@ SUN_DIRECTION = np.array(
         np.sin(_SUN_ELEVATION),
     ]
 )
-"""Unit vector toward the sun, in the Z-up world: over the left shoulder of the automatic camera."""
+"""Unit vector toward the sun, in the Z-up world: over the right shoulder of the automatic camera."""
 SUN_STRENGTH = 0.72
 """What a white surface that faces the sun sends out."""
 AMBIENT_UP, AMBIENT_DOWN = 0.36, 0.18

@@ -8,7 +8,7 @@ from warpsim.tape.journal import Resumable
 from warpsim.tape.knots import KnotInputs
 from warpsim.tape.objective import RunningCost, final_cost
 from warpsim.tape.parameters import StaleInputError
-from warpsim.tape.program import Arrays, Field, Program, SplittableProgram
+from warpsim.tape.program import Arrays, ExplainingProgram, Field, Program, SplittableProgram
 from warpsim.tape.run import Gradients, ReleasedError, Run
 from warpsim.tape.schedule import AllStarts, FullTape, Plan, Revolve, Schedule, Windows
 from warpsim.tape.seeds import EveryStep
@@ -19,6 +19,7 @@ __all__ = [
     "Arrays",
     "CheckpointedTape",
     "EveryStep",
+    "ExplainingProgram",
     "Field",
     "FullTape",
     "Gradients",

@@ -10,10 +10,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import warp as wp
 
 from warpsim.errors import InputError
-from warpsim.tape.dtypes import fill_real
+from warpsim.tape.dtypes import fill_real, is_real
 
 _ALIGNMENT = 64
 """Bytes; one cache line, so that neighbouring arrays do not share one."""
@@ -110,6 +111,10 @@ class Arena:
         """Fills all values of a floating-point type, to find out who reads them before writing."""
         for view in self._views:
             fill_real(view, value)
+
+    def finite(self) -> bool:
+        """Whether all values of a floating-point type are finite."""
+        return all(np.isfinite(view.numpy()).all() for view in self._views if is_real(view.dtype))
 
     def zero_accumulators(self) -> None:
         """Clears all accumulators of this slot, one memset."""

@@ -18,12 +18,12 @@ from tqdm import tqdm
 
 from warpsim.errors import InputError, unknown_name
 from warpsim.tape import budget, checks, footprint, rows, seeds
+from warpsim.tape import home as homes
 from warpsim.tape import inputs as feeds
-from warpsim.tape import storage as stores
 from warpsim.tape import threads as teams
 from warpsim.tape.diagnostics import SegmentReport
 from warpsim.tape.inputs import ArrayFeed, Feed, InputProvider, ProviderFeed
-from warpsim.tape.journal import Journal, Resumable, describe
+from warpsim.tape.journal import Resumable
 from warpsim.tape.parameters import ParameterSet
 from warpsim.tape.part import Keep, Part
 from warpsim.tape.program import Arrays, Field, Program
@@ -76,15 +76,12 @@ class CheckpointedTape:
             check: Try the step once, at the first rollout, against the rules of a program; and stop at states and
                 adjoints that are not finite.
         """
-        self._resumable = storage if isinstance(storage, Resumable) else None
-        self._storage = "disk" if isinstance(storage, Resumable) else storage
-        if self._storage not in stores.KINDS:
-            raise InputError(f"storage={storage!r}; use one of {', '.join(stores.KINDS)}, or Resumable(directory)")
         if threads > 1 and not capture:
             raise InputError("threads replay captured graphs; use threads=1 with capture=False")
         self.program = program
         self._check = check
         self._tried = False
+        self._home = homes.make(storage, program.device)
         self._parameters = ParameterSet(program.parameters)
         self._team = teams.Team(threads)
         split = teams.split(program, groups or threads)
@@ -94,10 +91,10 @@ class CheckpointedTape:
             schedule=schedule,
             segment=segment,
             memory_budget=None if memory_budget is None else budget.parse(memory_budget, program.device),
-            storage=self._storage,
+            storage=self._home.kind,
         )
         self._sweeps = [Sweep(part, self.plan, worlds, capture=capture) for part, worlds in split]
-        self._spare: list[list[stores.Checkpoints]] = []
+        self._programs = [part for part, _ in split]
 
     def start(
         self,
@@ -132,15 +129,16 @@ class CheckpointedTape:
         keep.start(given)
         make_feed = self._feeds(inputs)
         parts = []
-        for sweep, checkpoints in zip(self._sweeps, self._make_checkpoints(), strict=True):
+        stores = self._home.checkpoints(self._programs, plan.snapshots + 1)
+        for sweep, checkpoints in zip(self._sweeps, stores, strict=True):
             for name, block in rows.worlds_of(given, sweep.worlds).items():
                 checkpoints.states.fields[name].copy_from(0, block, 0, 1)
             feed = make_feed(sweep.worlds)
             parts.append(Part(plan, feed, checkpoints, keep.worlds(sweep.worlds), differentiate, self._check))
         self._try_step(parts[0])
         known = self._parameters.checksums()
-        journals = self._journals(parts, known)
-        return Run(plan, parts, keep, known, journals, self._advance, self._spare.append)
+        journals = self._home.journals(self._programs, plan, parts, known) if differentiate else []
+        return Run(plan, parts, keep, known, journals, self._advance, self._home.take_back)
 
     def forward(
         self,
@@ -214,7 +212,8 @@ class CheckpointedTape:
             for sweep in self._sweeps
         ]
         self._prepare(differentiate=True)
-        self._resume(run, pulls, seeds.checksum(by_state, by_output))
+        if run.journals:
+            self._resume(run, pulls, seeds.checksum(by_state, by_output))
         work = list(zip(self._sweeps, run.parts, pulls, strict=True))
         with self._bar("backward", progress) as tick:
             self._team.run(_quiet(lambda item: item[0].backward(item[1], item[2], tick)), work)
@@ -222,8 +221,6 @@ class CheckpointedTape:
             self._parameters.check_gradients()
         if not retain:
             run.release()
-            if self._resumable is not None:
-                self._resumable.remove()
         return Gradients(
             Arrays("initial state", {name: block.array[0] for name, block in initial.items()}),
             Arrays("input", {name: block.array for name, block in gradients.items()}),
@@ -247,51 +244,16 @@ class CheckpointedTape:
             for sweep in self._sweeps:
                 sweep.prepare(differentiate=differentiate)
 
-    def _make_checkpoints(self) -> list[stores.Checkpoints]:
-        """Room for one run's checkpoints, by group of worlds; that of a released run is used again."""
-        if self._spare:
-            return self._spare.pop()
-        found = []
-        for i, sweep in enumerate(self._sweeps):
-            file = self._resumable.folder(i) / "states.bin" if self._resumable else None
-            state, count = sweep.segment.program.state, self.plan.snapshots + 1
-            found.append(stores.make(self._storage, state, count, self.program.device, file))
-        return found
-
-    def _blocks(self, prefix: str, fields: Iterable[Field], count: int) -> rows.Blocks:
-        """Arrays handed to the caller; of a resumable run they are files."""
-        if self._resumable is None:
-            return rows.allocate(fields, count, self.program.device)
-        return stores.mapped_blocks(self._resumable.folder(), prefix, fields, count)
-
     def _kept(self, kind: str, selection: Selection, fields: Iterable[Field], count: int) -> rows.Blocks:
         """Blocks of `count` rows for the fields to be kept, over the caller's own arrays where they were given."""
         wanted = _select(kind, selection, fields)
         if not isinstance(selection, Mapping):
-            return self._blocks("kept", wanted, count)
-        if self._resumable is not None:
-            raise InputError(f"a resumable run keeps its {kind}s in its own files; name them instead of giving arrays")
+            return self._home.blocks("kept", wanted, count)
+        self._home.check_own_array(f"{kind}s")
         return {
             f.name: rows.adopt_target(f"kept {kind} {f.name!r}", selection[f.name], f, count, self.program.device)
             for f in wanted
         }
-
-    def _journals(self, parts: list[Part], parameters: dict[str, int]) -> list[Journal]:
-        """Opens the journals of a resumable run and goes on from what they say, if there is anything."""
-        if self._resumable is None:
-            return []
-        found = []
-        for i, part in enumerate(parts):
-            program = self._sweeps[i].segment.program
-            identity = describe(program, self.plan, part.checkpoints.states.data.read(0), parameters)
-            found.append(Journal(self._resumable.folder(i), self._resumable.seconds, identity))
-        if all(journal.exists() for journal in found):
-            for journal, part in zip(found, parts, strict=True):
-                journal.restore_forward(part)
-        else:
-            for journal in found:
-                journal.remove()
-        return found
 
     def _resume(self, run: Run, pulls: list[Pullback], seeds_checksum: int) -> None:
         """Lets each group of a resumable run go on where it was saved, and save itself after each segment."""
@@ -315,12 +277,12 @@ class CheckpointedTape:
     def _input_gradients(self, run: Run, given: Mapping[str, Any]) -> rows.Blocks:
         """Blocks for the gradients of those inputs that were arrays and are differentiable."""
         wanted = [field for field in rows.differentiable(self.program.inputs) if field.name in run.parts[0].feed.names]
-        if given and self._resumable is not None:
-            raise InputError("a resumable run keeps its gradients in its own files; leave out `input_gradients`")
+        if given:
+            self._home.check_own_array("gradients")
         for name in given:
             if name not in [field.name for field in wanted]:
                 raise unknown_name("differentiable input array", name, [field.name for field in wanted])
-        made = self._blocks("gradient", [f for f in wanted if f.name not in given], self.plan.steps)
+        made = self._home.blocks("gradient", [f for f in wanted if f.name not in given], self.plan.steps)
         for field in wanted:
             if field.name in given:
                 what = f"gradient of input {field.name!r}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.errors import SimulationError
+from warpsim.stages import observe
 from warpsim.tape import rows
 from warpsim.tape.dtypes import is_real
 from warpsim.tape.program import Arrays
@@ -99,10 +100,9 @@ def raise_for_state(segment: Segment, start: int, count: int, first_world: int) 
         if slot == 0:
             raise NonFiniteError(where)
         with _EAGER:
-            tape = segment.eager_tape(slot - 1)
+            blame = _blame_stage(segment, slot - 1)
             reason = segment.explanation(slot - 1, world)
-            kernel = None if reason else _guilty_launch(tape.launches, forward=True)
-        raise NonFiniteError(f"{where}: {reason}" if reason else f"{where}{_blame(kernel)}")
+        raise NonFiniteError(f"{where}: {reason}" if reason else f"{where}{blame}")
 
 
 def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int) -> None:
@@ -125,6 +125,23 @@ def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int
                     f"the adjoint of {kind} {name!r} is not finite at step {start + slot}, world {first_world + world}"
                     f"{_blame(kernel)}; clip adjoints, shorten the horizon, or seed and inspect that step"
                 )
+
+
+def _blame_stage(segment: Segment, slot: int) -> str:
+    """Steps a slot again, eagerly, and names the first stage, or else kernel, after which numbers are not finite."""
+    guilty: list[str] = []
+
+    def watch(name: str, run: Callable[[], None]) -> None:
+        run()
+        if not guilty and not segment.finite_work(slot):
+            guilty.append(name)
+
+    segment.fill_work(0.0)  # numbers left by the failed step would accuse the first stage
+    with observe(watch):
+        tape = segment.eager_tape(slot)
+    if guilty:
+        return f" (first seen in stage {guilty[0]!r})"
+    return _blame(_guilty_launch(tape.launches, forward=True))
 
 
 def _blame(kernel: str | None) -> str:

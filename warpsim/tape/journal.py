@@ -31,7 +31,7 @@ from warpsim.tape.sweep import Pullback
 
 @dataclass(frozen=True)
 class Resumable:
-    """Checkpoints on disk, in files that stay until the backward pass is complete.
+    """Checkpoints on disk, in files that stay until the backward pass is complete or the run is released.
 
     Attributes:
         directory: Where the files go; one run at a time.

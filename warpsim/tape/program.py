@@ -147,3 +147,11 @@ class SplittableProgram(Program, Protocol):
 
         The programs must share nothing that a step writes.
         """
+
+
+@runtime_checkable
+class ExplainingProgram(Program, Protocol):
+    """A program that can say why a step failed, better than the name of a kernel does."""
+
+    def explain(self, work: Any, world: int) -> str | None:
+        """The reason why a state is not finite after a step of this world that left these intermediates, if known."""

@@ -182,7 +182,10 @@ def adopt(what: str, value: Any, field: Field, rows: int | None, device: wp.Devi
     """
     shape = field.shape if rows is None else (rows, *field.shape)
     if not isinstance(value, wp.array):
-        value = wp.array(np.asarray(value), dtype=field.dtype, device=device, copy=False)
+        numbers = np.asarray(value)
+        if not np.can_cast(numbers.dtype, np.float64, "same_kind"):
+            raise InputError(f"{what} holds {numbers.dtype}; give real numbers")
+        value = wp.array(numbers, dtype=field.dtype, device=device, copy=False)
     if tuple(value.shape) != shape or not wp.types.types_equal(value.dtype, field.dtype):
         raise InputError(
             f"{what} has shape {tuple(value.shape)} of {wp.types.type_repr(value.dtype)}; needed: {shape} of "

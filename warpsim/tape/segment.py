@@ -26,7 +26,7 @@ from warpsim.errors import InputError
 from warpsim.tape import arena as arenas
 from warpsim.tape import rows
 from warpsim.tape.arena import Arena
-from warpsim.tape.program import Program
+from warpsim.tape.program import ExplainingProgram, Program
 from warpsim.tape.rows import Packed
 
 Replay = Callable[[], None]
@@ -144,8 +144,13 @@ class Segment:
 
     def explanation(self, slot: int, world: int) -> str | None:
         """What the program itself says of a failed slot that was stepped eagerly, if it has an `explain`."""
-        explain = getattr(self.program, "explain", None)
-        return None if explain is None else explain(self._recorded_work[slot].arrays, world)
+        if not isinstance(self.program, ExplainingProgram):
+            return None
+        return self.program.explain(self._recorded_work[slot].arrays, world)
+
+    def finite_work(self, slot: int) -> bool:
+        """Whether all real intermediates of a recorded slot are finite."""
+        return self._recorded_work[slot].arena.finite()
 
     def fill_work(self, value: float) -> None:
         """Fills all real intermediates, to find out whether a step reads what it has not written."""

@@ -1,0 +1,232 @@
+"""Contacts whose motion and gradient are known in closed form.
+
+Elastic impacts are resolved by a compliant contact over many steps; its gradient converges to the ideal impact's, jump of
+the state included (the saltation matrix), as contacts grow shorter, without any special treatment of impacts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from contact_support import object_scene, solid
+from finite_differences import directional_estimate
+from warpsim.model.compile import compile_model
+from warpsim.model.derive import Derivation
+from warpsim.program import RigidProgram
+from warpsim.scene import Body, Joint, Options, Scene, Shape
+from warpsim.tape.checkpointed import CheckpointedTape
+
+GRAVITY = 9.81
+RIGID = np.array([0.95, 0.95, 0.001, 0.5, 2.0])
+"""An impedance that does not vary, so that a contact is a linear spring and damper."""
+
+
+@dataclass
+class Result:
+    value: float
+    q: np.ndarray
+    qd: np.ndarray
+    parameters: dict[str, np.ndarray]
+
+
+class Flight:
+    """Final states of a scene, and the gradient of one coordinate or velocity of them."""
+
+    def __init__(self, scene: Scene, steps: int, parameters: tuple[str, ...] = (), worlds: int = 1):
+        self.model = compile_model(scene, worlds=worlds)
+        self.model.require_gradients(list(parameters))
+        self.parameters = parameters
+        self.derivation = Derivation(self.model)
+        self.derivation.run(record=True)
+        self.tape = CheckpointedTape(RigidProgram(self.model, controls=()), steps=steps, segment=8)
+
+    def _start(self, q, qd) -> dict[str, np.ndarray]:
+        m = self.model
+        start = {"q": m.initial_q if q is None else q, "qd": m.initial_qd if qd is None else qd}
+        shapes = {"q": (m.worlds, m.nq), "qd": (m.worlds, m.nv), "warm_start": (m.worlds, m.nv)}
+        start["warm_start"] = np.zeros(m.nv)
+        return {name: np.ascontiguousarray(np.broadcast_to(start[name], shape)) for name, shape in shapes.items()}
+
+    def final(self, q=None, qd=None) -> tuple[np.ndarray, np.ndarray]:
+        """(W, nq) and (W, nv) at the end."""
+        run = self.tape.forward(
+            self._start(q, qd), keep_states=True, keep_every=self.tape.plan.steps, differentiate=False
+        )
+        with run:
+            return run.states["q"].numpy()[-1].copy(), run.states["qd"].numpy()[-1].copy()
+
+    def gradient(self, field: str, index: int, q=None, qd=None) -> Result:
+        """Of one number of the final state in world 0."""
+        start = self._start(q, qd)
+        run = self.tape.forward(start, keep_states=True, keep_every=self.tape.plan.steps)
+        value = float(run.states[field].numpy()[-1, 0, index])
+        seed = np.zeros_like(start[field])
+        seed[0, index] = 1.0
+        found = self.tape.backward(run, state_seeds={field: {-1: seed}})
+        self.derivation.backward()
+        parameters = {name: self.model.authored[name].grad.numpy()[0].copy() for name in self.parameters}
+        return Result(value, found.initial_state["q"].numpy()[0], found.initial_state["qd"].numpy()[0], parameters)
+
+
+def on_rails(shape: Shape, axes: str, options: Options, *walls: Shape) -> Scene:
+    """A body that only slides along the given axes, without turning."""
+    directions = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+    shape.body = "body"
+    joints = [Joint(a, "slide", "body", axis=np.array(directions[a])) for a in axes]
+    return Scene(bodies=[Body("body")], joints=joints, shapes=[*walls, shape], options=options)
+
+
+def sliding_block(h: float, friction: float = 0.5) -> Flight:
+    material = dict(friction=np.array([friction, 0.0, 0.0]))
+    block = Shape("block", "box", size=np.array([0.2, 0.2, 0.1]), position=np.array([0.0, 0.0, 0.1]), **material)
+    options = Options(timestep=h, solver_tolerance=1e-13)
+    return Flight(on_rails(block, "xz", options, Shape("floor", "plane", **material)), round(1 / h), ("shape.friction",))
+
+
+def test_sliding_block():
+    """x = v₀²/2μg: 0.407747 m; ∂x/∂v₀ = 0.407747 s, ∂x/∂μ = −0.815494 m; errors within 0.5 % and of first order in h."""
+    exact = np.array([0.407747, 0.407747, -0.815494])
+    errors = []
+    for h in (1e-3, 5e-4):
+        result = sliding_block(h).gradient("q", 0, qd=np.array([2.0, 0.0]))
+        # the pair's friction is the larger of two equal ones, which share the derivative
+        found = np.array([result.value, result.qd[0], result.parameters["shape.friction"][:, 0].sum()])
+        errors.append(np.abs(found / exact - 1.0))
+    assert (errors[0] < 0.005).all()
+    assert (errors[1] < 0.6 * errors[0] + 1e-6).all()
+
+
+def bouncer(ratio: float, duration: float, steps_per_contact: int) -> tuple[np.ndarray, float]:
+    """solref of a spring and damper with damping ratio ζ, and the time step that resolves its contact."""
+    omega = np.pi / duration
+    return np.array([-omega * omega, -2.0 * ratio * omega]), duration / steps_per_contact
+
+
+def ratio_of(restitution: float) -> tuple[float, float]:
+    """ζ and dζ/de of e = exp(−2β cot β), ζ = cos β (a contact that cannot pull), by bisection."""
+
+    def rebound(beta: float) -> float:
+        return np.exp(-2.0 * beta / np.tan(beta))
+
+    low, high = 1e-6, np.pi / 2
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if rebound(middle) < restitution else (low, middle)
+    step = 1e-6
+    slope = (rebound(low + step) - rebound(low - step)) / (2 * step)
+    return float(np.cos(low)), float(-np.sin(low) / slope)
+
+
+def bounce(duration: float) -> np.ndarray:
+    """z(T) and its derivatives by z₀, v₀ and e, of a ball of radius 0.1 dropped so that its lowest point is at z."""
+    ratio, ratio_slope = ratio_of(0.8)
+    solref, h = bouncer(ratio, duration, 100)
+    material = dict(condim=1, solref=solref, solimp=RIGID)
+    ball = Shape("ball", "sphere", size=np.array([0.1, 0.0, 0.0]), position=np.array([0.0, 0.0, 0.1]), **material)
+    options = Options(timestep=h, solver_tolerance=1e-13)
+    flight = Flight(on_rails(ball, "z", options, Shape("floor", "plane", **material)), round(0.7 / h), ("shape.solref",))
+    result = flight.gradient("q", 0, q=np.array([1.0]), qd=np.array([0.3]))
+    # the pair's solref is the smaller of two equal ones, which share the derivative
+    by_damping = result.parameters["shape.solref"][:, 1].sum()
+    by_restitution = by_damping * -2.0 * np.pi / duration * ratio_slope
+    return np.array([result.value, result.q[0], result.qd[0], by_restitution])
+
+
+def test_bounce_converges_to_the_ideal_one():
+    """e = 0.8, z₀ = 1 m, v₀ = 0.3 m/s, T = 0.7 s."""
+    exact = np.array([0.53954, 0.06254042, -0.143273, 0.96277447])
+    coarse, fine = bounce(8e-3), bounce(4e-3)
+    assert (np.abs(fine - exact) < 0.65 * np.abs(coarse - exact) + 2e-4).all(), (coarse - exact, fine - exact)
+    assert np.abs(2.0 * fine - coarse - exact).max() < 5e-3, 2.0 * fine - coarse - exact
+
+
+def test_elastic_wall():
+    """x₀ = 1, v₀ = −1, T = 2: the end moves against the start, slope −1, where a step that merely flips gives +1."""
+    solref, h = bouncer(0.0, 0.02, 40)
+    material = dict(condim=1, solref=solref, solimp=RIGID)
+    ball = Shape("ball", "sphere", size=np.array([0.1, 0.0, 0.0]), position=np.array([0.0, 0.0, 0.1]), **material)
+    options = Options(timestep=h, gravity=np.zeros(3), solver_tolerance=1e-13)
+    flight = Flight(on_rails(ball, "z", options, Shape("wall", "plane", **material)), round(2 / h))
+    result = flight.gradient("q", 0, q=np.array([1.0]), qd=np.array([-1.0]))
+    # half a period within the contact passes without moving the ball on
+    assert result.value == pytest.approx(1.0 - 0.02, abs=2e-3)
+    assert result.q[0] == pytest.approx(-1.0, abs=5e-3)
+    assert result.qd[0] == pytest.approx(-2.0 + 0.02, abs=1e-2)
+
+
+def balls(y: float, duration: float, steps_per_contact: int) -> Scene:
+    """Two balls of radius 0.1, the first 0.205 before the second, free and without friction or gravity."""
+    solref, h = bouncer(0.0, duration, steps_per_contact)
+    scene = object_scene(
+        solid("sphere", (0.1,), (0.0, 0.0, 5.0)),
+        solid("sphere", (0.1,), (0.205, 0.0, 5.0)),
+        options=Options(timestep=h, gravity=np.zeros(3), solver_tolerance=1e-13),
+        condim=1,
+        solref=solref,
+        solimp=RIGID,
+    )
+    scene.bodies[1].position[1] = y
+    return scene
+
+
+def test_equal_balls_swap_velocities():
+    scene = balls(0.0, 4e-3, 40)
+    flight = Flight(scene, 200)
+    qd = np.zeros(12)
+    qd[0] = 1.0
+    jacobian = np.array([flight.gradient("qd", i, qd=qd).qd[[0, 6]] for i in (0, 6)])
+    assert np.abs(jacobian - [[0.0, 1.0], [1.0, 0.0]]).max() < 5e-3, jacobian
+    _, final = flight.final(qd=qd)
+    assert np.abs(final[0, [0, 6]] - [0.0, 1.0]).max() < 5e-3
+
+
+def test_glancing_balls_turn_with_their_normal():
+    """A ball r = 0.1 hit off-axis by y leaves along the line of centres: dθ/dy = 1/2r = 5 rad/m; a frozen normal gives 0."""
+    flight = Flight(balls(0.0, 4e-4, 40), 900)
+    qd = np.zeros(12)
+    qd[0] = 1.0
+    result = flight.gradient("qd", 7, qd=qd)
+    assert result.q[8] - result.q[1] == pytest.approx(10.0, rel=0.01)  # both balls' places move the line of centres
+    assert result.q[8] == pytest.approx(5.0, rel=0.01)
+
+
+def test_block_below_the_friction_angle_stays():
+    """20° against atan 0.5 = 26.6°: creeps less than 1 µm in 10 s.
+
+    A soft contact creeps at g sin θ (1 − d)/(d b impratio); these settings leave 0.1 nm/s. The plane is level and gravity
+    tilts, which is the same.
+    """
+    angle = np.radians(20.0)
+    material = dict(friction=np.array([0.5, 0.0, 0.0]), solref=np.array([0.01, 1.0]), solimp=np.full(5, 0.999))
+    material["solimp"][2:] = (0.001, 0.5, 2.0)
+    options = Options(
+        gravity=GRAVITY * np.array([np.sin(angle), 0.0, -np.cos(angle)]), impratio=1000.0, solver_tolerance=1e-13
+    )
+    scene = object_scene(solid("box", (0.2, 0.15, 0.1), (0.0, 0.0, 0.1)), options=options, **material)
+    settled = Flight(scene, 500).final()
+    moved = Flight(scene, 5000).final(settled[0][0], settled[1][0])[0]
+    assert np.abs(moved[0, :3] - settled[0][0, :3]).max() < 1e-6, moved[0, :3] - settled[0][0, :3]
+
+
+def test_tumbling_cube():
+    """How far a thrown and spinning cube gets, against central differences whose own error is known."""
+    scene = object_scene(
+        solid("box", (0.1, 0.1, 0.1), (0.0, 0.0, 0.3), (0.2, 0.3, 0.1)),
+        options=Options(timestep=1e-3, solver_tolerance=1e-13, cone="elliptic"),
+        friction=np.array([0.6, 0.0, 0.0]),
+        solref=np.array([0.02, 0.5]),
+    )
+    qd = np.array([2.0, 0.3, 1.0, 3.0, 6.0, -2.0])
+    steps, cases = 800, (1e-4, 1e-5, 1e-6)
+    result = Flight(scene, steps).gradient("q", 0, qd=qd)
+    rng = np.random.default_rng(2)
+    way = rng.normal(size=6)
+    probes = [sign * h for h in cases for sign in (1.0, -1.0)]
+    final, _ = Flight(scene, steps, worlds=len(probes)).final(qd=np.array([qd + p * way for p in probes]))
+    table = dict(zip(probes, final[:, 0], strict=True))
+    estimate = directional_estimate(lambda t: table[float(t)], 0.0, 1.0, cases)
+    assert estimate.error < 1e-3 * abs(estimate.value)
+    assert result.qd @ way == pytest.approx(float(estimate.value), rel=1e-3)

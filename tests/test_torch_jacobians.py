@@ -1,0 +1,94 @@
+"""A and B of single steps against MuJoCo's finite differences, in its tangent space."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+from random_models import random_mjcf, random_state
+from simulator_support import ARM, PUCK, arm, compiled
+from warpsim.errors import InputError
+from warpsim.mjcf import scene_from_mjmodel
+from warpsim.simulator import Simulator
+
+
+def finite_differences(model: mujoco.MjModel, state: dict[str, np.ndarray], control: np.ndarray):
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:], data.ctrl[:] = state["q"], state["qd"], control
+    if model.na:
+        data.act[:] = state["activation"]
+    n = 2 * model.nv + model.na
+    a, b = np.zeros((n, n)), np.zeros((n, model.nu))
+    mujoco.mjd_transitionFD(model, data, 1e-6, True, a, b, None, None)
+    return a, b
+
+
+def compare(
+    model: mujoco.MjModel, q: np.ndarray, qd: np.ndarray, controls: np.ndarray, tolerance: float = 2e-7
+) -> None:
+    sim = Simulator(scene_from_mjmodel(model))
+    u = torch.tensor(controls)
+    trajectory = sim.rollout(controls=u, q=q, qd=qd)
+    a, b = sim.jacobians(trajectory, u)
+    n = 2 * model.nv + model.na
+    assert a.shape == (len(controls), 1, n, n) and b.shape == (len(controls), 1, n, model.nu)
+    for step, control in enumerate(controls):
+        state = {name: trajectory.numpy(name)[step, 0] for name in trajectory if name in ("q", "qd", "activation")}
+        expected_a, expected_b = finite_differences(model, state, control)
+        scale = np.abs(expected_a).max()
+        np.testing.assert_allclose(a[step, 0].numpy(), expected_a, rtol=1e-6, atol=tolerance * scale)
+        np.testing.assert_allclose(b[step, 0].numpy(), expected_b, rtol=1e-6, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast"])
+def test_an_arm_with_activations(integrator):
+    rng = np.random.default_rng(0)
+    compare(
+        compiled(ARM.format(integrator=integrator)), rng.normal(size=2), rng.normal(size=2), rng.normal(size=(3, 2))
+    )
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_random_trees_with_free_and_ball_joints(seed):
+    model = compiled(random_mjcf(seed, bodies=6))
+    state = random_state(model, seed)
+    compare(model, state.qpos, state.qvel, 0.1 * np.random.default_rng(seed).normal(size=(2, model.nu)))
+
+
+def test_a_ball_in_contact():
+    press = "</worldbody><actuator><general site='s' gear='0 0 1 0 0 0'/></actuator>"
+    xml = PUCK.replace("</worldbody>", press).replace("<freejoint/>", "<freejoint/><site name='s'/>")
+    model = compiled(xml)
+    model.opt.tolerance = 1e-14
+    q = np.array([0, 0, 0.0497, 1, 0, 0, 0])
+    compare(model, q, np.array([0.3, 0.1, 0.0, 0.1, 0.2, 0.3]), np.full((3, 1), -2.0), tolerance=1e-5)
+
+
+def test_a_product_of_the_jacobians_is_the_gradient_of_the_rollout():
+    sim = Simulator(arm(), worlds=2, controls=("actuator", "joint_force"))
+    generator = torch.Generator().manual_seed(0)
+    u = torch.randn(5, 2, sim.control_size, dtype=torch.float64, generator=generator).requires_grad_()
+    q = torch.randn(2, 2, dtype=torch.float64, generator=generator).requires_grad_()
+    density = sim.parameter("shape.density") * torch.tensor([[1.0], [2.0]], dtype=torch.float64)
+    sim.set_parameters({"shape.density": density})
+    trajectory = sim.rollout(controls=u, q=q)
+    by_q, by_u = torch.autograd.grad(trajectory.q[-1].sum(), (q, u))
+    a, b = sim.jacobians(trajectory, u)
+    adjoint = torch.zeros(2, a.shape[-1], dtype=torch.float64)
+    adjoint[:, :2] = 1.0
+    for step in reversed(range(5)):
+        torch.testing.assert_close(torch.einsum("wi,wij->wj", adjoint, b[step]), by_u[step], rtol=1e-11, atol=1e-13)
+        adjoint = torch.einsum("wi,wij->wj", adjoint, a[step])
+    torch.testing.assert_close(adjoint[:, :2], by_q, rtol=1e-11, atol=1e-13)
+
+
+def test_without_controls_they_are_the_defaults():
+    sim = Simulator(arm())
+    trajectory = sim.rollout(steps=3, q=[0.1, 0.2])
+    plain = sim.jacobians(trajectory)
+    explicit = sim.jacobians(trajectory, torch.zeros(3, 2))
+    assert torch.equal(plain.A, explicit.A) and torch.equal(plain.B, explicit.B)
+    with pytest.raises(InputError, match="controls has shape"):
+        sim.jacobians(trajectory, torch.zeros(4, 2))

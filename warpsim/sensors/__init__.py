@@ -1,0 +1,1 @@
+"""Measurements of joints, tendons, actuators, frames, inertial units and contacts, as differentiable outputs."""
