@@ -29,8 +29,8 @@ from warpsim.tape.checkpointed import CheckpointedTape
 def converging(model: mujoco.MjModel, cone: str | None = None) -> mujoco.MjModel:
     """Has MuJoCo solve to rounding error, in place.
 
-    Its tolerance is on the cost as well: even at 1e-14 it can stop with forces good to 3e-8 (by its own inverse dynamics),
-    so it takes all its iterations.
+    Its tolerance is on the cost as well: even at 1e-14 it can stop with forces good to 3e-8 by its own inverse
+    dynamics, so it takes all its iterations.
     """
     model.opt.tolerance, model.opt.iterations = 0.0, 200
     model.opt.ls_tolerance, model.opt.ls_iterations = 1e-10, 200
@@ -213,11 +213,13 @@ class Comparison:
 class ContactRollout:
     """A rollout as a function of state, controls and parameters, differentiated both ways along random directions.
 
-    The loss weighs states (and contact forces) of all steps at random. Differences perturb one input per world, all in one
-    batch.
+    The loss weighs states (and contact forces) of all steps at random. Differences perturb one input per world, all in
+    one batch.
     """
 
-    def __init__(self, scene: Scene, steps: int, controls: tuple[str, ...], outputs: tuple[str, ...] = (), seed: int = 0):
+    def __init__(
+        self, scene: Scene, steps: int, controls: tuple[str, ...], outputs: tuple[str, ...] = (), seed: int = 0
+    ):
         self.scene, self.steps, self.controls, self.outputs = scene, steps, controls, outputs
         self.rng = np.random.default_rng([seed, 11])
         model = compile_model(scene)

@@ -1,7 +1,9 @@
 """Contacts whose motion and gradient are known in closed form.
 
-Elastic impacts are resolved by a compliant contact over many steps; its gradient converges to the ideal impact's, jump of
-the state included (the saltation matrix), as contacts grow shorter, without any special treatment of impacts.
+Impacts are resolved by a compliant contact over many steps. Its motion converges to the ideal impact's as contacts grow
+shorter. So does its gradient, at first order in the step, if the force starts from zero at touch: an undamped contact,
+or one whose impedance does (`solimp` from 0). Where the force jumps at touch, the gradient is exact for the steps taken,
+but lacks what a change of the moment of touch within a step would do, and does not converge to the motion's.
 """
 
 from __future__ import annotations
@@ -79,24 +81,33 @@ def on_rails(shape: Shape, axes: str, options: Options, *walls: Shape) -> Scene:
     return Scene(bodies=[Body("body")], joints=joints, shapes=[*walls, shape], options=options)
 
 
-def sliding_block(h: float, friction: float = 0.5) -> Flight:
-    material = dict(friction=np.array([friction, 0.0, 0.0]))
+def sliding_block(h: float) -> Flight:
+    """A block whose contact begins softly.
+
+    Friction is viscous below the speed μ g tc/2, so the time constant is short; and the convex contact lifts what
+    slides fast, which a contact that began at once would answer by hopping.
+    """
+    material = dict(
+        friction=np.array([0.5, 0.0, 0.0]),
+        solref=np.array([2.2 * h, 1.0]),
+        solimp=np.array([0.0, 0.5, 0.001, 0.5, 2.0]),
+    )
     block = Shape("block", "box", size=np.array([0.2, 0.2, 0.1]), position=np.array([0.0, 0.0, 0.1]), **material)
-    options = Options(timestep=h, solver_tolerance=1e-13)
-    return Flight(on_rails(block, "xz", options, Shape("floor", "plane", **material)), round(1 / h), ("shape.friction",))
+    scene = on_rails(block, "xz", Options(timestep=h, solver_tolerance=1e-13), Shape("floor", "plane", **material))
+    return Flight(scene, round(1 / h), ("shape.friction",))
 
 
 def test_sliding_block():
-    """x = v₀²/2μg: 0.407747 m; ∂x/∂v₀ = 0.407747 s, ∂x/∂μ = −0.815494 m; errors within 0.5 % and of first order in h."""
+    """x = v₀²/2μg = 0.407747 m, ∂x/∂v₀ = 0.407747 s, ∂x/∂μ = −0.815494 m: within 0.5 %, errors of first order in h."""
     exact = np.array([0.407747, 0.407747, -0.815494])
     errors = []
-    for h in (1e-3, 5e-4):
-        result = sliding_block(h).gradient("q", 0, qd=np.array([2.0, 0.0]))
+    for h in (2e-3, 1e-3):
+        result = sliding_block(h).gradient("q", 0, q=np.array([0.0, -1e-5]), qd=np.array([2.0, 0.0]))
         # the pair's friction is the larger of two equal ones, which share the derivative
         found = np.array([result.value, result.qd[0], result.parameters["shape.friction"][:, 0].sum()])
         errors.append(np.abs(found / exact - 1.0))
-    assert (errors[0] < 0.005).all()
-    assert (errors[1] < 0.6 * errors[0] + 1e-6).all()
+    assert (errors[1] < 0.005).all(), errors
+    assert (errors[1] < 0.55 * errors[0]).all(), errors
 
 
 def bouncer(ratio: float, duration: float, steps_per_contact: int) -> tuple[np.ndarray, float]:
@@ -105,56 +116,76 @@ def bouncer(ratio: float, duration: float, steps_per_contact: int) -> tuple[np.n
     return np.array([-omega * omega, -2.0 * ratio * omega]), duration / steps_per_contact
 
 
-def ratio_of(restitution: float) -> tuple[float, float]:
-    """ζ and dζ/de of e = exp(−2β cot β), ζ = cos β (a contact that cannot pull), by bisection."""
-
-    def rebound(beta: float) -> float:
-        return np.exp(-2.0 * beta / np.tan(beta))
-
+def ratio_of(restitution: float) -> float:
+    """ζ with e = exp(−2β cot β), ζ = cos β (a contact that cannot pull), by bisection."""
     low, high = 1e-6, np.pi / 2
     for _ in range(100):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if rebound(middle) < restitution else (low, middle)
-    step = 1e-6
-    slope = (rebound(low + step) - rebound(low - step)) / (2 * step)
-    return float(np.cos(low)), float(-np.sin(low) / slope)
+        beta = 0.5 * (low + high)
+        low, high = (beta, high) if np.exp(-2.0 * beta / np.tan(beta)) < restitution else (low, beta)
+    return float(np.cos(low))
 
 
-def bounce(duration: float) -> np.ndarray:
-    """z(T) and its derivatives by z₀, v₀ and e, of a ball of radius 0.1 dropped so that its lowest point is at z."""
-    ratio, ratio_slope = ratio_of(0.8)
-    solref, h = bouncer(ratio, duration, 100)
-    material = dict(condim=1, solref=solref, solimp=RIGID)
+def ball_on_floor(solref: np.ndarray, solimp: np.ndarray, options: Options) -> Scene:
+    """A ball of radius 0.1 on a vertical rail; q is the height of its lowest point."""
+    material = dict(condim=1, solref=solref, solimp=solimp)
     ball = Shape("ball", "sphere", size=np.array([0.1, 0.0, 0.0]), position=np.array([0.0, 0.0, 0.1]), **material)
-    options = Options(timestep=h, solver_tolerance=1e-13)
-    flight = Flight(on_rails(ball, "z", options, Shape("floor", "plane", **material)), round(0.7 / h), ("shape.solref",))
-    result = flight.gradient("q", 0, q=np.array([1.0]), qd=np.array([0.3]))
-    # the pair's solref is the smaller of two equal ones, which share the derivative
-    by_damping = result.parameters["shape.solref"][:, 1].sum()
-    by_restitution = by_damping * -2.0 * np.pi / duration * ratio_slope
-    return np.array([result.value, result.q[0], result.qd[0], by_restitution])
+    return on_rails(ball, "z", options, Shape("floor", "plane", **material))
+
+
+def slopes(scene: Scene, steps: int, step: float, solrefs: tuple[np.ndarray, ...] = ()) -> np.ndarray:
+    """z(T) from z₀ = 1 m, v₀ = 0.3 m/s, its differences by z₀ and v₀ over ± step, and between two solrefs if given."""
+    flight = Flight(scene, steps, worlds=5 + len(solrefs))
+    for w, solref in enumerate(solrefs, start=5):
+        values = flight.model.authored["shape.solref"].numpy()
+        values[w] = solref
+        flight.model.set_parameter("shape.solref", values)
+    flight.derivation.run()
+    q, qd = np.ones((flight.model.worlds, 1)), np.full((flight.model.worlds, 1), 0.3)
+    q[1:3, 0] += (step, -step)
+    qd[3:5, 0] += (step, -step)
+    z = flight.final(q, qd)[0][:, 0]
+    return np.append(z[0], z[1::2] - z[2::2]) / np.append(1.0, np.full(len(z) // 2, 2.0 * step))
 
 
 def test_bounce_converges_to_the_ideal_one():
-    """e = 0.8, z₀ = 1 m, v₀ = 0.3 m/s, T = 0.7 s."""
+    """e = 0.8, z₀ = 1 m, v₀ = 0.3 m/s, T = 0.7 s: z(T) and its slopes by z₀, v₀ and e."""
     exact = np.array([0.53954, 0.06254042, -0.143273, 0.96277447])
-    coarse, fine = bounce(8e-3), bounce(4e-3)
-    assert (np.abs(fine - exact) < 0.65 * np.abs(coarse - exact) + 2e-4).all(), (coarse - exact, fine - exact)
-    assert np.abs(2.0 * fine - coarse - exact).max() < 5e-3, 2.0 * fine - coarse - exact
+    step, errors = 0.02, []
+    for duration in (16e-3, 8e-3):
+        solref, h = bouncer(ratio_of(0.8), duration, 200)
+        solrefs = tuple(bouncer(ratio_of(0.8 + change), duration, 200)[0] for change in (step, -step))
+        scene = ball_on_floor(solref, RIGID, Options(timestep=h, solver_tolerance=1e-13))
+        errors.append(slopes(scene, round(0.7 / h), step, solrefs) - exact)
+    assert (np.abs(errors[1]) < 0.7 * np.abs(errors[0]) + 2e-3).all(), errors
+    assert np.abs(errors[1]).max() < 0.02, errors
+
+
+def test_gradient_of_a_bounce_with_loss_converges():
+    """A contact whose impedance rises from zero: the adjoint tends to the motion's slope over many steps' travel."""
+    errors = []
+    for h in (1e-3, 2.5e-4):
+        omega = np.pi / 0.1
+        solref, solimp = np.array([-omega * omega, -0.2 * omega]), np.array([0.0, 0.95, 0.05, 0.5, 2.0])
+        scene = ball_on_floor(solref, solimp, Options(timestep=h, solver_tolerance=1e-13))
+        result = Flight(scene, round(0.7 / h)).gradient("q", 0, q=np.array([1.0]), qd=np.array([0.3]))
+        errors.append(np.array([result.q[0], result.qd[0]]) / slopes(scene, round(0.7 / h), 0.01)[1:] - 1.0)
+    assert np.abs(errors[0]).max() < 0.06, errors
+    assert np.abs(errors[1]).max() < 0.02, errors
 
 
 def test_elastic_wall():
     """x₀ = 1, v₀ = −1, T = 2: the end moves against the start, slope −1, where a step that merely flips gives +1."""
-    solref, h = bouncer(0.0, 0.02, 40)
-    material = dict(condim=1, solref=solref, solimp=RIGID)
-    ball = Shape("ball", "sphere", size=np.array([0.1, 0.0, 0.0]), position=np.array([0.0, 0.0, 0.1]), **material)
-    options = Options(timestep=h, gravity=np.zeros(3), solver_tolerance=1e-13)
-    flight = Flight(on_rails(ball, "z", options, Shape("wall", "plane", **material)), round(2 / h))
-    result = flight.gradient("q", 0, q=np.array([1.0]), qd=np.array([-1.0]))
-    # half a period within the contact passes without moving the ball on
-    assert result.value == pytest.approx(1.0 - 0.02, abs=2e-3)
-    assert result.q[0] == pytest.approx(-1.0, abs=5e-3)
-    assert result.qd[0] == pytest.approx(-2.0 + 0.02, abs=1e-2)
+    duration, errors = 0.1, []
+    for steps_per_contact in (500, 1000):
+        solref, h = bouncer(0.0, duration, steps_per_contact)
+        options = Options(timestep=h, gravity=np.zeros(3), solver_tolerance=1e-13)
+        flight = Flight(ball_on_floor(solref, RIGID, options), round(2 / h))
+        result = flight.gradient("q", 0, q=np.array([1.0]), qd=np.array([-1.0]))
+        # the time in the contact passes without moving the ball on
+        errors.append(np.array([result.value - 1.0, result.qd[0] + 2.0]) + (duration, -duration))
+        errors[-1] = np.append(errors[-1], result.q[0] + 1.0)
+    assert np.abs(errors[0]).max() < 0.2, errors
+    assert np.abs(errors[1]).max() < 0.1, errors
 
 
 def balls(y: float, duration: float, steps_per_contact: int) -> Scene:
@@ -184,7 +215,7 @@ def test_equal_balls_swap_velocities():
 
 
 def test_glancing_balls_turn_with_their_normal():
-    """A ball r = 0.1 hit off-axis by y leaves along the line of centres: dθ/dy = 1/2r = 5 rad/m; a frozen normal gives 0."""
+    """A ball (r = 0.1) hit off-axis by y leaves along the line of centres, dθ/dy = 1/2r; a frozen normal gives 0."""
     flight = Flight(balls(0.0, 4e-4, 40), 900)
     qd = np.zeros(12)
     qd[0] = 1.0
@@ -196,8 +227,8 @@ def test_glancing_balls_turn_with_their_normal():
 def test_block_below_the_friction_angle_stays():
     """20° against atan 0.5 = 26.6°: creeps less than 1 µm in 10 s.
 
-    A soft contact creeps at g sin θ (1 − d)/(d b impratio); these settings leave 0.1 nm/s. The plane is level and gravity
-    tilts, which is the same.
+    A soft contact creeps at g sin θ (1 − d)/(d b impratio); these settings leave 17 nm/s. The plane is level and
+    gravity tilts, which is the same.
     """
     angle = np.radians(20.0)
     material = dict(friction=np.array([0.5, 0.0, 0.0]), solref=np.array([0.01, 1.0]), solimp=np.full(5, 0.999))
@@ -220,7 +251,7 @@ def test_tumbling_cube():
         solref=np.array([0.02, 0.5]),
     )
     qd = np.array([2.0, 0.3, 1.0, 3.0, 6.0, -2.0])
-    steps, cases = 800, (1e-4, 1e-5, 1e-6)
+    steps, cases = 600, (1e-6, 1e-7, 1e-8)
     result = Flight(scene, steps).gradient("q", 0, qd=qd)
     rng = np.random.default_rng(2)
     way = rng.normal(size=6)

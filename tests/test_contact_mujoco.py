@@ -1,7 +1,7 @@
 """Accelerations and contact forces against MuJoCo in float64, its solver set to converge.
 
-Contacts are MuJoCo's where shapes of a pair are found by different methods (meshes, curved convex pairs), so that only the
-rows and the solver are compared; robots of capsules, spheres and boxes on a plane use their own.
+Contacts are MuJoCo's where shapes of a pair are found by different methods (meshes, curved convex pairs), so that only
+the rows and the solver are compared; robots of capsules, spheres and boxes on a plane use their own.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from rigid_support import INTEGRATORS, ROBOTS, Rollout, initial_state, random_mo
 from warpsim.model.compile import compile_model
 from warpsim.model.model import Model
 from warpsim.model.state import control_fields
-from warpsim.scene import Drive, Scene
+from warpsim.scene import Body, Drive, Joint, Medium, Options, Scene, Shape
 
 CONTROLS = ("joint_force", "actuator", "drive_target", "drive_velocity", "wrench")
 
@@ -94,6 +94,25 @@ def test_more_random_models(integrator):
         rollout = full_rollout(scene_of(model), 4)
         state = random_state(model, seed)
         check_rollout(rollout, rollout_inputs(rollout, {"q": state.qpos, "qd": state.qvel, "activation": state.act}))
+
+
+@pytest.mark.parametrize("kind", ["sphere", "capsule", "box", "cylinder"])
+def test_symmetric_bodies_in_a_medium(kind):
+    """Equal moments, where axes of the drag could turn without bound."""
+    size = np.array({"sphere": (0.1, 0.0, 0.0), "box": (0.1, 0.1, 0.2)}.get(kind, (0.06, 0.15, 0.0)))
+    turn = np.array([0.8, 0.36, 0.48, 0.0])
+    scene = Scene(
+        bodies=[Body("body"), Body("limb", "body", position=np.array([0.0, 0.3, 0.0]))],
+        joints=[Joint("float", "free", "body"), Joint("bend", "hinge", "limb", axis=np.array([0.6, 0.0, 0.8]))],
+        shapes=[Shape(name, kind, name, size=size, rotation=turn) for name in ("body", "limb")],
+        medium=Medium(density=500.0, viscosity=0.1, wind=np.array([0.3, -0.2, 0.1])),
+        options=Options(integrator="implicitfast", constraints=False),
+    )
+    rollout = full_rollout(scene, 3)
+    rng = np.random.default_rng(1)
+    state = {"q": rollout.model.initial_q, "qd": rng.normal(size=rollout.model.nv)}
+    reached = check_rollout(rollout, rollout_inputs(rollout, state))
+    assert {"shape.size", "shape.density", "world.medium_density", "world.wind"} <= set(reached)
 
 
 def humanoid_scene(integrator: str) -> Scene:

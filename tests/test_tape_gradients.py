@@ -210,6 +210,35 @@ def test_matches_central_differences() -> None:
         assert min(errors) < 1e-7, (name, errors)
 
 
+def test_a_hundred_thousand_steps_match_central_differences() -> None:
+    steps, every = 100_000, 2_000
+    program = Chain(1, 2)
+    values = 0.5 * np.random.default_rng(8).normal(size=(KnotInputs.count(steps, every), 1, 2))
+    knots = KnotInputs("u", wp.array(values, dtype=wp.float64), every)
+    tape = CheckpointedTape(program, steps=steps, memory_budget="8MB")
+    zero = np.zeros((1, 2))
+    initial = {"x": zero + 0.1, "v": zero, "guess": zero, "turns": np.zeros(1, dtype=np.int32)}
+    run = tape.forward(initial, knots)
+    tape.backward(run, output_seeds={"energy": EveryStep(np.ones(1))})
+    stiffness, damping = program.parameters["stiffness"], program.parameters["damping"]
+    places = [
+        (stiffness.numpy(), (0, 1), stiffness.grad.numpy()[0, 1]),
+        (damping.numpy(), (0,), damping.grad.numpy()[0]),
+        (knots.knots.numpy(), (20, 0, 1), knots.gradient.numpy()[20, 0, 1]),
+    ]
+    for array, index, slope in places:
+        value, errors = array[index], []
+        for h in (1e-3, 1e-4):
+            ends = []
+            for sign in (1.0, -1.0):
+                array[index] = value + sign * h
+                with tape.forward(initial, knots, keep_outputs=["energy"], differentiate=False) as run:
+                    ends.append(run.outputs.energy.numpy().sum())
+            array[index] = value
+            errors.append(abs((ends[0] - ends[1]) / (2 * h) - slope) / abs(slope))
+        assert min(errors) < 1e-6, errors
+
+
 def test_sparse_and_constant_seeds_equal_dense() -> None:
     steps = 23
     program, data = Chain(WORLDS, LINKS), case(steps)

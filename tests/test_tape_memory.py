@@ -111,3 +111,15 @@ def test_temporary_files_are_removed() -> None:
     assert set(Path(tempfile.gettempdir()).glob("warpsim_checkpoints_*")) > found
     del run, tape
     assert set(Path(tempfile.gettempdir()).glob("warpsim_checkpoints_*")) == found
+
+
+def test_dropped_runs_give_their_memory_back() -> None:
+    tape = CheckpointedTape(Chain(WORLDS, LINKS), steps=50, segment=5)
+    rooms = set()
+    for _ in range(5):
+        run = tape.forward(initial_state())
+        rooms.add(id(run.checkpoints[0]))
+        del run
+    assert len(rooms) == 1
+    held = [tape.forward(initial_state()) for _ in range(3)]
+    assert len({id(run.checkpoints[0]) for run in held}) == 3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -232,6 +234,30 @@ def test_memory_is_shared_not_copied(sim):
     assert split.data_ptr() == u.data_ptr()
 
 
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's process statistics")
+def test_a_long_rollout_costs_its_trajectory_once():
+    sim = Simulator(arm(), worlds=64, outputs=())
+    u = leaf(numbers(0, 3000, 64, 2))
+
+    def run():
+        trajectory = sim.rollout(controls=u)
+        trajectory.q[-1].sum().backward()
+        return trajectory
+
+    run()  # slots, graphs and gradients are made once
+    gc.collect()
+    before = resident_bytes()
+    trajectory = run()
+    size = sum(tensor.numel() * tensor.element_size() for tensor in trajectory.values())
+    grown = resident_bytes() - before
+    checkpoints = size / 10
+    assert grown < 1.15 * size + checkpoints, f"{grown / 1e6:.1f} MB for a trajectory of {size / 1e6:.1f} MB"
+
+
 def test_rows_kept_every_few_steps_have_the_gradient_of_those_rows(sim):
     u = leaf(numbers(0, STEPS, 2, 2))
     sparse = sim.rollout(controls=u, keep_every=3)
@@ -323,3 +349,12 @@ def test_parameters_that_are_not_numbers_are_refused(sim):
     with pytest.raises(InputError, match="was given NaN"):
         sim.rollout(steps=2, parameters={"shape.density": bad})
     assert torch.isfinite(sim.rollout(steps=2).q).all()
+
+
+def test_threads_share_worlds_and_give_the_same_bits():
+    sim = Simulator(arm(), worlds=4, outputs=ALL_OUTPUTS)
+    u = leaf(numbers(0, STEPS, 4, 2))
+    one, two = (sim.rollout(controls=u, threads=threads) for threads in (1, 2))
+    for name in one:
+        assert torch.equal(one[name], two[name]), name
+    assert torch.equal(gradients(weighted(one), u)[0], gradients(weighted(two), u)[0])

@@ -139,7 +139,7 @@ class RigidProgram:
             return
         if tape is None:  # the forces at the solution are otherwise known already
             constraint_forces(self.model, state, work, c, space)
-        contact_forces(self.model, c, space, out)
+        contact_forces(self.model, c, space, out, softened=tape is not None)
 
     def explain(self, work: StepWork, world: int) -> str | None:
         """Why a step gave numbers that are not finite, where the program knows better than the numbers tell."""

@@ -14,6 +14,7 @@ from warpsim.constraint.stage import (
     constrained_forces,
     constraint_forces,
     newton,
+    soften,
     solver_adjoint,
 )
 from warpsim.constraint.work import ConstraintScratch, ConstraintWork
@@ -79,7 +80,9 @@ def record_adjoint(m: Model, s: State, work: Work, scratch: Scratch, tape: wp.Ta
     """Residuals at the solution, on the tape, and the implicit adjoint that seeds them."""
     c, space = work.constraint, scratch.constraint
     if c is not None and space is not None:
-        constraint_forces(m, s, work, c, space)
+        if m.softened_backward:
+            soften(m, s, work, c, space)
+        constraint_forces(m, s, work, c, space, softened=True)
     residual_at_solution(m, s, work)
     if m.options.integrator == "implicitfast":
         implicit_residual(m, s, work)

@@ -65,7 +65,7 @@ def box_slope(local: vec3, axis: vec3, size: vec3) -> real:
 
 @wp.func
 def deepest_parameter(local: vec3, axis: vec3, size: vec3) -> real:
-    """Parameter in [−1, 1] of the point of a segment (local ± axis, box frame) that is nearest to or deepest in the box.
+    """Parameter in [−1, 1] of the point of a segment (local ± axis, box frame) nearest to the box, or deepest in it.
 
     The distance to a convex shape is convex along a line, so bisection on its slope finds the point.
     """

@@ -13,6 +13,8 @@ from warpsim.precision import real, vec3
 
 POLISH_STEPS = wp.constant(24)
 """Most Newton steps on a normal."""
+EXPLAINED = wp.constant(real(1e-8))
+"""Share of the shapes' sizes by which the gap of two features may fall short of the distance found."""
 SQUARE = wp.constant(real(1.0 - 1e-10))
 """Cosine above which a normal is a face's: flat shapes at rest on one another touch by their faces, not by a corner."""
 
@@ -118,11 +120,11 @@ def polished_normal(a: Core, feature_a: int, b: Core, feature_b: int, hulls: Hul
         target = refined_normal(a, feature_a, b, feature_b, hulls, n)
         trial = target
         share = real(1.0)
-        for _half in range(6):
-            if gap_along(a, b, hulls, trial) < gap - real(1e-12):
-                share *= real(0.5)
-                trial = wp.normalize(n + (target - n) * share)
         new_gap = gap_along(a, b, hulls, trial)
+        while new_gap < gap - real(1e-12) and share > real(0.02):
+            share *= real(0.5)
+            trial = wp.normalize(n + (target - n) * share)
+            new_gap = gap_along(a, b, hulls, trial)
         if new_gap < gap - real(1e-12):
             return n
         moved = wp.length(trial - n)
@@ -133,31 +135,41 @@ def polished_normal(a: Core, feature_a: int, b: Core, feature_b: int, hulls: Hul
     return n
 
 
+@wp.struct
+class Touch:
+    """The features by which two cores touch, and their normal."""
+
+    feature_a: int
+    feature_b: int
+    normal: vec3  # unit, from A to B, world frame
+
+
 @wp.func
-def find_features(a: Core, b: Core, hulls: HullData, found: Closest, radius_a: real, radius_b: real) -> wp.vec2i:
-    """Features of the touching points. Of three tolerances the one whose features give the largest gap wins.
+def find_features(a: Core, b: Core, hulls: HullData, found: Closest, radius_a: real, radius_b: real) -> Touch:
+    """Features of the touching points: those of the first of three tolerances that explain the distance, or the best.
 
     Args:
         a: First core.
         b: Second core.
         hulls: All hulls.
-        found: Their touching points and normal.
+        found: Their touching points, normal and distance.
         radius_a: Bounding radius of the first, m; the tolerances are shares of it.
         radius_b: Of the second.
     """
-    best = wp.vec2i(0, 0)
+    best = Touch()
     best_gap = real(-1.0e30)
-    for i in range(3):
-        share = real(1e-6)
-        if i == 1:
-            share = real(1e-4)
-        if i == 2:
-            share = real(1e-2)
-        feature_a = classify(a, found.point_a, wp.transpose(a.frame) @ found.normal, hulls, share * radius_a)
-        feature_b = classify(b, found.point_b, wp.transpose(b.frame) @ (-found.normal), hulls, share * radius_b)
-        n = polished_normal(a, feature_a, b, feature_b, hulls, found.normal)
-        gap = gap_along(a, b, hulls, refined_normal(a, feature_a, b, feature_b, hulls, n))
-        if gap > best_gap + (radius_a + radius_b) * real(1e-12):
-            best_gap = gap
-            best = wp.vec2i(feature_a, feature_b)
+    enough = found.distance - EXPLAINED * (radius_a + radius_b)
+    share = real(1e-6)
+    for _i in range(3):
+        if best_gap < enough:
+            feature_a = classify(a, found.point_a, wp.transpose(a.frame) @ found.normal, hulls, share * radius_a)
+            feature_b = classify(b, found.point_b, wp.transpose(b.frame) @ (-found.normal), hulls, share * radius_b)
+            n = polished_normal(a, feature_a, b, feature_b, hulls, found.normal)
+            gap = gap_along(a, b, hulls, refined_normal(a, feature_a, b, feature_b, hulls, n))
+            if gap > best_gap:
+                best_gap = gap
+                best.feature_a = feature_a
+                best.feature_b = feature_b
+                best.normal = n
+        share *= real(100.0)
     return best

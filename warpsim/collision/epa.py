@@ -186,13 +186,13 @@ def epa(
 
 
 @wp.func
-def closest_cores(a: Core, b: Core, hulls: HullData) -> Closest:
-    """Closest points of two cores, or deepest ones where they overlap."""
+def closest_cores(a: Core, b: Core, hulls: HullData, limit: real) -> Closest:
+    """Closest points of two cores, or deepest ones where they overlap; only some distance beyond `limit` (m)."""
     w = wp.zeros(shape=(EPA_PLACES,), dtype=vec3)
     wa = wp.zeros(shape=(EPA_PLACES,), dtype=vec3)
     wb = wp.zeros(shape=(EPA_PLACES,), dtype=vec3)
     count = wp.zeros(shape=(1,), dtype=int)
-    result = gjk(a, b, hulls, w, wa, wb, count)
+    result = gjk(a, b, hulls, limit, w, wa, wb, count)
     if result.distance > real(0.0):
         return result
     return epa(a, b, hulls, count[0], w, wa, wb)

@@ -54,12 +54,16 @@ def gjk(
     a: Core,
     b: Core,
     hulls: HullData,
+    limit: real,
     w: wp.array(dtype=vec3),
     wa: wp.array(dtype=vec3),
     wb: wp.array(dtype=vec3),
     out_count: wp.array(dtype=int),
 ) -> Closest:
-    """Distance of two cores; a distance of zero with `out_count[0]` simplex vertices where they overlap."""
+    """Distance of two cores; a distance of zero with `out_count[0]` simplex vertices where they overlap.
+
+    Cores that are surely further apart than `limit` (m) get a distance between it and the true one.
+    """
     result = Closest()
     v = a.position - b.position
     if wp.dot(v, v) < TINY:
@@ -69,7 +73,11 @@ def gjk(
     for _step in range(GJK_STEPS):
         add_support(a, b, hulls, -v, count, w, wa, wb)
         vv = wp.dot(v, v)
-        if count > 0 and vv - wp.dot(v, w[count]) <= RELATIVE * vv:
+        along = wp.dot(v, w[count])
+        if along > real(0.0) and along * along > limit * limit * vv:  # no point of A − B lies nearer along v
+            result.distance = along / wp.sqrt(vv)
+            return result
+        if count > 0 and vv - along <= RELATIVE * vv:
             break
         weights = nearest_weights(w, count + 1)
         if weights[0] < wp.float64(0.0):

@@ -17,7 +17,7 @@ from warpsim.collision.bounds import bounding_radius, bounds_apart
 from warpsim.collision.convex_contact import convex_contact
 from warpsim.collision.convex_feature import constraint_count
 from warpsim.collision.convex_plane import face_plane, plane_point, point_count
-from warpsim.collision.convex_search import find_features, polished_normal
+from warpsim.collision.convex_search import find_features
 from warpsim.collision.core import Core
 from warpsim.collision.epa import closest_cores
 from warpsim.collision.kinds import BOX, HULL, PLANE
@@ -118,12 +118,13 @@ def find_convex(
     """Active features of a convex pair; returns their number."""
     if a.kind == PLANE:
         return find_on_face(a, 0, b, hulls, margin, 1, 16, world, start, candidate_feature)
-    found = closest_cores(a, b, hulls)
-    if found.distance - core_radius(a.kind, a.size) - core_radius(b.kind, b.size) >= margin:
+    limit = wp.max(margin + core_radius(a.kind, a.size) + core_radius(b.kind, b.size), real(0.0))
+    found = closest_cores(a, b, hulls, limit)
+    if found.distance > limit:
         return 0
-    features = find_features(a, b, hulls, found, radius_a, radius_b)
-    feature_a = features[0]
-    feature_b = features[1]
+    touch = find_features(a, b, hulls, found, radius_a, radius_b)
+    feature_a = touch.feature_a
+    feature_b = touch.feature_b
     count_a = constraint_count(a.kind, feature_a)
     count_b = constraint_count(b.kind, feature_b)
     count = int(0)
@@ -135,13 +136,11 @@ def find_convex(
         )
     if count > 0:
         return count
-    seed = found.normal
+    seed = touch.normal
     if count_a == 2 and count_b > 0:
         seed = found.point_b
     elif count_b == 2 and count_a > 0:
         seed = found.point_a
-    else:
-        seed = polished_normal(a, feature_a, b, feature_b, hulls, seed)
     distance, _point, _normal = convex_contact(a, feature_a, b, feature_b, hulls, seed)
     if distance >= margin:
         return 0

@@ -24,7 +24,7 @@ def segment_weights(p: vec3, q: vec3) -> vec3:
 
 @wp.func
 def triangle_weights(p: vec3, q: vec3, r: vec3) -> vec3:
-    """Barycentric weights of a triangle's point nearest to the origin (Ericson 2005, Real-Time Collision Detection, 5.1)."""
+    """Barycentric weights of a triangle's point nearest to the origin (Ericson, Real-Time Collision Detection, 5.1)."""
     n = wp.cross(q - p, r - p)
     nn = wp.dot(n, n)
     u = wp.dot(wp.cross(q, r), n)

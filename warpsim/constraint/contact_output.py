@@ -16,7 +16,8 @@ from warpsim.constraint.contact_rows import (
     pyramid_weight,
     relative_rates,
 )
-from warpsim.constraint.impedance import impedance, stiffness_weight
+from warpsim.constraint.impedance import stiffness_weight
+from warpsim.constraint.softening import soft_impedance
 from warpsim.constraint.work import ConstraintScratch, ConstraintWork
 from warpsim.model.model import Model
 from warpsim.model.parameters import PairParameters
@@ -85,7 +86,7 @@ def _force_feedback_kernel(
         i = contact_pair[w, k]
         a = c.shape_body[c.pair_shapes[i, 0]]
         b = c.shape_body[c.pair_shapes[i, 1]]
-        violation = distance[w, k] - pair.margin[w, i]
+        violation = distance[w, k] - pair.margin[w, i] - c.softening
         if violation < real(0.0):
             arm_a = point[w, k] - origin[w, t.body_tree[a]]
             arm_b = point[w, k] - origin[w, t.body_tree[b]]
@@ -95,7 +96,7 @@ def _force_feedback_kernel(
             f = frame[w, k]
             rates = relative_rates(f, velocity[w, ka], velocity[w, kb], arm_a, arm_b, dim)
             changes = relative_rates(f, acceleration[w, ka], acceleration[w, kb], arm_a, arm_b, dim)
-            d = impedance(pair.solimp[w, i], violation)
+            d = soft_impedance(pair.solimp[w, i], violation, c.softening)
             friction = pair.friction[w, i]
             mu = friction[0] / c.root_impratio
             translation = body_weight[w, a][0] + body_weight[w, b][0]
@@ -111,17 +112,23 @@ def _force_feedback_kernel(
             _project(t, axis, w, ka, -spatial(turn + wp.cross(arm_a, push), push), qdd_adjoint)
 
 
-def contact_forces(m: Model, c: ConstraintWork, scratch: ConstraintScratch, shape_force: wp.array) -> None:
-    """`shape_force` (W, nshape) vec3, N, world axes: sum of the contact forces on each shape. Taped."""
+def contact_forces(
+    m: Model, c: ConstraintWork, scratch: ConstraintScratch, shape_force: wp.array, *, softened: bool = False
+) -> None:
+    """`shape_force` (W, nshape) vec3, N, world axes: sum of the contact forces on each shape. Taped.
+
+    `softened` as it was when `constraint_forces` found the forces.
+    """
+    x = c.soft_contacts if softened else c.contacts
     wp.launch(
         _shape_force_kernel,
         dim=m.worlds,
         inputs=[
             scratch.contact_settings,
             shape_force.shape[1],
-            c.contacts.count,
-            c.contacts.pair,
-            c.contacts.frame,
+            x.count,
+            x.pair,
+            x.frame,
             c.contact_force,
         ],
         outputs=[shape_force],
@@ -131,13 +138,13 @@ def contact_forces(m: Model, c: ConstraintWork, scratch: ConstraintScratch, shap
 
 def force_feedback(m: Model, work: Work, c: ConstraintWork, scratch: ConstraintScratch, qdd_adjoint: wp.array) -> None:
     """Adds to the adjoint of a* what a loss on contact forces sends through it. Part of an adjoint: not taped."""
-    x = c.contacts
+    x = c.soft_contacts
     wp.launch(
         _force_feedback_kernel,
         dim=m.worlds,
         inputs=[
             m.topology,
-            scratch.contact_settings,
+            scratch.soft_settings,
             m.pair,
             m.weight.body,
             m.world.timestep,

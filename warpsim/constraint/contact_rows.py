@@ -9,8 +9,9 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.constraint.cone import elliptic_force
-from warpsim.constraint.impedance import impedance, reference_acceleration, spring_damper, stiffness_weight
+from warpsim.constraint.impedance import reference_acceleration, spring_damper, stiffness_weight
 from warpsim.constraint.rows import ELLIPTIC, UNILATERAL, Rows, close_group
+from warpsim.constraint.softening import soft_impedance
 from warpsim.model.parameters import PairParameters
 from warpsim.model.topology import Topology
 from warpsim.precision import mat33, real, vec2, vec3, vec5, vec6
@@ -27,6 +28,7 @@ class ContactSettings:
     pyramidal: wp.int32
     safe: wp.int32  # keep time constants at two steps or more
     root_impratio: real  # √impratio
+    softening: real  # m, how far outside their margins contacts begin to act
 
 
 @wp.func
@@ -181,7 +183,7 @@ def _contact_force_kernel(
         i = contact_pair[w, k]
         a = c.shape_body[c.pair_shapes[i, 0]]
         b = c.shape_body[c.pair_shapes[i, 1]]
-        violation = distance[w, k] - pair.margin[w, i]
+        violation = distance[w, k] - pair.margin[w, i] - c.softening
         if violation < real(0.0):
             arm_a = point[w, k] - origin[w, t.body_tree[a]]
             arm_b = point[w, k] - origin[w, t.body_tree[b]]
@@ -190,7 +192,7 @@ def _contact_force_kernel(
             dim = c.pair_dim[i]
             rates = relative_rates(frame[w, k], velocity[w, ka], velocity[w, kb], arm_a, arm_b, dim)
             changes = relative_rates(frame[w, k], acceleration[w, ka], acceleration[w, kb], arm_a, arm_b, dim)
-            d = impedance(pair.solimp[w, i], violation)
+            d = soft_impedance(pair.solimp[w, i], violation, c.softening)
             friction = pair.friction[w, i]
             pyramid = wp.where(dim > 1, c.pyramidal, 0)
             y = contact_gap(pair, w, i, pyramid, c.safe, d, violation, rates, changes, timestep[w])
@@ -300,7 +302,7 @@ def _contact_rows_kernel(
         i = contact_pair[w, k]
         a = c.shape_body[c.pair_shapes[i, 0]]
         b = c.shape_body[c.pair_shapes[i, 1]]
-        violation = distance[w, k] - pair.margin[w, i]
+        violation = distance[w, k] - pair.margin[w, i] - c.softening
         if violation < real(0.0):
             arm_a = point[w, k] - origin[w, t.body_tree[a]]
             arm_b = point[w, k] - origin[w, t.body_tree[b]]
@@ -310,7 +312,7 @@ def _contact_rows_kernel(
             f = frame[w, k]
             friction = pair.friction[w, i]
             solimp = pair.solimp[w, i]
-            d = impedance(solimp, violation)
+            d = soft_impedance(solimp, violation, c.softening)
             mu = friction[0] / c.root_impratio
             translation = body_weight[w, a][0] + body_weight[w, b][0]
             rates = relative_rates(f, velocity[w, ka], velocity[w, kb], arm_a, arm_b, dim)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.collision.contacts import ShapePoses, find_contacts, rebuild_contacts
+from warpsim.collision.contacts import Contacts, ShapePoses, find_contacts, rebuild_contacts
 from warpsim.collision.shape_poses import shape_poses
 from warpsim.constraint.contact_output import force_feedback
-from warpsim.constraint.contact_rows import _contact_force_kernel, _contact_rows_kernel
+from warpsim.constraint.contact_rows import ContactSettings, _contact_force_kernel, _contact_rows_kernel
 from warpsim.constraint.coupling_rows import _coupling_force_kernel, _coupling_rows_kernel
 from warpsim.constraint.equality_rows import (
     EqualitySettings,
@@ -25,6 +25,7 @@ from warpsim.constraint.joint_rows import _dry_rows_kernel, _joint_force_kernel,
 from warpsim.constraint.native import mass_product, solve_hessian
 from warpsim.constraint.newton import _newton_kernel
 from warpsim.constraint.rows import clear_rows
+from warpsim.constraint.softening import contact_reach, refactor
 from warpsim.constraint.tendon_rows import (
     TendonRowSettings,
     _tendon_dry_rows_kernel,
@@ -45,9 +46,25 @@ def collide(m: Model, work: Work, c: ConstraintWork, scratch: ConstraintScratch)
     """Contacts of the current poses: which, untaped; where, taped."""
     if m.max_contacts:
         shape_poses(m, work)
-        poses = ShapePoses(work.shape_position, work.shape_rotation, m.shape.size)
-        find_contacts(m.pair_table, poses, m.pair.margin, scratch.search, c.contacts)
-        rebuild_contacts(m.pair_table, poses, c.contacts)
+        _contacts(m, work, scratch, scratch.contact_settings, c.contacts)
+
+
+def _contacts(m: Model, work: Work, scratch: ConstraintScratch, settings: ContactSettings, contacts: Contacts) -> None:
+    poses, reach = ShapePoses(work.shape_position, work.shape_rotation, m.shape.size), m.pair.margin
+    if settings.softening > 0.0:
+        reach = scratch.reach
+        contact_reach(m.pair.margin, settings.softening, reach)
+    find_contacts(m.pair_table, poses, reach, scratch.search, contacts)
+    rebuild_contacts(m.pair_table, poses, contacts)
+
+
+@stage
+def soften(m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
+    """For the adjoint alone: softened contacts (their places taped), and H's factor with them at the same a*."""
+    _contacts(m, work, scratch, scratch.soft_settings, c.soft_contacts)
+    _rows(m, s, work, c, scratch, scratch.soft_settings, c.soft_contacts)
+    matrices = [work.mass_matrix, work.dof_implicit]
+    refactor(m.topology, scratch.rows, *matrices, c.qdd_fixed, scratch.vectors.y, c.factor, c.envelope)
 
 
 def _equality_inputs(m: Model, c: EqualitySettings) -> list:
@@ -75,6 +92,18 @@ def bias_accelerations(m: Model, s: State, work: Work, c: ConstraintWork, scratc
 @stage
 def build_rows(m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
     """Rows of all active constraints, for the solver. Not taped."""
+    _rows(m, s, work, c, scratch, scratch.contact_settings, c.contacts)
+
+
+def _rows(
+    m: Model,
+    s: State,
+    work: Work,
+    c: ConstraintWork,
+    scratch: ConstraintScratch,
+    settings: ContactSettings,
+    contacts: Contacts,
+) -> None:
     rows, joint, tendon = scratch.rows, scratch.joint_settings, scratch.tendon_settings
     clear_rows(m.worlds, rows, m.device)
 
@@ -96,11 +125,11 @@ def build_rows(m: Model, s: State, work: Work, c: ConstraintWork, scratch: Const
     if tendon.limit_count:
         launch(_tendon_limit_rows_kernel, m.topology, *_tendon_inputs(m, tendon), s.q, s.qd)
     if m.max_contacts:
-        x = c.contacts
+        x = contacts
         launch(
             _contact_rows_kernel,
             m.topology,
-            scratch.contact_settings,
+            settings,
             m.pair,
             m.weight.body,
             m.world.timestep,
@@ -142,8 +171,13 @@ def newton(
 
 
 @stage
-def constraint_forces(m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
-    """Adds the constraints' forces at a*, held fixed, to `work.wrench` and `work.dof_force`, on the tape."""
+def constraint_forces(
+    m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch, *, softened: bool = False
+) -> None:
+    """Adds the constraints' forces at a*, held fixed, to `work.wrench` and `work.dof_force`, on the tape.
+
+    `softened`: with the contacts that the adjoint sees.
+    """
     equality, joint, tendon = scratch.equality_settings, scratch.joint_settings, scratch.tendon_settings
     motion = [s.q, s.qd, c.qdd_fixed]
 
@@ -162,13 +196,13 @@ def constraint_forces(m: Model, s: State, work: Work, c: ConstraintWork, scratch
         motion = [work.origin, work.link_position, work.link_rotation, work.velocity, c.bias, c.twist]
         launch(_equality_force_kernel, [m.topology, *_equality_inputs(m, equality), *motion], work.wrench)
     if m.max_contacts:
-        x = c.contacts
+        x = c.soft_contacts if softened else c.contacts
         wp.launch(
             _contact_force_kernel,
             dim=m.worlds,
             inputs=[
                 m.topology,
-                scratch.contact_settings,
+                scratch.soft_settings if softened else scratch.contact_settings,
                 m.pair,
                 m.weight.body,
                 m.world.timestep,

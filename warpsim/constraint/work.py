@@ -26,6 +26,7 @@ class ConstraintWork:
     """Intermediates of one evaluation; mc contact places per world."""
 
     contacts: Contacts
+    soft_contacts: Contacts  # those the adjoint sees: others only if softening acts in the backward pass alone
     contact_force: wp.array  # (W, mc) vec6, N and N·m: (normal, tangents, torsion, rolling) in the contact's frame
     qdd: wp.array  # (W, nv): the solver's a*; the step's own qdd where the integrator adds nothing to it
     qdd_fixed: wp.array  # the memory of qdd, without gradient
@@ -47,6 +48,8 @@ class ConstraintScratch:
     """Untaped space and fixed tables, one set for all steps of a program."""
 
     contact_settings: ContactSettings
+    soft_settings: ContactSettings  # those the adjoint sees
+    reach: wp.array  # (W, np), m: distance below which softened contacts act
     equality_settings: EqualitySettings
     joint_settings: JointRowSettings
     tendon_settings: TendonRowSettings
@@ -66,9 +69,8 @@ def make_constraint_work(m: Model, arena: Arena, qdd: wp.array) -> ConstraintWor
     def fixed(count: int, dtype: type) -> wp.array:
         return arena.array((w, count), dtype, differentiable=False)
 
-    solver_qdd = live(m.nv, real) if m.two_stage else qdd
-    return ConstraintWork(
-        contacts=Contacts(
+    def space() -> Contacts:
+        return Contacts(
             count=arena.array((w,), wp.int32, differentiable=False),
             pair=fixed(mc, wp.int32),
             feature=fixed(mc, wp.int32),
@@ -76,7 +78,13 @@ def make_constraint_work(m: Model, arena: Arena, qdd: wp.array) -> ConstraintWor
             distance=live(mc, real),
             point=live(mc, vec3),
             frame=live(mc, mat33),
-        ),
+        )
+
+    contacts = space()
+    solver_qdd = live(m.nv, real) if m.two_stage else qdd
+    return ConstraintWork(
+        contacts=contacts,
+        soft_contacts=space() if m.softened_backward else contacts,
         contact_force=live(mc, vec6),
         qdd=solver_qdd,
         qdd_fixed=wp.array(ptr=solver_qdd.ptr, shape=solver_qdd.shape, dtype=real, device=m.device),
@@ -114,7 +122,9 @@ def _equality_capacity(m: Model, capacity: RowCapacity) -> RowCapacity:
 
 def _capacity(m: Model, joint: JointRowSettings, tendon: TendonRowSettings) -> RowCapacity:
     capacity = RowCapacity().plus(joint.friction_count, 1, 1).plus(2 * joint.limit_count, 1, 3)
-    capacity = capacity.plus(tendon.friction_count + 2 * tendon.limit_count, 1, len(m.tendon_topology.dof))
+    terms, limited = np.diff(m.tendon_topology.start.numpy()), tendon.limit_tendon.numpy()
+    for i in [*tendon.friction_tendon.numpy(), *limited, *limited]:
+        capacity = capacity.plus(1, 1, int(terms[i]))
     capacity = _equality_capacity(m, capacity)
     if m.max_contacts:
         chains = _chain_lengths(m)[m.shape_body.numpy()]
@@ -143,7 +153,9 @@ def _rough(m: Model, group: str) -> np.ndarray:
 
 def _joint_settings(m: Model) -> JointRowSettings:
     layout = m.layout
-    limited, rough = _limited(m, "limit"), _rough(m, "limit")
+    held = m.topology.dof_prescribed.numpy() == 1
+    limited = [j for j in _limited(m, "limit") if not held[layout.joint_dof[j]]]
+    rough = [d for d in _rough(m, "limit") if not held[d]]
     settings = JointRowSettings()
     settings.limit_count = len(limited)
     settings.limit_joint = _integers(m, limited)
@@ -182,7 +194,7 @@ def _equality_settings(m: Model) -> EqualitySettings:
     return settings
 
 
-def _contact_settings(m: Model) -> ContactSettings:
+def _contact_settings(m: Model, softening: float) -> ContactSettings:
     settings = ContactSettings()
     settings.pair_shapes = m.pair_table.pair_shapes
     settings.pair_dim = m.contact_mixing.condim
@@ -190,6 +202,7 @@ def _contact_settings(m: Model) -> ContactSettings:
     settings.pyramidal = int(m.options.cone == "pyramidal")
     settings.safe = int(m.options.limit_timeconst)
     settings.root_impratio = float(np.sqrt(m.options.impratio))
+    settings.softening = softening
     return settings
 
 
@@ -198,7 +211,9 @@ def make_constraint_scratch(m: Model) -> ConstraintScratch:
     joint, tendon = _joint_settings(m), _tendon_settings(m)
     capacity = _capacity(m, joint, tendon)
     return ConstraintScratch(
-        contact_settings=_contact_settings(m),
+        contact_settings=_contact_settings(m, 0.0 if m.softened_backward else m.options.contact_softening),
+        soft_settings=_contact_settings(m, m.options.contact_softening),
+        reach=wp.zeros((m.worlds, m.npair), dtype=real, device=m.device),
         equality_settings=_equality_settings(m),
         joint_settings=joint,
         tendon_settings=tendon,

@@ -46,6 +46,7 @@ def read_bodies(source: MjSource) -> list[Body]:
                 mass=float(model.body_mass[index]),
                 com=model.body_ipos[index].copy(),
                 inertia=_inertia_in_body_axes(model, index),
+                inertia_axes=model.body_iquat[index].copy(),
                 kinematic=bool(model.body_mocapid[index] >= 0),
                 gravity_compensation=float(model.body_gravcomp[index]) if passive else 0.0,
             )

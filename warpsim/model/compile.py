@@ -83,6 +83,14 @@ def _body_parameters(t: Tables, bodies: list[Body]) -> BodyParameters:
     return p
 
 
+def _inertia_axes(scene: Scene, body: Body) -> np.ndarray:
+    """Where to look for a body's principal axes."""
+    if body.inertia_axes is not None:
+        return np.asarray(body.inertia_axes, np.float64)
+    shapes = [shape.rotation for shape in scene.shapes if shape.body == body.name]
+    return np.asarray(shapes[0] if len(shapes) == 1 else [1.0, 0.0, 0.0, 0.0], np.float64)
+
+
 def _joint_parameters(t: Tables, joints: list[Joint], rows: SimpleNamespace) -> JointParameters:
     p = JointParameters()
     p.anchor = t.parameter("joint.anchor", [j.anchor for j in joints], vec3)
@@ -313,6 +321,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         world=_world_parameters(t, scene),
         fluid=fluid,
         joint_force_range=t.parameter("joint.force_range", rows.force_range, vec2),
+        inertia_axes=np.array([[1.0, 0.0, 0.0, 0.0]] + [_inertia_axes(scene, b) for b in bodies]),
         authored=t.authored,
         sensors=tuple(scene.sensors),
         na=len(activation),

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-import numpy as np
 import warp as wp
 
 from warpsim.model.inverse_weights import InverseWeights
 from warpsim.model.model import Model
+from warpsim.model.principal_axes import principal_axes
 from warpsim.model.shape_mass import _body_kernel, _shape_kernel
 from warpsim.precision import mat33, quat, real, vec3, vec6
 from warpsim.spatial import quat_matrix, quat_mul, quat_unit
@@ -84,31 +84,6 @@ def _fluid_kernel(
     else:
         box[w, b] = vec3(real(0.0), real(0.0), real(0.0))
         rotation[w, b] = quat(real(1.0), real(0.0), real(0.0), real(0.0))
-
-
-def principal_axes(inertia: np.ndarray) -> np.ndarray:
-    """Quaternions (…, 4) of the principal axes of symmetric inertias (…, 6: xx, yy, zz, xy, xz, yz)."""
-    xx, yy, zz, xy, xz, yz = np.moveaxis(np.asarray(inertia, np.float64), -1, 0)
-    full = np.stack([np.stack([xx, xy, xz], -1), np.stack([xy, yy, yz], -1), np.stack([xz, yz, zz], -1)], -2)
-    _, vectors = np.linalg.eigh(full)
-    vectors = vectors * np.where(np.linalg.det(vectors) < 0, -1.0, 1.0)[..., None, None]
-    return matrix_to_quat(vectors)
-
-
-def matrix_to_quat(r: np.ndarray) -> np.ndarray:
-    """Rotation matrices (…, 3, 3) → unit quaternions (…, 4), w first."""
-    r = np.asarray(r, np.float64)
-    # The 4×4 matrix whose largest eigenvector is the quaternion: no branch loses accuracy at half turns.
-    k = np.zeros((*r.shape[:-2], 4, 4))
-    trace = np.trace(r, axis1=-2, axis2=-1)
-    skew = np.stack([r[..., 2, 1] - r[..., 1, 2], r[..., 0, 2] - r[..., 2, 0], r[..., 1, 0] - r[..., 0, 1]], -1)
-    k[..., 0, 0] = trace
-    k[..., 0, 1:] = skew
-    k[..., 1:, 0] = skew
-    k[..., 1:, 1:] = r + np.swapaxes(r, -1, -2) - trace[..., None, None] * np.eye(3)
-    _, vectors = np.linalg.eigh(k)
-    q = vectors[..., :, -1]
-    return q * np.where(q[..., :1] < 0, -1.0, 1.0)
 
 
 class Derivation:
@@ -198,7 +173,7 @@ class Derivation:
     def _boxes(self) -> None:
         """Boxes of equal inertia, whose axes are found off the tape."""
         m = self.model
-        self._axes.assign(principal_axes(m.body.inertia.numpy()))
+        self._axes.assign(principal_axes(m.body.inertia.numpy(), m.inertia_axes))
         wp.launch(
             _fluid_kernel,
             dim=(m.worlds, m.nbody),

@@ -120,6 +120,7 @@ class Model:
     tendon_limit: TendonLimitParameters
     equality: EqualityParameters
     joint_force_range: wp.array  # (W, nv) vec2, N·m or N: range of the summed actuator force
+    inertia_axes: np.ndarray  # (nbody, 4) rotations near which principal axes are looked for
     authored: dict[str, wp.array]
     sensors: tuple[Sensor, ...]
     na: int
@@ -211,6 +212,12 @@ class Model:
             bool((self.authored["joint.damping"].numpy() > 0).any()) or self.authored["joint.damping"].requires_grad
         )
         return self.options.integrator == "implicitfast" or (self.implicit_damping and damped)
+
+    @property
+    def softened_backward(self) -> bool:
+        """Whether contacts act from a distance in the backward pass, and only there."""
+        o = self.options
+        return self.max_contacts > 0 and o.contact_softening > 0.0 and o.softening_pass == "backward"
 
     @property
     def implicit_drives(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from warpsim.render.items import PLANE, Item
 
 _BESIDE, _AROUND = 2.2, 6.0
-"""Static things are shown too if the view grows by no more than this factor: those beside what moves, those around it."""
+"""Static things are shown too if the view grows by no more than this: those beside what moves, those around it."""
 
 
 @dataclass(frozen=True)

@@ -108,12 +108,16 @@ def render_rollout(
     Returns:
         Pictures, each (height, width, 3) uint8, sRGB.
     """
-    names = [body.name for body in scene.bodies]
-    positions = [trajectory.body_position(name)[:, world].detach().cpu().numpy() for name in names]
-    rotations = [trajectory.body_rotation(name)[:, world].detach().cpu().numpy() for name in names]
+    tracks = {
+        body.name: (
+            trajectory.body_position(body.name)[:, world].detach().cpu().numpy(),
+            trajectory.body_rotation(body.name)[:, world].detach().cpu().numpy(),
+        )
+        for body in scene.bodies
+    }
     reader = SceneReader(scene)
     scenes = [
-        reader.items({name: pose_matrix(p[row], r[row]) for name, p, r in zip(names, positions, rotations, strict=True)})
+        reader.items({name: pose_matrix(positions[row], turns[row]) for name, (positions, turns) in tracks.items()})
         for row in (range(len(trajectory.times)) if rows is None else rows)
     ]
     if scenes and not any(scenes):

@@ -17,6 +17,8 @@ SAMPLES = wp.constant(2)
 """Rays per pixel along each edge."""
 _PIECES = 8.0
 """Checker squares along the size of the scene, about."""
+_NOTHING = Item("", PLANE, np.array([-1.0, -1.0, 0.0]), np.eye(4), np.zeros(3), False)
+"""A plane that no ray meets: a BVH cannot be empty."""
 
 
 @wp.struct
@@ -56,9 +58,7 @@ class View:
 @wp.func
 def _local_hit(items: Items, i: int, o: wp.vec3, d: wp.vec3) -> float:
     m = items.to_local[i]
-    return hit_shape(
-        items.kind[i], items.size[i], items.mesh[i], wp.transform_point(m, o), wp.transform_vector(m, d)
-    )
+    return hit_shape(items.kind[i], items.size[i], items.mesh[i], wp.transform_point(m, o), wp.transform_vector(m, d))
 
 
 @wp.func
@@ -98,9 +98,7 @@ def _color(items: Items, view: View, o: wp.vec3, d: wp.vec3) -> wp.vec3:
     kind = items.kind[i]
     # Normals are covectors: they go back by the transpose of the map that brought points here.
     normal = wp.normalize(
-        wp.transform_vector(
-            wp.transpose(m), shape_normal(kind, items.size[i], items.mesh[i], local_o, local_d, t)
-        )
+        wp.transform_vector(wp.transpose(m), shape_normal(kind, items.size[i], items.mesh[i], local_o, local_d, t))
     )
     if wp.dot(normal, d) > 0.0:
         normal = -normal
@@ -159,7 +157,8 @@ class Painter:
         self._meshes: dict[int, tuple[Triangles, wp.Mesh]] = {}
 
     def draw(self, items: Sequence[Item], camera: Camera) -> np.ndarray:
-        """(height, width, 3) bytes, sRGB."""
+        """(height, width, 3) bytes, sRGB; of no items, the sky."""
+        items = items or [_NOTHING]
         height, width, _ = self._image.shape
         view = _view(camera.widened(width / height), width)
         lower, upper = _boxes(items, camera.position)

@@ -14,9 +14,9 @@ SUN_DIRECTION = np.array(
     ]
 )
 """Unit vector toward the sun, in the Z-up world: over the right shoulder of the automatic camera."""
-SUN_STRENGTH = 0.72
+SUN_STRENGTH = 0.66
 """What a white surface that faces the sun sends out."""
-AMBIENT_UP, AMBIENT_DOWN = 0.36, 0.18
+AMBIENT_UP, AMBIENT_DOWN = 0.34, 0.17
 """What a white surface sends out of sky light: facing up, facing down."""
 CHECKER_CONTRAST = 0.22
 """Dark squares of the ground are this much darker."""

@@ -10,15 +10,16 @@ from pxr import Gf, Usd, UsdGeom, UsdPhysics, UsdShade
 from warpsim.errors import SceneError
 from warpsim.render.items import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item
 from warpsim.render.triangles import Triangles, make_triangles
+from warpsim.usd.frames import quat_to_matrix
 from warpsim.usd.meshes import triangulate
-from warpsim.usd.units import StageUnits, stage_units
+from warpsim.usd.units import StageUnits, axis_rotation, stage_units
 
 DEFAULT_COLOR = (0.6, 0.6, 0.65)
 _PURPOSES = (UsdGeom.Tokens.default_, UsdGeom.Tokens.render)
 _DIFFUSE_INPUTS = ("diffuseColor", "diffuse_color_constant", "base_color")
 """Of UsdPreviewSurface, OmniPBR and MaterialX's standard surface."""
-_TO_AXIS = {"X": [[0, 0, 1], [1, 0, 0], [0, 1, 0]], "Y": [[0, 1, 0], [0, 0, 1], [1, 0, 0]], "Z": np.eye(3)}
-"""Axis token → rotation that turns z into that axis."""
+_TO_AXIS = {token: quat_to_matrix(axis_rotation(token)) for token in "XYZ"}
+"""Axis token → rotation that turns z into that axis; it brings x and y to where USD has a plane's width and length."""
 
 
 class StageReader:
@@ -60,7 +61,7 @@ class StageReader:
             kind, size = _SHAPES[prim.GetTypeName()](prim, time)
         axis = prim.GetAttribute("axis")
         if axis:
-            to_world[:3, :3] = to_world[:3, :3] @ np.array(_TO_AXIS[axis.Get(time)])
+            to_world[:3, :3] = to_world[:3, :3] @ _TO_AXIS[axis.Get(time)]
         if kind == PLANE and prim.HasAPI(UsdPhysics.CollisionAPI):
             size = np.array([ENDLESS, ENDLESS, 0.0])  # physics has no end of it either
             to_world[:3, :3] /= np.linalg.norm(to_world[:3, :3], axis=0)
@@ -133,14 +134,8 @@ def _cone(prim: Usd.Prim, time: Usd.TimeCode) -> tuple[int, np.ndarray]:
 
 
 def _plane(prim: Usd.Prim, time: Usd.TimeCode) -> tuple[int, np.ndarray]:
-    """Width lies along x and length along y for a normal along z; along z and x for y; along y and z for x.
-
-    The rotation of `_TO_AXIS` brings the shape's x and y to just these.
-    """
     width, length = _numbers(prim, time, "width", "length")
-    if prim.GetAttribute("axis").Get(time) == "Z":
-        return PLANE, np.array([0.5 * width, 0.5 * length, 0.0])
-    return PLANE, np.array([0.5 * length, 0.5 * width, 0.0])
+    return PLANE, np.array([0.5 * width, 0.5 * length, 0.0])
 
 
 _SHAPES: dict[str, Callable[[Usd.Prim, Usd.TimeCode], tuple[int, np.ndarray]]] = {

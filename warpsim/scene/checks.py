@@ -43,7 +43,7 @@ _POSE = {"position": (3,), "rotation": (4,)}
 _SOLVER = {"solref": (2,), "solimp": (5,)}
 _LIMIT = {"limit": (2,), "limit_solref": (2,), "limit_solimp": (5,), "friction_solref": (2,), "friction_solimp": (5,)}
 _ARRAY_SHAPES: dict[type, dict[str, tuple[int, ...]]] = {
-    Body: {**_POSE, "com": (3,), "inertia": (3, 3)},
+    Body: {**_POSE, "com": (3,), "inertia": (3, 3), "inertia_axes": (4,)},
     Joint: {**_LIMIT, "anchor": (3,), "axis": (3,), "actuator_force_limit": (2,)},
     Shape: {**_POSE, **_SOLVER, "size": (3,), "friction": (3,), "color": (3,)},
     Site: {**_POSE},

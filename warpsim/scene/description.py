@@ -26,6 +26,7 @@ SHAPE_SIZES_USED = {"plane": 0, "sphere": 1, "capsule": 2, "cylinder": 2, "cone"
 """How many leading numbers of `Shape.size` a kind reads; three where not listed."""
 INTEGRATORS = ("euler", "implicitfast", "rk4")
 CONES = ("elliptic", "pyramidal")
+SOFTENING_PASSES = ("both", "backward")
 TRANSMISSIONS = ("joint", "tendon", "site")
 ACTUATOR_DYNAMICS = ("none", "integrator", "filter", "filterexact")
 EQUALITY_KINDS = ("connect", "weld", "joint", "tendon", "distance")
@@ -64,6 +65,9 @@ class Body:
     """Centre of mass in the body's frame, m."""
     inertia: np.ndarray | None = None
     """(3, 3) about the centre of mass, in the body's axes, kg·m²."""
+    inertia_axes: np.ndarray | None = None
+    """(4,) rotation of the principal axes, along which a medium drags; counts where moments are equal and the inertia
+    leaves the choice. None: nearest the axes of the body's only shape, or else its own."""
     kinematic: bool = False
     """Moves as its velocity says and feels no force. Must hang on the world and have exactly one free joint."""
     gravity_compensation: float = 0.0
@@ -339,6 +343,11 @@ class Options:
     constraints: bool = True
     """False leaves out contacts, limits, dry friction and equalities."""
     contacts: bool = True
+    contact_softening: float = 0.0
+    """m; above 0 contacts act from this far outside their margin, with an impedance that starts from 0 there: an aid
+    to optimisation, with a bias that `warpsim.constraint.softening` states. It makes more contacts active."""
+    softening_pass: str = "both"
+    """Where softening acts: "both" passes, or "backward", which changes gradients only."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ def check_tree(scene: Scene) -> None:
     rooted: set[str] = set()
     for body in scene.bodies:
         check_unit(body, "rotation")
+        if body.inertia_axes is not None:
+            check_unit(body, "inertia_axes")
         if body.parent is not None:
             check_reference(f"{place(body)}, parent", "body", body.parent, parents)
     for body in scene.bodies:

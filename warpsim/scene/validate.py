@@ -28,6 +28,7 @@ from warpsim.scene.description import (
     SENSOR_TARGETS,
     SHAPE_KINDS,
     SHAPE_SIZES_USED,
+    SOFTENING_PASSES,
     TRANSMISSIONS,
     Actuator,
     ContactOverride,
@@ -259,7 +260,8 @@ def _check_world(scene: Scene) -> None:
         raise SceneError(f"options: timestep is {options.timestep} s; it must be above zero")
     if options.impratio <= 0:
         raise SceneError(f"options: impratio is {options.impratio}; it must be above zero")
-    check_not_negative(options, "solver_iterations", "solver_tolerance")
+    check_not_negative(options, "solver_iterations", "solver_tolerance", "contact_softening")
+    check_choice("options", "softening_pass", options.softening_pass, SOFTENING_PASSES)
     if options.max_contacts is not None and options.max_contacts < 0:
         raise SceneError(f"options: max_contacts is {options.max_contacts}; give a count or None")
     check_not_negative(scene.medium, "density", "viscosity")

@@ -138,7 +138,7 @@ class CheckpointedTape:
         self._try_step(parts[0])
         known = self._parameters.checksums()
         journals = self._home.journals(self._programs, plan, parts, known) if differentiate else []
-        return Run(plan, parts, keep, known, journals, self._advance, self._home.take_back)
+        return Run(plan, parts, keep, known, journals, self._advance, self._home)
 
     def forward(
         self,

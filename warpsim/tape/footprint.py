@@ -13,8 +13,8 @@ from warpsim.tape.arena import Arena
 from warpsim.tape.program import Program
 from warpsim.tape.rows import Packed
 
-GRAPH_BYTES = 300_000
-"""Fixed cost of one set of captured graphs (plain, recorded, backward)."""
+GRAPH_BYTES = 600_000
+"""Fixed cost of one set of captured graphs (plain, recorded, backward) and of the memory in passing around them."""
 
 LAUNCH_BYTES = 9_000
 """Cost of one taped launch: in the three graphs, on the tape while they are captured, and in Python objects."""

@@ -40,6 +40,10 @@ class Home:
         """Receives the room of a released run."""
         self._spare.append(checkpoints)
 
+    def abandon(self, checkpoints: list[storage.Checkpoints]) -> None:
+        """Receives the room of a run that was dropped without being released."""
+        self.take_back(checkpoints)
+
     def blocks(self, prefix: str, fields: Iterable[Field], count: int) -> rows.Blocks:
         """Arrays of `count` rows that are handed to the caller."""
         return rows.allocate(fields, count, self._device)
@@ -81,6 +85,10 @@ class ResumableHome(Home):
         """Deletes the files."""
         self._open = []
         self._files.remove()
+
+    def abandon(self, checkpoints: list[storage.Checkpoints]) -> None:
+        """Leaves the files: an interrupted run can be resumed."""
+        self._open = []
 
     def blocks(self, prefix: str, fields: Iterable[Field], count: int) -> rows.Blocks:
         """Arrays mapped from files."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from warpsim.errors import InputError
+from warpsim.tape.home import Home
 from warpsim.tape.journal import Journal
 from warpsim.tape.part import Keep, Part
 from warpsim.tape.program import Arrays
@@ -51,7 +53,7 @@ class Run:
         parameters: dict[str, int],
         journals: list[Journal],
         advance: Callable[[Run, int], None],
-        release: Callable[[list[Checkpoints]], None],
+        home: Home,
     ) -> None:
         """Made by `CheckpointedTape.start`."""
         self.plan = plan
@@ -61,8 +63,10 @@ class Run:
         self.states = Arrays("kept state", {name: block.array for name, block in keep.states.items()})
         self.outputs = Arrays("kept output", {name: block.array for name, block in keep.outputs.items()})
         self._checkpoints: list[Checkpoints] | None = [part.checkpoints for part in parts]
+        self._home = home
+        self._dropped = weakref.finalize(self, home.abandon, self._checkpoints)
+        self._dropped.atexit = False
         self._advance = advance
-        self._release = release
 
     @property
     def step(self) -> int:
@@ -109,7 +113,8 @@ class Run:
     def release(self) -> None:
         """Gives the checkpoints back; kept states and outputs stay."""
         if self._checkpoints is not None:
-            self._release(self._checkpoints)
+            self._dropped.detach()
+            self._home.take_back(self._checkpoints)
             self._checkpoints = None
             self.parts = []
 

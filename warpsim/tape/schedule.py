@@ -19,8 +19,9 @@ from warpsim.tape.storage import RESIDENT_BYTES
 CACHE_BYTES = 8_000_000
 """What the slots of a segment should fit into: out of the cache the backward pass takes half as long again."""
 
-MOST_SLOTS = 128
-"""Default bound on K: beyond it graphs grow and nothing gets faster."""
+MOST_SLOTS = 32
+"""Slots of a segment by default: capturing a slot of a robot in contact takes tens of milliseconds, replaying a segment
+costs tens of microseconds whatever its length, so more slots gain little and start later."""
 
 
 class Schedule(ABC):

@@ -1,0 +1,472 @@
+"""Pictures against closed forms: silhouettes, occlusion, colour; units, visibility, animation, cameras, files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+from pxr import Gf, Sdf, Usd, UsdGeom, UsdShade, Vt
+
+from warpsim.cli import main
+from warpsim.errors import InputError, SceneError, UnknownNameError
+from warpsim.render import Camera, contact_sheet, fit_camera, frame_times, look_at, render_stage, write_gif
+from warpsim.render.shading import AMBIENT_DOWN, AMBIENT_UP, SUN_DIRECTION, SUN_STRENGTH
+from warpsim.render.triangles import make_triangles
+from warpsim.usd import author
+
+WIDTH, HEIGHT = 120, 80
+RED, GREEN = (0.8, 0.05, 0.05), (0.05, 0.7, 0.05)
+SIZE = {"width": WIDTH, "height": HEIGHT}
+
+
+def top_view(half_height: float = 2.0, position=(0.0, 0.0, 10.0)) -> Camera:
+    """Orthographic, straight down, +x to the right and +y up in the picture."""
+    x, y, _ = np.eye(3)
+    return Camera(np.array(position), x, y, half_height * WIDTH / HEIGHT, half_height, orthographic=True)
+
+
+def new_stage(**options) -> tuple[Usd.Stage, Usd.Prim]:
+    stage = author.new_stage(**options)
+    return stage, author.world(stage)
+
+
+def picture(stage: Usd.Stage, camera: str | Camera | None, **options) -> np.ndarray:
+    return render_stage(stage, times=[0.0], camera=camera, **{**SIZE, **options})[0]
+
+
+def coverage(image: np.ndarray, background: np.ndarray) -> np.ndarray:
+    """(height, width) 0 or 1: pixels that a thing changed."""
+    return (np.abs(image.astype(int) - background).max(axis=2) > 2).astype(float)
+
+
+def silhouette(stage: Usd.Stage, camera: Camera, **options) -> np.ndarray:
+    return coverage(picture(stage, camera, **options), backdrop(camera, **options))
+
+
+def backdrop(camera: Camera, **options) -> np.ndarray:
+    """What the camera sees of the sky: a picture of something far behind it."""
+    stage, world = new_stage()
+    author.sphere(world, "Behind", 0.01, position=camera.position - 5.0 * camera.forward, collides=False)
+    return picture(stage, camera, **options)
+
+
+def centroid(mask: np.ndarray) -> np.ndarray:
+    """(x, y) in pixels, from the picture's middle, y up."""
+    rows, columns = np.nonzero(mask)
+    return np.array([columns.mean() + 0.5 - mask.shape[1] / 2, mask.shape[0] / 2 - rows.mean() - 0.5])
+
+
+def encoded(linear: np.ndarray) -> np.ndarray:
+    low = 12.92 * linear
+    return np.round(255 * np.where(linear <= 0.0031308, low, 1.055 * np.abs(linear) ** (1 / 2.4) - 0.055))
+
+
+def lit(color, normal, sunlit: bool = True) -> np.ndarray:
+    normal = np.asarray(normal, dtype=float)
+    ambient = AMBIENT_DOWN + (AMBIENT_UP - AMBIENT_DOWN) * (0.5 + 0.5 * normal[2])
+    return encoded(np.array(color) * (ambient + sunlit * SUN_STRENGTH * max(0.0, normal @ SUN_DIRECTION)))
+
+
+def test_sphere_in_perspective():
+    """A sphere of radius r at depth h on the axis shows a disc of radius r/√(h² − r²) at unit distance."""
+    stage, world = new_stage()
+    author.sphere(world, "Ball", 0.5, position=(0, 0, 1.0), color=RED, collides=False)
+    camera = look_at(np.array([0.0, -4.0, 1.0]), np.array([0.0, 0.0, 1.0]), aspect=1.5, field_of_view=0.6)
+    mask = silhouette(stage, camera, width=240, height=160)
+    radius = 0.5 / np.sqrt(4.0**2 - 0.5**2) * 80 / np.tan(0.3)
+    assert mask.sum() == pytest.approx(np.pi * radius**2, rel=0.03)  # a ring of half-covered pixels
+    np.testing.assert_allclose(centroid(mask), 0.0, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("add", "area"),
+    [
+        (lambda w: author.sphere(w, "S", 0.8, position=(0.4, -0.3, 0), collides=False), np.pi * 0.8**2),
+        (lambda w: author.box(w, "S", (0.8, 0.5, 0.3), position=(0.4, -0.3, 0), collides=False), 4 * 0.8 * 0.5),
+        (
+            lambda w: author.capsule(w, "S", 0.3, 1.2, axis="X", position=(0.4, -0.3, 0), collides=False),
+            np.pi * 0.3**2 + 1.2 * 0.6,
+        ),
+        (lambda w: author.cylinder(w, "S", 0.5, 1.4, axis="Y", position=(0.4, -0.3, 0), collides=False), 1.0 * 1.4),
+        (lambda w: author.cylinder(w, "S", 0.8, 1.4, position=(0.4, -0.3, 0), collides=False), np.pi * 0.8**2),
+        (lambda w: author.cone(w, "S", 0.8, 1.0, position=(0.4, -0.3, 0), collides=False), np.pi * 0.8**2),
+    ],
+    ids=["sphere", "box", "capsule", "cylinder side", "cylinder end", "cone end"],
+)
+def test_silhouettes_from_above(add, area):
+    stage, world = new_stage()
+    add(world)
+    mask = silhouette(stage, top_view(), width=240, height=160)
+    pixel = 4.0 / 160
+    assert mask.sum() * pixel**2 == pytest.approx(area, rel=0.04)
+    np.testing.assert_allclose(centroid(mask) * pixel, (0.4, -0.3), atol=0.5 * pixel)
+
+
+def test_cone_side_and_apex():
+    """Seen from −y: a triangle with its apex at +z."""
+    stage, world = new_stage()
+    author.cone(world, "Cone", 0.5, 1.0, collides=False)
+    camera = Camera(np.array([0.0, -5.0, 0.0]), np.eye(3)[0], np.eye(3)[2], 1.5, 1.0, orthographic=True)
+    mask = silhouette(stage, camera, width=240, height=160)
+    assert mask.sum() / 80.0**2 == pytest.approx(0.5, rel=0.03)
+    assert centroid(mask)[1] / 80.0 == pytest.approx(-1.0 / 6.0, abs=0.01)
+
+
+def test_box_rotated_scaled_and_sheared_to_a_parallelogram():
+    stage, world = new_stage()
+    prim = author.box(world, "Box", (1, 1, 1), collides=False)
+    UsdGeom.Xformable(prim).ClearXformOpOrder()
+    matrix = Gf.Matrix4d(0.8, 0.2, 0, 0, 0.5, 0.6, 0, 0, 0, 0, 0.1, 0, 0.1, 0.2, 0, 1)
+    UsdGeom.Xformable(prim).AddTransformOp().Set(matrix)
+    mask = silhouette(stage, top_view(), width=240, height=160)
+    pixel = 4.0 / 160
+    assert mask.sum() * pixel**2 == pytest.approx(4 * (0.8 * 0.6 - 0.2 * 0.5), rel=0.04)
+    np.testing.assert_allclose(centroid(mask) * pixel, (0.1, 0.2), atol=pixel)
+
+
+def test_bounded_plane_has_width_along_x_and_length_along_y():
+    stage, world = new_stage()
+    plane = UsdGeom.Plane.Define(stage, world.GetPath().AppendChild("Sheet"))
+    plane.CreateWidthAttr(3.0)
+    plane.CreateLengthAttr(1.0)
+    rows, columns = np.nonzero(silhouette(stage, top_view()))
+    pixel = 4.0 / HEIGHT
+    assert np.ptp(columns) + 1 == pytest.approx(3.0 / pixel, abs=1)
+    assert np.ptp(rows) + 1 == pytest.approx(1.0 / pixel, abs=1)
+
+
+@pytest.mark.parametrize(("axis", "right", "up"), [("X", 1, 2), ("Y", 0, 2), ("Z", 0, 1)])
+def test_planes_along_each_axis_fill_their_extent(axis, right, up):
+    """The extent that USD itself computes for the plane is the oracle."""
+    stage, world = new_stage()
+    plane = UsdGeom.Plane.Define(stage, world.GetPath().AppendChild("Sheet"))
+    plane.CreateWidthAttr(2.4)
+    plane.CreateLengthAttr(1.2)
+    plane.CreateAxisAttr(axis)
+    extent = UsdGeom.Boundable.ComputeExtentFromPlugins(plane, Usd.TimeCode.Default())
+    low, high = (np.array(corner) for corner in extent)
+    axes = np.eye(3)
+    forward = np.cross(axes[up], axes[right])
+    camera = Camera(-5.0 * forward, axes[right], axes[up], 3.0, 2.0, orthographic=True)
+    rows, columns = np.nonzero(silhouette(stage, camera))
+    pixel = 4.0 / HEIGHT
+    assert (np.ptp(columns) + 1) * pixel == pytest.approx((high - low)[right], abs=2 * pixel)
+    assert (np.ptp(rows) + 1) * pixel == pytest.approx((high - low)[up], abs=2 * pixel)
+
+
+def test_nearer_things_hide_farther_ones():
+    camera = top_view()
+    for first, second in (((0, 0, 0), (0, 0, 2)), ((0, 0, 2), (0, 0, 0))):
+        stage, world = new_stage()
+        author.box(world, "A", (0.5, 0.5, 0.1), position=first, color=RED, collides=False)
+        author.box(world, "B", (0.5, 0.5, 0.1), position=second, color=GREEN, collides=False)
+        nearer = RED if first[2] > second[2] else GREEN
+        image = picture(stage, camera)
+        np.testing.assert_allclose(image[HEIGHT // 2, WIDTH // 2], lit(nearer, (0, 0, 1)), atol=1)
+
+
+def test_colour_of_a_lit_face_and_of_its_shadow():
+    stage, world = new_stage()
+    author.box(world, "Floor", (1.5, 1.5, 0.1), color=GREEN, collides=False)
+    author.box(world, "Roof", (0.2, 0.2, 0.01), position=tuple(1.0 * SUN_DIRECTION), color=RED, collides=False)
+    camera = top_view()
+    image = picture(stage, camera)
+    # The roof's shadow centre on the floor's top, z = 0.1, is along the sun's direction from it.
+    shadow = SUN_DIRECTION[:2] * (0.1 / SUN_DIRECTION[2])
+    row, column = int(HEIGHT / 2 - shadow[1] * HEIGHT / 4), int(WIDTH / 2 + shadow[0] * HEIGHT / 4)
+    np.testing.assert_allclose(image[row, column], lit(GREEN, (0, 0, 1), sunlit=False), atol=1)
+    np.testing.assert_allclose(image[HEIGHT // 4, WIDTH // 4 + 5], lit(GREEN, (0, 0, 1)), atol=1)
+
+
+def scene_in(meters_per_unit: float, up_axis: str) -> Usd.Stage:
+    """Ground, box and ball in other units and axes; the same in metres."""
+    stage = author.new_stage(meters_per_unit=meters_per_unit, up_axis=up_axis)
+    world = author.world(stage)
+    unit = 1.0 / meters_per_unit
+
+    def place(x, y, z):
+        return (unit * x, unit * y, unit * z) if up_axis == "Z" else (unit * x, unit * z, unit * -y)
+
+    def extents(x, y, z):
+        return (unit * x, unit * y, unit * z) if up_axis == "Z" else (unit * x, unit * z, unit * y)
+
+    author.ground(world, color=(0.8, 0.8, 0.8))
+    body = author.body(world, "Body", position=place(0.2, 0.1, 0.5))
+    author.box(body, "Box", extents(0.3, 0.2, 0.1), color=RED)
+    author.capsule(body, "Rod", 0.05 * unit, 0.6 * unit, axis=up_axis, position=place(0.3, 0, 0.2), color=GREEN)
+    return stage
+
+
+@pytest.mark.parametrize(("unit", "up_axis"), [(0.01, "Y"), (0.01, "Z"), (1.0, "Y"), (0.001, "Y")])
+def test_units_and_up_axis_do_not_change_the_picture(unit, up_axis):
+    reference = picture(scene_in(1.0, "Z"), None)
+    other = picture(scene_in(unit, up_axis), None)
+    difference = np.abs(reference.astype(int) - other)
+    assert difference.mean() < 0.05  # a sample on an edge may round to the other side
+    assert np.ptp(reference.astype(int)) > 100
+
+
+def test_invisible_guide_and_proxy_are_not_drawn():
+    stage, world = new_stage()
+    shown = author.sphere(world, "Shown", 0.3, position=(1, 0, 0), collides=False)
+    hidden = author.frame(world, "Hidden")
+    author.sphere(hidden, "Inner", 0.3, position=(-1, 0, 0), collides=False)
+    UsdGeom.Imageable(hidden).MakeInvisible()
+    for name, purpose in (("G", "guide"), ("P", "proxy")):
+        UsdGeom.Imageable(author.sphere(world, name, 0.3, position=(-1, 0, 0), collides=False)).CreatePurposeAttr(
+            purpose
+        )
+    UsdGeom.Imageable(shown).CreatePurposeAttr("render")
+    mask = silhouette(stage, top_view())
+    assert mask[:, : WIDTH // 2].sum() == 0
+    assert mask[:, WIDTH // 2 :].sum() > 50
+
+
+def test_animated_sample_equals_the_static_scene_in_that_pose():
+    moving, world = new_stage()
+    ball = author.box(world, "Box", (0.4, 0.2, 0.2), color=RED, collides=False)
+    translate = ball.GetAttribute("xformOp:translate")
+    orient = ball.GetAttribute("xformOp:orient")
+    translate.Set(Gf.Vec3d(-1, 0, 0), 0.0)
+    translate.Set(Gf.Vec3d(1, 0.5, 0), 10.0)
+    orient.Set(Gf.Quatd(1, 0, 0, 0), 0.0)
+    orient.Set(Gf.Quatd(np.cos(0.5), 0, 0, np.sin(0.5)), 10.0)
+    still, world = new_stage()
+    author.box(
+        world,
+        "Box",
+        (0.4, 0.2, 0.2),
+        position=(0, 0.25, 0),
+        rotation=(np.cos(0.25), 0, 0, np.sin(0.25)),
+        color=RED,
+        collides=False,
+    )
+    camera = top_view()
+    halfway = render_stage(moving, times=[0.0, 5.0], camera=camera, **SIZE)
+    np.testing.assert_array_equal(halfway[1], picture(still, camera))
+    assert (halfway[0] != halfway[1]).any()
+
+
+def test_deforming_mesh_and_animated_visibility():
+    stage, world = new_stage()
+    mesh = UsdGeom.Mesh.Define(stage, world.GetPath().AppendChild("Sheet"))
+    mesh.CreateFaceVertexCountsAttr([4])
+    mesh.CreateFaceVertexIndicesAttr([0, 1, 2, 3])
+    square = np.array([[-0.5, -0.5, 0], [0.5, -0.5, 0], [0.5, 0.5, 0], [-0.5, 0.5, 0]])
+    for time, scale in ((0.0, 1.0), (1.0, 2.0)):
+        mesh.CreatePointsAttr().Set(Vt.Vec3fArray.FromNumpy((scale * square).astype(np.float32)), time)
+    mesh.CreateVisibilityAttr().Set("inherited", 0.0)
+    mesh.GetVisibilityAttr().Set("invisible", 2.0)
+    camera = top_view()
+    pictures = render_stage(stage, times=[0.0, 1.0, 2.0], camera=camera, **SIZE)
+    areas = [coverage(p, backdrop(camera)).sum() * (4.0 / HEIGHT) ** 2 for p in pictures]
+    np.testing.assert_allclose(areas, [1.0, 4.0, 0.0], atol=0.05)
+
+
+def test_instances_are_drawn(tmp_path):
+    asset, world = new_stage()
+    author.sphere(world, "Ball", 0.3, color=GREEN, collides=False)
+    author.save(asset, tmp_path / "ball.usda")
+    stage, world = new_stage()
+    for name, x in (("A", -1.0), ("B", 1.0)):
+        author.reference(world, name, tmp_path / "ball.usda", position=(x, 0, 0), instanceable=True)
+    assert stage.GetPrimAtPath("/World/A").IsInstance()
+    mask = silhouette(stage, top_view())
+    assert mask[:, : WIDTH // 2].sum() == mask[:, WIDTH // 2 :].sum() > 50
+
+
+def test_material_colour_and_inherited_display_colour():
+    stage, world = new_stage()
+    group = author.frame(world, "Group")
+    UsdGeom.PrimvarsAPI(group).CreatePrimvar("displayColor", Sdf.ValueTypeNames.Color3fArray).Set([Gf.Vec3f(*GREEN)])
+    author.box(group, "Left", (0.4, 0.4, 0.1), position=(-1, 0, 0), collides=False)
+    right = author.box(group, "Right", (0.4, 0.4, 0.1), position=(1, 0, 0), collides=False)
+    material = UsdShade.Material.Define(stage, "/World/Paint")
+    shader = UsdShade.Shader.Define(stage, "/World/Paint/Surface")
+    shader.CreateIdAttr("UsdPreviewSurface")
+    shader.CreateInput("diffuseColor", Sdf.ValueTypeNames.Color3f).Set(Gf.Vec3f(*RED))
+    material.CreateSurfaceOutput().ConnectToSource(shader.ConnectableAPI(), "surface")
+    UsdShade.MaterialBindingAPI.Apply(right).Bind(material)
+    image = picture(stage, top_view())
+    np.testing.assert_allclose(image[HEIGHT // 2, WIDTH // 2 - 20], lit(GREEN, (0, 0, 1)), atol=1)
+    np.testing.assert_allclose(image[HEIGHT // 2, WIDTH // 2 + 20], lit(RED, (0, 0, 1)), atol=1)
+
+
+def test_mesh_cube_looks_like_the_cube():
+    """Twelve triangles with sharp edges against the box in closed form, from an oblique camera."""
+    plain, world = new_stage()
+    author.box(world, "Box", (0.5, 0.5, 0.5), color=RED, collides=False)
+    meshed, world = new_stage()
+    mesh = UsdGeom.Mesh.Define(meshed, world.GetPath().AppendChild("Box"))
+    corners = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)], dtype=np.float32)
+    mesh.CreatePointsAttr(Vt.Vec3fArray.FromNumpy(corners))
+    faces = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
+    mesh.CreateFaceVertexCountsAttr([4] * 6)
+    mesh.CreateFaceVertexIndicesAttr(sum(faces, []))
+    mesh.CreateDisplayColorAttr([Gf.Vec3f(*RED)])
+    camera = look_at(np.array([2.0, -3.0, 2.0]), np.zeros(3), aspect=1.5)
+    difference = np.abs(picture(plain, camera).astype(int) - picture(meshed, camera))
+    assert (difference.max(axis=2) > 1).mean() < 0.002
+
+
+def test_normals_are_smooth_on_a_sphere():
+    turns = np.linspace(0, 2 * np.pi, 25)[:-1]
+    heights = np.linspace(0, np.pi, 13)
+    grid = np.stack(np.meshgrid(turns, heights), axis=-1).reshape(-1, 2)
+    points = np.stack(
+        [np.sin(grid[:, 1]) * np.cos(grid[:, 0]), np.sin(grid[:, 1]) * np.sin(grid[:, 0]), np.cos(grid[:, 1])], axis=1
+    )
+    points[np.isclose(np.abs(points[:, 2]), 1.0), :2] = 0.0
+    rows, columns = np.arange(12)[:, None], np.arange(24)[None, :]
+    a, b = rows * 24 + columns, rows * 24 + (columns + 1) % 24
+    quads = np.stack([a, a + 24, b + 24, b], axis=-1).reshape(-1, 4)
+    sphere = make_triangles(points, np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]]))
+    assert np.einsum("mij,mij->mi", sphere.normals, sphere.corners).min() > 0.98
+
+
+def test_endless_ground_reaches_the_horizon_and_has_no_acne():
+    stage, world = new_stage()
+    author.ground(world, color=(0.8, 0.8, 0.8))
+    camera = look_at(np.array([0.0, -5.0, 2.0]), np.array([0.0, 0.0, 1.5]), aspect=1.5)
+    image = picture(stage, camera).astype(int)
+    lower = image[HEIGHT // 2 :]
+    darkest = lit(0.8 * np.array([0.7, 0.7, 0.7]), (0, 0, 1))
+    assert (lower >= darkest).all()  # a sunlit checkerboard, nowhere in its own shadow
+    sky = backdrop(camera).astype(int)
+    assert np.abs(image[: HEIGHT // 3] - sky[: HEIGHT // 3]).max() <= 2
+
+
+def test_automatic_camera_shows_all_points_and_touches_its_margin(rng):
+    points = rng.normal(size=(40, 3)) * (1.0, 0.3, 2.0) + (5.0, -3.0, 1.0)
+    camera = fit_camera(points, aspect=1.5)
+    local = points - camera.position
+    depth = local @ camera.forward
+    assert (depth > 0).all()
+    across = np.abs(local @ camera.right / depth) / camera.half_width
+    along = np.abs(local @ camera.up / depth) / camera.half_height
+    assert max(across.max(), along.max()) == pytest.approx(1 / 1.2, abs=1e-9)
+
+
+def test_usd_camera_perspective_and_orthographic():
+    stage, world = new_stage(meters_per_unit=0.01, up_axis="Y")
+    author.sphere(world, "Ball", 50.0, collides=False)
+    camera = UsdGeom.Camera.Define(stage, "/World/Eye")
+    camera.AddTranslateOp().Set(Gf.Vec3d(0, 0, 400))  # looks along its −z, at the ball
+    camera.CreateFocalLengthAttr(40.0)
+    camera.CreateHorizontalApertureAttr(30.0)
+    camera.CreateVerticalApertureAttr(20.0)
+    empty, other = new_stage(meters_per_unit=0.01, up_axis="Y")
+    author.sphere(other, "Ball", 50.0, position=(0, 0, 900), collides=False)
+    empty.GetRootLayer().subLayerPaths.append(stage.GetRootLayer().identifier)
+    image = picture(stage, "/World/Eye", width=240, height=160)
+    background = picture(empty, "/World/Eye", width=240, height=160)
+    radius = 0.5 / np.sqrt(4.0**2 - 0.5**2) * 80 / (10.0 / 40.0)
+    assert coverage(image, background).sum() == pytest.approx(np.pi * radius**2, rel=0.03)
+    camera.CreateProjectionAttr("orthographic")
+    camera.CreateHorizontalApertureAttr(3000.0)  # tenths of a stage unit
+    camera.CreateVerticalApertureAttr(2000.0)
+    image = picture(stage, "/World/Eye", width=240, height=160)
+    background = picture(empty, "/World/Eye", width=240, height=160)
+    assert coverage(image, background).sum() == pytest.approx(np.pi * 0.5**2 * 80**2, rel=0.04)
+
+
+def test_same_bytes_every_time():
+    stage = scene_in(1.0, "Z")
+    np.testing.assert_array_equal(picture(stage, None), picture(stage, None))
+
+
+def test_errors_name_the_fix(tmp_path):
+    stage, world = new_stage()
+    with pytest.raises(SceneError, match="nothing to draw"):
+        picture(stage, None)
+    author.sphere(world, "Ball", 1.0, collides=False)
+    UsdGeom.Camera.Define(stage, "/World/Camera")
+    with pytest.raises(UnknownNameError, match="did you mean '/World/Camera'"):
+        picture(stage, "/World/Camra")
+    with pytest.raises(UnknownNameError, match="/World/Camera"):
+        picture(stage, "/World/Ball")
+    with pytest.raises(InputError, match="width=0"):
+        picture(stage, None, width=0)
+    with pytest.raises(InputError, match="not both"):
+        render_stage(stage, times=[0.0], frames=2)
+    with pytest.raises(SceneError, match="cannot open"):
+        render_stage(tmp_path / "missing.usda")
+
+
+def test_frame_times():
+    stage, _ = new_stage()
+    assert frame_times(stage) == [0.0]
+    stage.SetStartTimeCode(10.0)
+    stage.SetEndTimeCode(20.0)
+    stage.SetTimeCodesPerSecond(10.0)
+    assert frame_times(stage, frames=3) == [10.0, 15.0, 20.0]
+    assert frame_times(stage, frames=1) == [10.0]
+    assert frame_times(stage, every=4) == [10.0, 14.0, 18.0]
+    assert len(frame_times(stage)) == 26
+    with pytest.raises(InputError, match="every=0"):
+        frame_times(stage, every=0)
+
+
+def test_contact_sheet_places_pictures_row_by_row():
+    pictures = [np.full((20, 30, 3), 10 * k, dtype=np.uint8) for k in range(5)]
+    sheet = contact_sheet(pictures, columns=3)
+    assert sheet.shape == (2 * 20 + 4, 3 * 30 + 8, 3)
+    assert sheet[5, 34 + 5].tolist() == [10] * 3
+    assert sheet[24 + 5, 34 + 5].tolist() == [40] * 3
+
+
+def test_gif_keeps_frames_and_pace(tmp_path):
+    pictures = [np.full((20, 30, 3), 50 * k, dtype=np.uint8) for k in range(4)]
+    path = write_gif(tmp_path / "film.gif", pictures, interval=0.04)
+    with Image.open(path) as film:
+        assert film.n_frames == 4
+        assert film.info["duration"] == 40
+        film.seek(2)
+        assert film.convert("RGB").getpixel((3, 3)) == pytest.approx((100, 100, 100), abs=2)
+
+
+@pytest.fixture
+def animated(tmp_path):
+    """A file with a ball that moves for one second."""
+    stage, world = new_stage()
+    ball = author.sphere(world, "Ball", 0.2, color=RED, collides=False)
+    for time, x in ((0.0, -1.0), (24.0, 1.0)):
+        ball.GetAttribute("xformOp:translate").Set(Gf.Vec3d(x, 0, 0), time)
+    stage.SetStartTimeCode(0.0)
+    stage.SetEndTimeCode(24.0)
+    author.save(stage, tmp_path / "ball.usda")
+    return tmp_path / "ball.usda"
+
+
+def render(*arguments: object) -> int:
+    return main(["render", *map(str, arguments), "--size", "60x40", "--quiet"])
+
+
+def test_command_writes_films_pictures_and_sheets(animated, tmp_path):
+    assert render(animated, "-o", tmp_path / "film.gif", "--frames", 5) == 0
+    with Image.open(tmp_path / "film.gif") as film:
+        assert (film.n_frames, film.size, film.info["duration"]) == (5, (60, 40), 250)
+    assert render(animated, "-o", tmp_path / "one.png", "--time", 12) == 0
+    assert Image.open(tmp_path / "one.png").size == (60, 40)
+    assert render(animated, "-o", tmp_path / "many.png", "--every", 12) == 0
+    assert sorted(p.name for p in tmp_path.glob("many*")) == ["many_0.png", "many_1.png", "many_2.png"]
+    assert render(animated, "-o", tmp_path / "sheet.png", "--sheet", "--frames", 4) == 0
+    assert Image.open(tmp_path / "sheet.png").size == (124, 84)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.usda", "-o", "x.gif"], "no file"),
+        (["robot.xml", "-o", "x.gif"], "warpsim convert"),
+        (["ball.usda", "-o", "x.mp4"], ".gif or .png"),
+        (["ball.usda", "-o", "x.gif", "--sheet"], "a sheet is one picture"),
+        (["ball.usda", "-o", "nowhere/x.gif"], "no folder"),
+        (["ball.usda", "-o", "x.gif", "--size", "big"], "480x320"),
+        (["ball.usda", "-o", "x.gif", "--camera", "/World/Eye"], "no camera '/World/Eye'"),
+    ],
+)
+def test_command_errors(animated, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(animated.parent)
+    assert main(["render", *arguments]) == 1
+    assert message in capsys.readouterr().err
