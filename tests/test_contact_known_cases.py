@@ -2,8 +2,8 @@
 
 Impacts are resolved by a compliant contact over many steps. Its motion converges to the ideal impact's as contacts grow
 shorter. So does its gradient, at first order in the step, if the force starts from zero at touch: an undamped contact,
-or one whose impedance does (`solimp` from 0). Where the force jumps at touch, the gradient is exact for the steps taken,
-but lacks what a change of the moment of touch within a step would do, and does not converge to the motion's.
+or one whose impedance does (`solimp` from 0). Where the force jumps at touch, the gradient is exact for the steps
+taken, but lacks what a change of the moment of touch within a step would do, and does not converge to the motion's.
 """
 
 from __future__ import annotations

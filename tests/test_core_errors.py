@@ -13,7 +13,7 @@ from rigid_support import Rollout, initial_state
 from warpsim.errors import InputError, SceneError, UnknownNameError, WarpsimError
 from warpsim.model.compile import compile_model
 from warpsim.program import RigidProgram
-from warpsim.scene import Body, Joint, Options, Scene
+from warpsim.scene import Body, Joint, Medium, Options, Scene
 from warpsim.tape.diagnostics import NonFiniteError
 
 
@@ -86,6 +86,17 @@ def test_wrong_shapes_types_and_names_are_refused(rollout):
         RigidProgram(rollout.model, controls=["actuators"])
     with pytest.raises(InputError, match="worlds=0"):
         compile_model(rich_scene("euler"), worlds=0)
+
+
+def test_a_parameter_that_nothing_reads_is_refused():
+    """A stage that the scene did not ask for is left out of the step, so its parameters would be ignored."""
+    scene = rich_scene("euler")
+    scene.medium = Medium()
+    model = compile_model(scene)
+    model.set_parameter("world.medium_density", np.zeros(1))
+    with pytest.raises(InputError, match="world.medium_density.*acts on nothing"):
+        model.set_parameter("world.medium_density", np.full(1, 1.2))
+    model.set_parameter("tendon.stiffness", np.array([1.0, 2.0]))
 
 
 def test_wrong_parameters_are_refused(rollout):

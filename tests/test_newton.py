@@ -88,6 +88,6 @@ def test_too_few_places_for_contacts():
     with pytest.raises(SimulationError) as caught:
         tape.forward(start)
     message = str(caught.value)
-    assert "step 0" in message
+    assert "step 1" in message
     assert "world 1" in message
     assert "max_contacts" in message

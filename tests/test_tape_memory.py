@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -121,5 +122,10 @@ def test_dropped_runs_give_their_memory_back() -> None:
         rooms.add(id(run.checkpoints[0]))
         del run
     assert len(rooms) == 1
+    u = wp.zeros((50, WORLDS, LINKS), dtype=wp.float64)
+    alive = weakref.ref(u)
+    run = tape.forward(initial_state(), {"u": u})
+    del run, u
+    assert alive() is None  # the tape keeps no array of a run that is gone
     held = [tape.forward(initial_state()) for _ in range(3)]
     assert len({id(run.checkpoints[0]) for run in held}) == 3

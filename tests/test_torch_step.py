@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from simulator_support import arm, tumbler
+from simulator_support import arm, puck, tumbler
 from warpsim.errors import InputError, SimulationError
 from warpsim.simulator import Simulator
 
@@ -52,6 +52,29 @@ def test_states_outputs_and_gradients_are_those_of_a_rollout(sim):
     for a, b in zip(*(torch.autograd.grad(loss, inputs) for loss in losses), strict=True):
         assert b.abs().max() > 0
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12 * float(b.abs().max()))
+
+
+def test_in_contact_a_loop_and_a_policy_are_a_rollout():
+    sim = Simulator(puck(), controls=("wrench",))
+    u = 0.1 * numbers(0, 5, 1, sim.control_size)
+    u[..., 8] -= 2.0  # pressed down
+    u.requires_grad_()
+    qd = leaf(torch.tensor([0.5, 0.2, 0.0, 0.1, 0.2, 0.3], dtype=torch.float64))
+    state = sim.reset(qd=qd)
+    for control in u:
+        state = sim.step(control)
+    rolled = sim.rollout(controls=u, qd=qd)
+    remaining = list(u)
+    closed = sim.rollout_policy(lambda _: remaining.pop(0), 5, qd=qd, segment=5)
+    assert set(closed) == set(rolled)
+    gradients = []
+    for q in (rolled.q[-1], state.q, closed.q[-1]):
+        assert torch.equal(q, rolled.q[-1])
+        remaining = list(u)
+        gradients.append(torch.autograd.grad(q.sum(), (u, qd)))
+    for other in gradients[1:]:
+        for a, b in zip(other, gradients[0], strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-11, atol=1e-13)
 
 
 def test_gradcheck_of_a_feedback_loop():

@@ -85,6 +85,13 @@ class Simulator(Contents):
         self._steps_taken = 0
         self._lineariser: Lineariser | None = None
 
+    def __repr__(self) -> str:
+        controls = " + ".join(self.control_names)
+        return (
+            f"Simulator({self.scene.name!r}: {len(self.body_names) - 1} bodies, {self.nv} dofs, control {controls} "
+            f"({self.control_size}), {self.worlds} world(s) on {self.device})"
+        )
+
     @property
     def device(self) -> torch.device:
         """Where tensors live."""
@@ -281,7 +288,8 @@ class Simulator(Contents):
         used.prepare(self._engine)
         loop = ClosedLoop(self._stepper, self._controls, self._show, used, shown)
         made = loop.run(policy, timing, given_steps(None, steps), first, self._observe(first, used, shown))
-        return Trajectory(self.model, self._source, made, _timestep(used))
+        shown_fields = {name: made[name] for name in (*self._initial.differentiable, *shown)}
+        return Trajectory(self.model, self._source, shown_fields, _timestep(used))
 
     def jacobians(self, trajectory: Trajectory, controls: Controls | None = None) -> Linearisation:
         """A and B of every step of a trajectory, in MuJoCo's tangent space of 2·nv + na numbers; for iLQR and analysis.

@@ -1,1 +1,12 @@
-"""Collision: signed distances, contact generation and distance queries, all differentiable."""
+"""Collision: signed distances, contact generation and distance queries, all differentiable.
+
+Where to look:
+
+- `pairs` which shapes may touch; `contacts` the three stages (search, pack, rebuild) and how to call them; `query`
+  distances between shapes and from points, at any distance; `groups` which kernels serve which pair of kinds.
+- Closed forms: `witness`, `plane_contact`, `round_contact`, `box_contact`, `box_box`.
+- General convex pairs: `support`, `gjk`, `epa` search, `convex_feature`, `convex_contact` rebuild; hulls from `hulls`.
+- Meshes: `mesh_audit`, `mesh_sdf`, `grid`, `mesh_points`, and `field_contact`; `sdf` has the primitives' distances.
+
+A union of convex pieces is several shapes on one body, which never collide with each other.
+"""

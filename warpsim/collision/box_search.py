@@ -208,11 +208,15 @@ def find_capsule_box(
     over_face = region_rank(region) == 1
     count = int(0)
     if not over_face:
-        region = facing_region(local + local_axis * t, size)
+        nearest = local + local_axis * t
+        region = facing_region(nearest, size)
         distance, _point, _normal = capsule_box(centre, axis, radius, position, frame, size, feature)
         if distance < margin:
             candidate_feature[world, start] = feature
             count = 1
+        side = face_axis(region)
+        if wp.abs(nearest[side]) < size[side]:  # the segment pierces the box, and looks at no face more than another
+            return count
     for i in range(2):
         place = segment_exit(local, local_axis, size, face_axis(region), real(1 - 2 * i))
         code = 16 * region + place

@@ -33,7 +33,7 @@ from warpsim.collision.groups import GROUPS, PairGroup, group_of
 from warpsim.collision.kinds import KIND_CODE, pair_case
 from warpsim.collision.pack import pack_kernel
 from warpsim.collision.pairs import collision_pairs
-from warpsim.errors import SimulationError
+from warpsim.errors import InputError, SimulationError
 from warpsim.precision import mat33, real, vec3
 from warpsim.scene.description import Scene
 
@@ -97,7 +97,15 @@ class PairTable:
             exact: Whether box pairs take the general convex search, whose distance is true when they are apart; the
                 separating axes of the closed form then give less.
         """
+        touching = {int(i) for i in np.asarray(pairs).reshape(-1)}
+        if geometry is None:
+            geometry = build_geometry(scene, device, shapes=touching)
         kinds = [shape.kind for shape in scene.shapes]
+        absent = [i for i in touching - geometry.shapes if kinds[i] in ("mesh", "hull")]
+        if absent:
+            raise InputError(
+                f"the geometry lacks shape {scene.shapes[absent[0]].name!r}; build it with this shape in it"
+            )
         cases = [(kinds[a], kinds[b]) for a, b in pairs]
         order = sorted(
             range(len(pairs)), key=lambda i: (GROUPS.index(group_of(*cases[i], exact)), pair_case(*cases[i]), i)
@@ -125,7 +133,7 @@ class PairTable:
             pair_order=tuple(order),
             candidates=int(starts[-1]),
             seeds=int(starts[max(seeded)]) if seeded else 0,
-            geometry=build_geometry(scene, device) if geometry is None else geometry,
+            geometry=geometry,
         )
 
     def mesh_data(self, group: PairGroup) -> list[object]:

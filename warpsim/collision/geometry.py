@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,8 @@ class Geometry:
     """(ns,) real: radius (m) about the shape's origin at scale one; zero for primitives."""
     memory: int
     """Bytes of all signed distance grids."""
+    shapes: frozenset[int]
+    """Indices of the meshes and hulls it holds."""
 
 
 def _grid_arrays(grids: list[SdfGrid | None], points: list[np.ndarray | None], device: wp.DeviceLike) -> GridData:
@@ -47,22 +50,26 @@ def _grid_arrays(grids: list[SdfGrid | None], points: list[np.ndarray | None], d
     return data
 
 
-def build_geometry(scene: Scene, device: wp.DeviceLike = None) -> Geometry:
+def build_geometry(scene: Scene, device: wp.DeviceLike = None, *, shapes: Collection[int] | None = None) -> Geometry:
     """Builds (or loads from the cache) everything the scene's meshes and hulls need to collide.
 
     Args:
         scene: Shapes of kind mesh need a closed mesh; hulls need only vertices.
         device: Where the arrays live.
+        shapes: Indices of the shapes that will touch something; None: all that collide.
 
     Raises:
         SceneError: A mesh cannot collide; the message names it and the fix.
     """
-    hulls, radii = hull_data(scene, device)
+    if shapes is None:
+        shapes = [i for i, shape in enumerate(scene.shapes) if shape.collides]
+    wanted = frozenset(int(i) for i in shapes if scene.shapes[i].kind in ("mesh", "hull"))
+    hulls, radii = hull_data(scene, wanted, device)
     grids: list[SdfGrid | None] = []
     points: list[np.ndarray | None] = []
     built: dict[tuple[str, int], tuple[SdfGrid, np.ndarray]] = {}
     for i, shape in enumerate(scene.shapes):
-        if shape.kind != "mesh" or not shape.collides:
+        if shape.kind != "mesh" or i not in wanted:
             grids.append(None)
             points.append(None)
             continue
@@ -76,4 +83,4 @@ def build_geometry(scene: Scene, device: wp.DeviceLike = None) -> Geometry:
         radii[i] = np.linalg.norm(np.asarray(mesh.vertices)[np.unique(mesh.faces)], axis=1).max()
     data = _grid_arrays(grids, points, device)
     memory = int(data.coefficient.size) * np.dtype(numpy_real).itemsize
-    return Geometry(hulls, data, wp.array(radii.astype(numpy_real), dtype=real, device=device), memory)
+    return Geometry(hulls, data, wp.array(radii.astype(numpy_real), dtype=real, device=device), memory, wanted)

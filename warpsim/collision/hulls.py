@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,16 +136,27 @@ def shape_mesh(scene: Scene, shape: Shape) -> Mesh:
     """The mesh a shape names.
 
     Raises:
-        SceneError: There is none of that name.
+        SceneError: There is none of that name, or the shape scales it other than uniformly.
     """
     if shape.mesh not in scene.meshes:
         known = ", ".join(scene.meshes) or "(none)"
         raise SceneError(f"shape {shape.name!r} of kind {shape.kind!r}: no mesh {shape.mesh!r}; meshes: {known}")
+    size = np.asarray(shape.size, float)
+    if not (np.isfinite(size).all() and size[0] > 0.0 and (size == size[0]).all()):
+        raise SceneError(
+            f"shape {shape.name!r} of kind {shape.kind!r}: size {size.tolist()} is not one positive scale; "
+            f"scale the mesh's vertices and set the size to ones"
+        )
     return scene.meshes[shape.mesh]
 
 
-def hull_data(scene: Scene, device: wp.DeviceLike = None) -> tuple[HullData, np.ndarray]:
-    """Builds the hulls of all shapes of kind hull.
+def hull_data(scene: Scene, wanted: Collection[int], device: wp.DeviceLike = None) -> tuple[HullData, np.ndarray]:
+    """Builds the hulls of the wanted shapes of kind hull.
+
+    Args:
+        scene: Where the shapes are.
+        wanted: Their indices; others get no hull.
+        device: Where the arrays live.
 
     Returns:
         The device arrays, and (ns,) radii (m) of the balls about the shapes' origins that hold them at scale one (zero
@@ -153,8 +164,8 @@ def hull_data(scene: Scene, device: wp.DeviceLike = None) -> tuple[HullData, np.
     """
     hulls: list[Hull | None] = []
     cache: dict[str, Hull] = {}
-    for shape in scene.shapes:
-        if shape.kind != "hull":
+    for i, shape in enumerate(scene.shapes):
+        if shape.kind != "hull" or i not in wanted:
             hulls.append(None)
             continue
         mesh = shape_mesh(scene, shape)

@@ -2,8 +2,8 @@
 
 A body that does not touch gets no gradient from what it misses, and one that is about to touch gets a wrong one where
 the force jumps at touch. With a softening s the margin grows by s, and the impedance rises smoothly from 0 at that
-distance to the contact's own at the margin, d(x) = d₀ u²(3 − 2u) with u = 1 − x/s: forces start from zero, and gradients
-are pulled from a distance (after Paulus et al. 2025, "Differentiable simulation of hard contacts with soft gradients").
+distance to the contact's own at the margin, d(x) = d₀ u²(3 − 2u) with u = 1 − x/s: forces start from zero, and act on
+gradients from a distance (after Paulus et al. 2025, "Differentiable simulation of hard contacts with soft gradients").
 
 The bias: resting bodies hover up to s above where they would lie, friction begins that much early, and a body passing
 within s is pushed aside. "backward" leaves the motion as it is, bit for bit, and pays in the gradient: it is that of

@@ -246,25 +246,32 @@ def _world_parameters(t: Tables, scene: Scene) -> WorldParameters:
     return p
 
 
+def _has_limits(scene: Scene) -> bool:
+    """Whether a joint or tendon has a limit or dry friction."""
+    things = [*scene.joints, *scene.tendons]
+    return any((x.limit is not None and np.isfinite(x.limit).any()) or x.friction_loss > 0 for x in things)
+
+
 def _constraints(t: Tables, scene: Scene, layout: Layout, joints: list[Joint], bodies: list[Body]) -> dict[str, Any]:
     """The fields of `Model` that constraints read."""
     options = scene.options
     table = PairTable.from_scene(scene, t.device) if options.constraints and options.contacts else no_pairs(t.device)
+    given = options.max_contacts
+    max_contacts = table.max_contacts if given is None or not table.pair_count else given
     mixing, pair = contact_mixing(t, scene, table)
     equality_topology, equality, equality_names = equalities(t, scene, layout, bodies)
     return dict(
         pair_table=table,
         contact_mixing=mixing,
         pair=pair,
-        max_contacts=table.max_contacts
-        if options.max_contacts is None or not table.pair_count
-        else options.max_contacts,
+        max_contacts=max_contacts,
         equality_topology=equality_topology,
         equality=equality,
         equality_names=equality_names,
         limit=joint_limits(t, joints, constraints=options.constraints),
         tendon_limit=tendon_limits(t, scene.tendons, constraints=options.constraints),
         weight=_weights(t, layout),
+        has_constraints=bool(max_contacts or equality_names or _has_limits(scene)) and options.constraints,
     )
 
 
@@ -335,5 +342,6 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         has_joint_actuators=bool(transmissions - {"site"}),
         has_site_actuators="site" in transmissions,
         has_force_limits=any(j.actuator_force_limit is not None for j in joints),
+        damped=any(j.damping > 0 for j in joints),
         **_constraints(t, scene, layout, joints, bodies),
     )

@@ -64,6 +64,13 @@ FEEDS = {
 }
 """Authored parameter → the physical ones it reaches; a parameter that is not listed is physical itself."""
 
+OPTIONAL_STAGES = {
+    **dict.fromkeys(("tendon.stiffness", "tendon.damping", "tendon.spring_range"), "has_tendon_forces"),
+    **dict.fromkeys(("world.medium_density", "world.medium_viscosity", "world.wind"), "has_medium"),
+    "joint.force_range": "has_force_limits",
+}
+"""Parameter → the flag of `Model` without which no stage reads it."""
+
 GROUPS = (
     "body",
     "joint",
@@ -134,6 +141,8 @@ class Model:
     has_joint_actuators: bool
     has_site_actuators: bool
     has_force_limits: bool
+    has_constraints: bool  # whether a step has anything for the contact solver to do
+    damped: bool  # whether a joint has damping
     zero_dofs: wp.array = field(init=False)
     no_activation: wp.array = field(init=False)
 
@@ -194,24 +203,17 @@ class Model:
 
     @property
     def implicit_damping(self) -> bool:
-        """Whether joint damping is on the left-hand side of the equation solved for the acceleration."""
-        o = self.options
-        return o.integrator == "implicitfast" or (o.integrator == "euler" and o.implicit_damping)
+        """Whether joint damping is on the left-hand side of the equation solved for the acceleration.
 
-    @property
-    def has_constraints(self) -> bool:
-        """Whether a step has anything for the contact solver to do."""
-        limited = any(np.isfinite(self.authored[f"{g}.range"].numpy()).any() for g in ("limit", "tendon_limit"))
-        rough = any((self.authored[f"{g}.friction_loss"].numpy() > 0).any() for g in ("limit", "tendon_limit"))
-        return self.options.constraints and bool(self.max_contacts or self.equality_topology.count or limited or rough)
+        Euler does so only if a joint was damped when the model was compiled; damping set later is explicit there.
+        """
+        o = self.options
+        return o.integrator == "implicitfast" or (o.integrator == "euler" and o.implicit_damping and self.damped)
 
     @property
     def two_stage(self) -> bool:
         """Whether the integrator solves a system of its own after the contact solver's."""
-        damped = (
-            bool((self.authored["joint.damping"].numpy() > 0).any()) or self.authored["joint.damping"].requires_grad
-        )
-        return self.options.integrator == "implicitfast" or (self.implicit_damping and damped)
+        return self.implicit_damping
 
     @property
     def softened_backward(self) -> bool:
@@ -251,6 +253,12 @@ class Model:
             )
         if np.isnan(value).any():
             raise InputError(f"parameter {name!r} was given NaN")
+        flag = OPTIONAL_STAGES.get(name)
+        if flag is not None and not getattr(self, flag) and (value != current).any():
+            raise InputError(
+                f"parameter {name!r} acts on nothing here: its stage was left out because the scene gives it no value; "
+                "give the scene one, however small"
+            )
         array.assign(np.ascontiguousarray(np.broadcast_to(value, current.shape)))
 
     def require_gradients(self, names: list[str]) -> None:

@@ -43,7 +43,9 @@ def principal_axes(inertia: np.ndarray, near: np.ndarray) -> np.ndarray:
         for k, (i, j) in enumerate(_PAIRS):
             _rotate(full, axes, i, j, needed & (largest == k))
         turned |= needed
-    return np.where(turned[..., None], _quaternions(axes), start)
+    found = _quaternions(axes)
+    found *= np.where((found * start).sum(axis=-1, keepdims=True) < 0.0, -1.0, 1.0)  # of the two signs, the nearer
+    return np.where(turned[..., None], found, start)
 
 
 def _moment(full: np.ndarray, axes: np.ndarray, i: int, j: int) -> np.ndarray:
@@ -82,5 +84,4 @@ def _quaternions(r: np.ndarray) -> np.ndarray:
     k[..., 0, 1:] = skew
     k[..., 1:, 0] = skew
     k[..., 1:, 1:] = r + np.swapaxes(r, -1, -2) - trace[..., None, None] * np.eye(3)
-    q = np.linalg.eigh(k)[1][..., :, -1]
-    return q * np.where(q[..., :1] < 0, -1.0, 1.0)
+    return np.linalg.eigh(k)[1][..., :, -1]

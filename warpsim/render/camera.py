@@ -8,7 +8,7 @@ import numpy as np
 
 from warpsim.errors import InputError
 
-AZIMUTH, ELEVATION, STEEP_ELEVATION = np.radians((-50.0, 22.0, 45.0))
+AZIMUTH, ELEVATION, STEEP_ELEVATION = np.radians((-60.0, 22.0, 45.0))
 """The automatic camera looks from here: about the up axis from +x, and above the horizon; steeply into a bowl."""
 FIELD_OF_VIEW = np.radians(35.0)
 """Vertical, of cameras made here."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-_SUN_AZIMUTH, _SUN_ELEVATION = np.radians(-15.0), np.radians(50.0)
+_SUN_AZIMUTH, _SUN_ELEVATION = np.radians(-25.0), np.radians(50.0)
 SUN_DIRECTION = np.array(
     [
         np.cos(_SUN_ELEVATION) * np.cos(_SUN_AZIMUTH),

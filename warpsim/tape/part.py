@@ -63,6 +63,7 @@ class Part:
         finite: Whether to stop at states and adjoints that are not finite.
         checksums: (segments,) CRC of the inputs that each segment read, filled by the forward pass.
         step: Steps taken so far.
+        token: Stands for this part where a reference to it would keep its arrays alive.
         stored: Stack of the segments whose starts are stored, ascending; segment 0 always is.
         stored_rows: Where they are stored.
         free_rows: Rows that hold no snapshot.
@@ -75,6 +76,7 @@ class Part:
     differentiate: bool
     finite: bool
     step: int = 0
+    token: object = field(default_factory=object)
 
     def __post_init__(self) -> None:
         self.checksums = np.zeros(self.plan.segments, dtype=np.uint32)

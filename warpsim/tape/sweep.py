@@ -74,8 +74,8 @@ class Sweep:
         self.segment = Segment(program, plan.slots, lengths=plan.lengths, capture=capture)
         self._last = plan.segments - 1
         self._end_adjoint = Packed.allocate(rows.differentiable(program.state), 1, program.device)
-        self._at: tuple[Part, int, int] | None = None  # the slots hold this part's state of that step in that row
-        self._recorded: tuple[Part, int] | None = None  # the slots hold this part's segment, recorded
+        self._at: tuple[object, int, int] | None = None  # the slots hold that part's state of that step in that row
+        self._recorded: tuple[object, int] | None = None  # the slots hold that part's segment, recorded
 
     def prepare(self, *, differentiate: bool) -> None:
         """Captures all graphs a run will need, so that it can then be driven from another thread."""
@@ -103,7 +103,7 @@ class Sweep:
             part.step += count
             if slot + count == span.count:
                 progress()
-        if self._at is not None and self._at[0] is part:
+        if self._at is not None and self._at[0] is part.token:
             part.checkpoints.save(part.reached_row, self.segment.states, self._at[2])
 
     def backward(self, part: Part, pull: Pullback, progress: Callable[[], None]) -> None:
@@ -111,7 +111,7 @@ class Sweep:
         adjoints = self.segment.adjoints
         for segment in reversed(range(pull.remaining(self.plan))):
             span = self.plan.span(segment)
-            recorded = self._recorded == (part, segment)
+            recorded = self._recorded == (part.token, segment)
             if not recorded:
                 self._reach(part, segment)
             self._verify(part, span)
@@ -131,13 +131,13 @@ class Sweep:
 
     def _enter(self, part: Part, slot: int) -> None:
         """Brings the state of step `part.step` into row `slot`."""
-        if self._at is not None and self._at[:2] == (part, part.step):
+        if self._at is not None and self._at[:2] == (part.token, part.step):
             if self._at[2] != slot:
                 self.segment.states.copy_row(slot, self.segment.states, self._at[2])
         else:
             self._recorded = None
             part.checkpoints.load(part.reached_row, self.segment.states, slot)
-        self._at = (part, part.step, slot)
+        self._at = (part.token, part.step, slot)
 
     def _fill(self, part: Part, span: Span, slot: int, count: int) -> None:
         """Loads inputs for the first time and remembers their checksum."""
@@ -158,10 +158,10 @@ class Sweep:
 
     def _step(self, part: Part, span: Span, slot: int, count: int, *, recorded: bool) -> None:
         """Steps slots from `slot` on; the slots then hold the state after them."""
-        whole = recorded and (slot == 0 or self._recorded == (part, span.segment))
+        whole = recorded and (slot == 0 or self._recorded == (part.token, span.segment))
         self.segment.forward(slot, count, recorded=recorded)
-        self._at = (part, span.start + slot + count, slot + count)
-        self._recorded = (part, span.segment) if whole else None
+        self._at = (part.token, span.start + slot + count, slot + count)
+        self._recorded = (part.token, span.segment) if whole else None
 
     def _reach(self, part: Part, target: int) -> None:
         """Brings the start of segment `target` into row 0, from the newest snapshot before it."""
