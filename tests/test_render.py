@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdShade, Vt
 
 from warpsim.cli import main
 from warpsim.errors import InputError, SceneError, UnknownNameError
-from warpsim.render import Camera, contact_sheet, fit_camera, frame_times, look_at, render_stage, write_gif
+from warpsim.render import (
+    Camera,
+    contact_sheet,
+    fit_camera,
+    frame_times,
+    look_at,
+    render_rollout,
+    render_stage,
+    write_gif,
+)
+from warpsim.render.focus import find_focus
+from warpsim.render.items import BOX, SPHERE, Item
 from warpsim.render.shading import AMBIENT_DOWN, AMBIENT_UP, SUN_DIRECTION, SUN_STRENGTH
 from warpsim.render.triangles import make_triangles
+from warpsim.scene import Body, Mesh, Scene, Shape
 from warpsim.usd import author
+from warpsim.usd.reader import read_usd
 
 WIDTH, HEIGHT = 120, 80
-RED, GREEN = (0.8, 0.05, 0.05), (0.05, 0.7, 0.05)
+RED, GREEN, BLACK = (0.8, 0.05, 0.05), (0.05, 0.7, 0.05), (0.0, 0.0, 0.0)
 SIZE = {"width": WIDTH, "height": HEIGHT}
 
 
@@ -35,11 +49,15 @@ def picture(stage: Usd.Stage, camera: str | Camera | None, **options) -> np.ndar
 
 
 def coverage(image: np.ndarray, background: np.ndarray) -> np.ndarray:
-    """(height, width) 0 or 1: pixels that a thing changed."""
-    return (np.abs(image.astype(int) - background).max(axis=2) > 2).astype(float)
+    """(height, width) fraction of each pixel that black things cover: light adds up linearly over a pixel's samples."""
+    return 1.0 - (decoded(image) / decoded(background)).mean(axis=2)
 
 
 def silhouette(stage: Usd.Stage, camera: Camera, **options) -> np.ndarray:
+    """Coverage by everything on a stage."""
+    for prim in stage.Traverse(Usd.TraverseInstanceProxies()):
+        if prim.IsA(UsdGeom.Gprim) and not prim.IsInstanceProxy():
+            UsdGeom.Gprim(prim).CreateDisplayColorAttr([Gf.Vec3f(*BLACK)])
     return coverage(picture(stage, camera, **options), backdrop(camera, **options))
 
 
@@ -52,8 +70,15 @@ def backdrop(camera: Camera, **options) -> np.ndarray:
 
 def centroid(mask: np.ndarray) -> np.ndarray:
     """(x, y) in pixels, from the picture's middle, y up."""
-    rows, columns = np.nonzero(mask)
-    return np.array([columns.mean() + 0.5 - mask.shape[1] / 2, mask.shape[0] / 2 - rows.mean() - 0.5])
+    rows, columns = np.indices(mask.shape)
+    x, y = columns + 0.5 - mask.shape[1] / 2, mask.shape[0] / 2 - rows - 0.5
+    return np.array([(mask * x).sum(), (mask * y).sum()]) / mask.sum()
+
+
+def decoded(image: np.ndarray) -> np.ndarray:
+    """sRGB bytes → linear."""
+    value = image / 255.0
+    return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
 
 
 def encoded(linear: np.ndarray) -> np.ndarray:
@@ -74,7 +99,7 @@ def test_sphere_in_perspective():
     camera = look_at(np.array([0.0, -4.0, 1.0]), np.array([0.0, 0.0, 1.0]), aspect=1.5, field_of_view=0.6)
     mask = silhouette(stage, camera, width=240, height=160)
     radius = 0.5 / np.sqrt(4.0**2 - 0.5**2) * 80 / np.tan(0.3)
-    assert mask.sum() == pytest.approx(np.pi * radius**2, rel=0.03)  # a ring of half-covered pixels
+    assert mask.sum() == pytest.approx(np.pi * radius**2, rel=0.005)
     np.testing.assert_allclose(centroid(mask), 0.0, atol=0.05)
 
 
@@ -98,8 +123,8 @@ def test_silhouettes_from_above(add, area):
     add(world)
     mask = silhouette(stage, top_view(), width=240, height=160)
     pixel = 4.0 / 160
-    assert mask.sum() * pixel**2 == pytest.approx(area, rel=0.04)
-    np.testing.assert_allclose(centroid(mask) * pixel, (0.4, -0.3), atol=0.5 * pixel)
+    assert mask.sum() * pixel**2 == pytest.approx(area, rel=0.01)
+    np.testing.assert_allclose(centroid(mask) * pixel, (0.4, -0.3), atol=0.1 * pixel)
 
 
 def test_cone_side_and_apex():
@@ -108,8 +133,8 @@ def test_cone_side_and_apex():
     author.cone(world, "Cone", 0.5, 1.0, collides=False)
     camera = Camera(np.array([0.0, -5.0, 0.0]), np.eye(3)[0], np.eye(3)[2], 1.5, 1.0, orthographic=True)
     mask = silhouette(stage, camera, width=240, height=160)
-    assert mask.sum() / 80.0**2 == pytest.approx(0.5, rel=0.03)
-    assert centroid(mask)[1] / 80.0 == pytest.approx(-1.0 / 6.0, abs=0.01)
+    assert mask.sum() / 80.0**2 == pytest.approx(0.5, rel=0.01)
+    assert centroid(mask)[1] / 80.0 == pytest.approx(-1.0 / 6.0, abs=0.002)
 
 
 def test_box_rotated_scaled_and_sheared_to_a_parallelogram():
@@ -120,8 +145,8 @@ def test_box_rotated_scaled_and_sheared_to_a_parallelogram():
     UsdGeom.Xformable(prim).AddTransformOp().Set(matrix)
     mask = silhouette(stage, top_view(), width=240, height=160)
     pixel = 4.0 / 160
-    assert mask.sum() * pixel**2 == pytest.approx(4 * (0.8 * 0.6 - 0.2 * 0.5), rel=0.04)
-    np.testing.assert_allclose(centroid(mask) * pixel, (0.1, 0.2), atol=pixel)
+    assert mask.sum() * pixel**2 == pytest.approx(4 * (0.8 * 0.6 - 0.2 * 0.5), rel=0.01)
+    np.testing.assert_allclose(centroid(mask) * pixel, (0.1, 0.2), atol=0.1 * pixel)
 
 
 def test_bounded_plane_has_width_along_x_and_length_along_y():
@@ -129,7 +154,7 @@ def test_bounded_plane_has_width_along_x_and_length_along_y():
     plane = UsdGeom.Plane.Define(stage, world.GetPath().AppendChild("Sheet"))
     plane.CreateWidthAttr(3.0)
     plane.CreateLengthAttr(1.0)
-    rows, columns = np.nonzero(silhouette(stage, top_view()))
+    rows, columns = np.nonzero(silhouette(stage, top_view()) > 0.4)
     pixel = 4.0 / HEIGHT
     assert np.ptp(columns) + 1 == pytest.approx(3.0 / pixel, abs=1)
     assert np.ptp(rows) + 1 == pytest.approx(1.0 / pixel, abs=1)
@@ -148,7 +173,7 @@ def test_planes_along_each_axis_fill_their_extent(axis, right, up):
     axes = np.eye(3)
     forward = np.cross(axes[up], axes[right])
     camera = Camera(-5.0 * forward, axes[right], axes[up], 3.0, 2.0, orthographic=True)
-    rows, columns = np.nonzero(silhouette(stage, camera))
+    rows, columns = np.nonzero(silhouette(stage, camera) > 0.4)
     pixel = 4.0 / HEIGHT
     assert (np.ptp(columns) + 1) * pixel == pytest.approx((high - low)[right], abs=2 * pixel)
     assert (np.ptp(rows) + 1) * pixel == pytest.approx((high - low)[up], abs=2 * pixel)
@@ -218,7 +243,7 @@ def test_invisible_guide_and_proxy_are_not_drawn():
         )
     UsdGeom.Imageable(shown).CreatePurposeAttr("render")
     mask = silhouette(stage, top_view())
-    assert mask[:, : WIDTH // 2].sum() == 0
+    assert mask[:, : WIDTH // 2].sum() == pytest.approx(0.0, abs=1e-9)
     assert mask[:, WIDTH // 2 :].sum() > 50
 
 
@@ -250,6 +275,7 @@ def test_animated_sample_equals_the_static_scene_in_that_pose():
 def test_deforming_mesh_and_animated_visibility():
     stage, world = new_stage()
     mesh = UsdGeom.Mesh.Define(stage, world.GetPath().AppendChild("Sheet"))
+    mesh.CreateDisplayColorAttr([Gf.Vec3f(*BLACK)])
     mesh.CreateFaceVertexCountsAttr([4])
     mesh.CreateFaceVertexIndicesAttr([0, 1, 2, 3])
     square = np.array([[-0.5, -0.5, 0], [0.5, -0.5, 0], [0.5, 0.5, 0], [-0.5, 0.5, 0]])
@@ -265,14 +291,15 @@ def test_deforming_mesh_and_animated_visibility():
 
 def test_instances_are_drawn(tmp_path):
     asset, world = new_stage()
-    author.sphere(world, "Ball", 0.3, color=GREEN, collides=False)
+    author.sphere(world, "Ball", 0.3, color=BLACK, collides=False)
     author.save(asset, tmp_path / "ball.usda")
     stage, world = new_stage()
     for name, x in (("A", -1.0), ("B", 1.0)):
         author.reference(world, name, tmp_path / "ball.usda", position=(x, 0, 0), instanceable=True)
     assert stage.GetPrimAtPath("/World/A").IsInstance()
     mask = silhouette(stage, top_view())
-    assert mask[:, : WIDTH // 2].sum() == mask[:, WIDTH // 2 :].sum() > 50
+    areas = [half.sum() * (4.0 / HEIGHT) ** 2 for half in np.hsplit(mask, 2)]
+    np.testing.assert_allclose(areas, np.pi * 0.3**2, rtol=0.03)
 
 
 def test_material_colour_and_inherited_display_colour():
@@ -349,7 +376,7 @@ def test_automatic_camera_shows_all_points_and_touches_its_margin(rng):
 
 def test_usd_camera_perspective_and_orthographic():
     stage, world = new_stage(meters_per_unit=0.01, up_axis="Y")
-    author.sphere(world, "Ball", 50.0, collides=False)
+    author.sphere(world, "Ball", 50.0, color=BLACK, collides=False)
     camera = UsdGeom.Camera.Define(stage, "/World/Eye")
     camera.AddTranslateOp().Set(Gf.Vec3d(0, 0, 400))  # looks along its −z, at the ball
     camera.CreateFocalLengthAttr(40.0)
@@ -361,13 +388,76 @@ def test_usd_camera_perspective_and_orthographic():
     image = picture(stage, "/World/Eye", width=240, height=160)
     background = picture(empty, "/World/Eye", width=240, height=160)
     radius = 0.5 / np.sqrt(4.0**2 - 0.5**2) * 80 / (10.0 / 40.0)
-    assert coverage(image, background).sum() == pytest.approx(np.pi * radius**2, rel=0.03)
+    assert coverage(image, background).sum() == pytest.approx(np.pi * radius**2, rel=0.01)
     camera.CreateProjectionAttr("orthographic")
     camera.CreateHorizontalApertureAttr(3000.0)  # tenths of a stage unit
     camera.CreateVerticalApertureAttr(2000.0)
     image = picture(stage, "/World/Eye", width=240, height=160)
     background = picture(empty, "/World/Eye", width=240, height=160)
-    assert coverage(image, background).sum() == pytest.approx(np.pi * 0.5**2 * 80**2, rel=0.04)
+    assert coverage(image, background).sum() == pytest.approx(np.pi * 0.5**2 * 80**2, rel=0.01)
+
+
+class Poses:
+    """A rollout of one row and world, as `render_rollout` reads it."""
+
+    def __init__(self, scene):
+        self.times = np.zeros(1)
+        self._bodies = {body.name: body for body in scene.bodies}
+
+    def body_position(self, name):
+        return torch.from_numpy(self._bodies[name].position[None, None])
+
+    def body_rotation(self, name):
+        return torch.from_numpy(self._bodies[name].rotation[None, None])
+
+
+def test_scene_and_poses_look_like_the_stage_they_came_from():
+    stage = scene_in(0.01, "Y")
+    scene = read_usd(stage)
+    (image,) = render_rollout(scene, Poses(scene), **SIZE)
+    difference = np.abs(image.astype(int) - picture(stage, None))
+    assert difference.mean() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "area"),
+    [
+        ("sphere", (0.5, 0, 0), np.pi * 0.25),
+        ("ellipsoid", (0.9, 0.4, 0.3), np.pi * 0.36),
+        ("box", (0.5, 0.4, 0.3), 0.8),
+        ("capsule", (0.5, 0.3, 0), np.pi * 0.25),
+        ("cylinder", (0.5, 0.3, 0), np.pi * 0.25),
+        ("cone", (0.5, 0.3, 0), np.pi * 0.25),
+        ("mesh", (2.0, 1.0, 1.0), 1.0),
+    ],
+)
+def test_shapes_of_a_scene(kind, size, area):
+    """Seen from above; the mesh is a triangle with legs of 1 m, stretched along x."""
+    mesh = Mesh("Flat", np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0, 1, 2]]))
+    shape = Shape("S", kind, body="B", size=np.array(size), mesh="Flat" if kind == "mesh" else None, color=BLACK)
+    scene = Scene(bodies=[Body("B", position=np.array([0.3, -0.2, 0.1]))], shapes=[shape], meshes={"Flat": mesh})
+    camera = top_view()
+    (image,) = render_rollout(scene, Poses(scene), camera=camera, width=240, height=160)
+    mask = coverage(image, backdrop(camera, width=240, height=160))
+    assert mask.sum() * (4.0 / 160) ** 2 == pytest.approx(area, rel=0.01)
+    center = (0.3 + 2 / 3, -0.2 + 1 / 3) if kind == "mesh" else (0.3, -0.2)
+    np.testing.assert_allclose(centroid(mask) * (4.0 / 160), center, atol=0.1 * 4.0 / 160)
+
+
+def test_the_automatic_view_keeps_what_stands_near_and_looks_into_a_bowl():
+    ball = Item("Ball", SPHERE, np.array([0.1, 0, 0]), np.eye(4), np.ones(3), True)
+
+    def still(half: float, x: float) -> Item:
+        place = np.eye(4)
+        place[0, 3] = x
+        return Item("Still", BOX, np.full(3, half), place, np.ones(3), False)
+
+    alone = find_focus([[ball]])
+    beside, around, far = (find_focus([[ball, still(*at)]]) for at in ((0.05, 0.2), (0.4, 0.0), (0.1, 3.0)))
+    assert (alone.size, alone.enclosed) == (pytest.approx(0.2), False)
+    assert (beside.size, beside.enclosed) == (pytest.approx(0.35), False)
+    assert (around.size, around.enclosed) == (pytest.approx(0.8), True)
+    assert (far.size, far.enclosed) == (pytest.approx(0.2), False)
 
 
 def test_same_bytes_every_time():

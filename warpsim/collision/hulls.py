@@ -172,9 +172,9 @@ def hull_data(scene: Scene, wanted: Collection[int], device: wp.DeviceLike = Non
         if mesh.name not in cache:
             cache[mesh.name] = convex_hull(mesh)
         hulls.append(cache[mesh.name])
-    vertices = [h and h.vertices for h in hulls]
-    edges = [h and h.edges for h in hulls]
-    faces = [h and h.faces for h in hulls]
+    vertices = [None if h is None else h.vertices for h in hulls]
+    edges = [None if h is None else h.edges for h in hulls]
+    faces = [None if h is None else h.faces for h in hulls]
     data = HullData()
     data.vertex_start = wp.array(starts_of(vertices), dtype=wp.int32, device=device)
     data.vertex = wp.array(stacked(vertices, 3, numpy_real), dtype=vec3, device=device)
@@ -182,6 +182,7 @@ def hull_data(scene: Scene, wanted: Collection[int], device: wp.DeviceLike = Non
     data.edge = wp.array(stacked(edges, 2, np.int32).reshape(-1, 2), dtype=wp.int32, device=device)
     data.face_start = wp.array(starts_of(faces), dtype=wp.int32, device=device)
     data.face_vertex = wp.array(stacked(faces, 3, np.int32).reshape(-1, 3), dtype=wp.int32, device=device)
-    data.face_normal = wp.array(stacked([h and h.normals for h in hulls], 3, numpy_real), dtype=vec3, device=device)
+    normals = [None if h is None else h.normals for h in hulls]
+    data.face_normal = wp.array(stacked(normals, 3, numpy_real), dtype=vec3, device=device)
     radii = np.array([0.0 if h is None else np.linalg.norm(h.vertices, axis=1).max() for h in hulls])
     return data, radii

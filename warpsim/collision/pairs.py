@@ -39,7 +39,8 @@ def _overrides(scene: Scene, index: dict[str, int]) -> set[tuple[int, int]]:
         for name in (override.a, override.b):
             if name not in index:
                 raise unknown_name("shape", name, index)
-        pairs.add(tuple(sorted((index[override.a], index[override.b]))))
+        a, b = index[override.a], index[override.b]
+        pairs.add((min(a, b), max(a, b)))
     return pairs
 
 

@@ -63,8 +63,8 @@ def soften(m: Model, s: State, work: Work, c: ConstraintWork, scratch: Constrain
     """For the adjoint alone: softened contacts (their places taped), and H's factor with them at the same a*."""
     _contacts(m, work, scratch, scratch.soft_settings, c.soft_contacts)
     _rows(m, s, work, c, scratch, scratch.soft_settings, c.soft_contacts)
-    matrices = [work.mass_matrix, work.dof_implicit]
-    refactor(m.topology, scratch.rows, *matrices, c.qdd_fixed, scratch.vectors.y, c.factor, c.envelope)
+    y, matrix, implicit = scratch.vectors.y, work.mass_matrix, work.dof_implicit
+    refactor(m.topology, scratch.rows, matrix, implicit, c.qdd_fixed, y, c.factor, c.envelope)
 
 
 def _equality_inputs(m: Model, c: EqualitySettings) -> list:

@@ -33,7 +33,7 @@ from warpsim.model.tables import Tables
 from warpsim.model.tendons import TendonTopology
 from warpsim.model.topology import Layout, build_topology, to_device
 from warpsim.precision import quat, real, vec2, vec3, vec6
-from warpsim.scene import Body, Joint, Scene, Shape, validate
+from warpsim.scene import Body, Joint, Scene, Shape, Tendon, validate
 from warpsim.scene.description import JOINT_DOF_SIZE
 
 _OPEN = (-np.inf, np.inf)
@@ -248,7 +248,7 @@ def _world_parameters(t: Tables, scene: Scene) -> WorldParameters:
 
 def _has_limits(scene: Scene) -> bool:
     """Whether a joint or tendon has a limit or dry friction."""
-    things = [*scene.joints, *scene.tendons]
+    things: list[Joint | Tendon] = [*scene.joints, *scene.tendons]
     return any((x.limit is not None and np.isfinite(x.limit).any()) or x.friction_loss > 0 for x in things)
 
 

@@ -213,7 +213,7 @@ class ContactMixing:
             return
         shape, given = _Materials(), _Overrides()
         for struct, prefix in ((shape, "shape"), (given, "contact_override")):
-            for name in struct._cls.vars:
+            for name in struct._cls.vars:  # type: ignore[union-attr]  # added by wp.struct
                 setattr(struct, name, authored[f"{prefix}.{name}"])
         wp.launch(
             _mixing_kernel,

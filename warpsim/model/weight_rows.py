@@ -101,11 +101,11 @@ def weight_rows(m: Model) -> tuple[WeightRows, int]:
 
     body_row = np.full(m.nbody, -1)
     body_row[sliding] = -2
-    for b in np.flatnonzero(free[last] & ~sliding):
+    for b in np.flatnonzero(free[last] & ~sliding).tolist():
         body_row[b] = len(rows.columns)
-        for kind in (0, 1):
+        for turning in (0, 1):
             for axis in range(3):
-                rows.add(kind, b, axis, body_tree[b])
+                rows.add(turning, b, axis, body_tree[b])
     dof_row, dof_rows = np.full(m.nv, -1), np.ones(m.nv, int)
     for j, kind in enumerate(m.layout.joint_kinds):
         size = 3 if kind in ("free", "ball") else 1

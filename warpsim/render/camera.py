@@ -96,7 +96,7 @@ def fit_camera(points: np.ndarray, *, aspect: float, elevation: float = ELEVATIO
     size = np.ptp(points, axis=0).max()
     back = min(*depths, depth.min() - 0.5 * size)  # a flat or tiny thing still keeps its distance
     position = sides[0] * right + sides[1] * up - back * outward
-    return Camera(position, right, up, *map(float, tangents))
+    return Camera(position, right, up, float(tangents[0]), float(tangents[1]))
 
 
 def _axes(forward: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

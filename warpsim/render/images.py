@@ -29,14 +29,13 @@ def write_png(path: str | PathLike[str], picture: np.ndarray) -> Path:
     return target
 
 
-def write_gif(path: str | PathLike[str], pictures: Sequence[np.ndarray], *, interval: float, loop: bool = True) -> Path:
-    """Writes an animated GIF with one palette for all frames, so that colours do not flicker.
+def write_gif(path: str | PathLike[str], pictures: Sequence[np.ndarray], *, interval: float) -> Path:
+    """Writes an endless GIF with one palette for all frames, so that colours do not flicker.
 
     Args:
         path: A .gif file.
         pictures: Each (height, width, 3) uint8.
         interval: Seconds a frame is shown, rounded to 0.01 s, at least 0.02 s (players show faster ones slowly).
-        loop: Start again at the end.
     """
     target = _target(path, ".gif")
     if not pictures:
@@ -44,9 +43,8 @@ def write_gif(path: str | PathLike[str], pictures: Sequence[np.ndarray], *, inte
     chosen = np.unique(np.linspace(0, len(pictures) - 1, _PALETTE_FRAMES).round().astype(int))
     palette = Image.fromarray(np.concatenate([pictures[k] for k in chosen])).quantize(256)
     frames = [Image.fromarray(p).quantize(palette=palette, dither=Image.Dither.NONE) for p in pictures]
-    options = {"loop": 0} if loop else {}
     duration = 10 * max(2, round(100 * interval))
-    frames[0].save(target, save_all=True, append_images=frames[1:], duration=duration, optimize=False, **options)
+    frames[0].save(target, save_all=True, append_images=frames[1:], duration=duration, optimize=False, loop=0)
     return target
 
 

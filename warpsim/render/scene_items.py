@@ -19,7 +19,7 @@ class SceneReader:
         self._scene = scene
         used = {shape.mesh for shape in scene.shapes if shape.visible}
         self._meshes: dict[str, Triangles] = {
-            mesh.name: make_triangles(mesh.vertices, mesh.faces) for mesh in scene.meshes if mesh.name in used
+            name: make_triangles(mesh.vertices, mesh.faces) for name, mesh in scene.meshes.items() if name in used
         }
 
     def items(self, bodies: Mapping[str, np.ndarray]) -> list[Item]:
