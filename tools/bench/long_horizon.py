@@ -68,13 +68,12 @@ def run(steps: int, budget: str) -> dict[str, float]:
     gradient(_WARM_STEPS)  # loads kernels and libraries: what counts is what a horizon adds
     loaded = _peak_bytes()
     tape, knots, forward, backward = gradient(steps)
-    account = int(tape.plan.bytes_in_all) if hasattr(tape.plan, "bytes_in_all") else 0
     print(tape.plan, file=sys.stderr)
     return {
         "steps": steps,
         "growth_bytes": _peak_bytes() - loaded,
         "user_bytes": 2 * knots.knots.size * np.dtype(numpy_real).itemsize,
-        "plan_bytes": account,
+        "plan_bytes": tape.plan.bytes,
         "forward_us": 1e6 * forward / steps,
         "backward_us": 1e6 * backward / steps,
         "gradient_norm": float(np.linalg.norm(knots.gradient.numpy())),
@@ -93,15 +92,18 @@ def main() -> int:
         print(json.dumps(run(options.steps[0], options.budget)))
         return 0
     rows = []
-    print("| steps | memory growth | user's knots and gradient | forward µs/step | backward µs/step | gradient norm |")
-    print("|---|---|---|---|---|---|")
+    print(
+        "| steps | memory growth | planned | user's knots and gradient | forward µs/step | backward µs/step | gradient norm |"
+    )
+    print("|---|---|---|---|---|---|---|")
     for steps in options.steps:
         command = [sys.executable, "-m", "tools.bench.long_horizon", str(steps), "--budget", options.budget, "--one"]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         row = json.loads(done.stdout.splitlines()[-1])
         rows.append(row)
         print(
-            f"| {steps} | {row['growth_bytes'] / 1e6:.1f} MB | {row['user_bytes'] / 1e6:.1f} MB "
+            f"| {steps} | {row['growth_bytes'] / 1e6:.1f} MB | {row['plan_bytes'] / 1e6:.1f} MB "
+            f"| {row['user_bytes'] / 1e6:.1f} MB "
             f"| {row['forward_us']:.1f} | {row['backward_us']:.1f} | {row['gradient_norm']:.2e} |",
             flush=True,
         )

@@ -70,7 +70,7 @@ def _nearest(items: Items, o: wp.vec3, d: wp.vec3):
     query = wp.bvh_query_ray(items.tree, o, d)
     while wp.bvh_query_next(query, i, best):
         t = _local_hit(items, i, o, d)
-        if t < best or (t == best and t < MISS and i < which):  # independent of the order of the tree
+        if t < best or (t == best and t < MISS and i < which):  # a tie goes to the first item
             best = t
             which = i
     return best, which
