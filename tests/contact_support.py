@@ -90,6 +90,7 @@ def touching_states(
     """States of random motions that are in contact, joint limits or dry friction included, with a random shove each."""
     rng = np.random.default_rng([seed, 2])
     data, states = mujoco.MjData(model), []
+    tolerance, model.opt.tolerance = model.opt.tolerance, 1e-8  # the way there need not be exact
     while len(states) < count:
         mujoco.mj_resetData(model, data)
         data.qpos[:] += rng.uniform(-0.1, 0.1, model.nq)
@@ -104,6 +105,7 @@ def touching_states(
         mujoco.mj_forward(model, data)
         if data.nefc and np.abs(data.qacc).max() < 1e6:
             states.append((data.qpos.copy(), data.qvel.copy(), data.act.copy(), rng.normal(size=model.nu)))
+    model.opt.tolerance = tolerance
     return states
 
 

@@ -22,6 +22,8 @@ SOLVER_TOLERANCE = 1e-13
 NUDGE = 1e-12
 STEPS = (1e-4, 1e-5, 1e-6)
 """Of the differences; the active set is compared over the widest."""
+LEAST_SLOPE = 1e-2
+"""What counts as a derivative of size; those of the losses used are of the order of one."""
 
 
 def constrained_model(seed: int, integrator: str = "euler", *, soft: bool = True, **contents) -> mujoco.MjModel:
@@ -232,8 +234,8 @@ def check_gradients(rollout: Rollout, inputs: dict[str, np.ndarray], seed: int =
         estimate = directional_estimate(lambda h, moved=moved: rollout.loss(moved(float(h))), 0.0, 1.0, STEPS)
         ours, truth = float((gradient[name] * direction)[np.isfinite(inputs[name])].sum()), float(estimate.value)
         # round-off of the loss is no error of the gradient
-        result.errors[name] = max(abs(ours - truth) - estimate.error, 0.0) / max(abs(truth), 1e-3)
-        result.uncertainty = max(result.uncertainty, estimate.error / max(abs(truth), 1e-3))
+        result.errors[name] = max(abs(ours - truth) - estimate.error, 0.0) / max(abs(truth), LEAST_SLOPE)
+        result.uncertainty = max(result.uncertainty, estimate.error / max(abs(truth), LEAST_SLOPE))
     return result
 
 

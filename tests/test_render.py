@@ -352,6 +352,17 @@ def test_endless_ground_reaches_the_horizon_and_has_no_acne():
     assert np.abs(image[: HEIGHT // 3] - sky[: HEIGHT // 3]).max() <= 2
 
 
+def test_far_from_the_origin_nothing_changes():
+    """The camera's place leaves the numbers before float32 sees them."""
+    pictures = []
+    for x in (0.0, 1.0e5):
+        stage, world = new_stage()
+        author.ground(world, color=(0.8, 0.8, 0.8))
+        author.sphere(author.body(world, "Ball", position=(x, 0, 0.5)), "Shape", 0.5, color=RED)
+        pictures.append(picture(stage, None).astype(int))
+    assert np.abs(pictures[0] - pictures[1]).mean() < 1.0  # squares of the ground are known to about 1 cm there
+
+
 def test_automatic_camera_shows_all_points_and_touches_its_margin(rng):
     points = rng.normal(size=(40, 3)) * (1.0, 0.3, 2.0) + (5.0, -3.0, 1.0)
     camera = fit_camera(points, aspect=1.5)

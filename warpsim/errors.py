@@ -43,6 +43,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError
     """
     known = list(known)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+    hint = f"did you mean {' or '.join(repr(n) for n in near)}? " if near else ""
     shown = ", ".join(known[:20]) + (f", … ({len(known)} in all)" if len(known) > 20 else "")
-    return UnknownNameError(f"no {kind} {name!r}{hint} {kind} names: {shown or '(none)'}")
+    return UnknownNameError(f"no {kind} {name!r}; {hint}{kind} names: {shown or '(none)'}")

@@ -12,7 +12,7 @@ from warpsim import step
 from warpsim.constraint.contact_output import contact_forces
 from warpsim.constraint.report import overflow_text, report, report_fields
 from warpsim.constraint.stage import constraint_forces
-from warpsim.errors import unknown_name
+from warpsim.errors import InputError, unknown_name
 from warpsim.model.model import GROUPS, Model
 from warpsim.model.state import (
     RungeKuttaWork,
@@ -83,6 +83,9 @@ class RigidProgram:
             for name in names:
                 if name not in known:
                     raise unknown_name(kind, name, known)
+        for name in controls:
+            if fields[name].nbytes == 0:
+                raise InputError(f"the scene has nothing that control {name!r} could drive; leave it out")
         self.model = model
         self.device = model.device
         self.worlds = model.worlds

@@ -37,5 +37,6 @@ class DriveTopology:
     """Per drive."""
 
     count: wp.int32
+    per_inertia: wp.array(dtype=wp.int32)  # 1: gains are per unit of the dof's effective inertia
     q: wp.array(dtype=wp.int32)
     dof: wp.array(dtype=wp.int32)

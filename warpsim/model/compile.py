@@ -191,8 +191,9 @@ def _drives(t: Tables, scene: Scene, layout: Layout) -> tuple[DriveTopology, Dri
     topology.q = t.integers([int(layout.joint_q[j]) for j in index])
     topology.dof = t.integers([int(layout.joint_dof[j]) for j in index])
     p = DriveParameters()
-    p.stiffness = t.parameter("drive.stiffness", [d.stiffness for d in scene.drives], real)
-    p.damping = t.parameter("drive.damping", [d.damping for d in scene.drives], real)
+    topology.per_inertia = t.integers([int(d.acceleration) for d in scene.drives])
+    p.stiffness = t.parameter("drive.stiffness", [d.stiffness for d in scene.drives], real, derived=True)
+    p.damping = t.parameter("drive.damping", [d.damping for d in scene.drives], real, derived=True)
     p.max_force = t.parameter("drive.max_force", [d.max_force for d in scene.drives], real)
     return topology, p
 

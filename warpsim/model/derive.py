@@ -11,6 +11,7 @@ from contextlib import nullcontext
 
 import warp as wp
 
+from warpsim.model.actuators import DriveTopology
 from warpsim.model.inverse_weights import InverseWeights
 from warpsim.model.model import Model
 from warpsim.model.principal_axes import principal_axes
@@ -86,6 +87,24 @@ def _fluid_kernel(
         rotation[w, b] = quat(real(1.0), real(0.0), real(0.0), real(0.0))
 
 
+@wp.kernel
+def _drive_kernel(
+    # topology, authored
+    t: DriveTopology,
+    authored: wp.array2d(dtype=real),
+    # parameters
+    dof_weight: wp.array2d(dtype=real),
+    # out
+    gain: wp.array2d(dtype=real),
+):
+    """Gains of acceleration drives times the effective inertia at the reference configuration."""
+    w, i = wp.tid()
+    if t.per_inertia[i] == 1:
+        gain[w, i] = authored[w, i] / dof_weight[w, t.dof[i]]
+    else:
+        gain[w, i] = authored[w, i]
+
+
 class Derivation:
     """The derive stage of one model: `run` fills the physical parameters, `backward` pulls gradients back."""
 
@@ -100,7 +119,8 @@ class Derivation:
         self._axes = wp.zeros((w, model.nbody), dtype=quat, device=device)
         self._units()
         self._masses()
-        self._weights = InverseWeights(model) if model.options.constraints else None
+        weighed = model.options.constraints or bool(model.drive_topology.per_inertia.numpy().any())
+        self._weights = InverseWeights(model) if weighed else None
 
     def run(self, *, record: bool = False) -> None:
         """Derives; with `record`, on a tape, for physical parameters that carry gradients."""
@@ -113,6 +133,7 @@ class Derivation:
             self.model.contact_mixing.run(self.model.authored, self.model.world.timestep, self.model.pair)
             if self._weights is not None:
                 self._weights.run(self.model)
+            self._drive_gains()
 
     def backward(self) -> None:
         """Adds to the authored gradients what the physical ones imply; the latter are consumed."""
@@ -169,6 +190,19 @@ class Derivation:
             outputs=[m.body.mass, m.body.com, m.body.inertia],
             device=m.device,
         )
+
+    def _drive_gains(self) -> None:
+        """Stiffness and damping of drives, some of which are authored per unit of inertia."""
+        m = self.model
+        for name, gain in (("drive.stiffness", m.drive.stiffness), ("drive.damping", m.drive.damping)):
+            if gain.size:
+                wp.launch(
+                    _drive_kernel,
+                    dim=gain.shape,
+                    inputs=[m.drive_topology, m.authored[name], m.weight.dof],
+                    outputs=[gain],
+                    device=m.device,
+                )
 
     def _boxes(self) -> None:
         """Boxes of equal inertia, whose axes are found off the tape."""

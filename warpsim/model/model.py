@@ -39,7 +39,9 @@ from warpsim.precision import numpy_real
 from warpsim.scene.description import Options, Sensor
 
 MASS_PARAMETERS = ("body.mass", "body.com", "body.inertia")
-WEIGHTS = ("weight.body", "weight.dof", "weight.tendon")
+DRIVE_GAINS = ("drive.stiffness", "drive.damping")
+WEIGHTS = ("weight.body", "weight.dof", "weight.tendon", *DRIVE_GAINS)
+"""Inverse weights, and the gains of drives that act per unit of effective inertia."""
 _FROM_MASS = (*MASS_PARAMETERS, "fluid.box", "fluid.rotation", *WEIGHTS)
 _CONTACT = {
     "friction": ("pair.friction",),

@@ -103,17 +103,20 @@ def _hit_capsule(o: wp.vec3, d: wp.vec3, radius: float, half: float, near: float
 
 
 @wp.func
-def _hit_plane(o: wp.vec3, d: wp.vec3, size: wp.vec3, near: float) -> float:
+def _hit_plane(o: wp.vec3, d: wp.vec3, size: wp.vec3) -> float:
     t = -o[2] / d[2]
     if wp.abs(o[0] + t * d[0]) <= size[0] and wp.abs(o[1] + t * d[1]) <= size[1]:
-        return _earlier(t, MISS, near)
+        return _earlier(t, MISS, 0.0)
     return MISS
 
 
 @wp.func
 def hit_shape(kind: int, size: wp.vec3, mesh: wp.uint64, o: wp.vec3, d: wp.vec3) -> float:
     """The least t > 0 at which a ray meets a shape, or MISS."""
-    # From the point of the ray nearest the shape's origin, so that far rays keep the digits of a small shape.
+    if kind == PLANE:
+        return _hit_plane(o, d, size)
+    # From the point of the ray nearest the shape's origin, so that far rays keep the digits of a small shape; planes are
+    # left out, as they may be met far from their origin.
     shift = -wp.dot(o, d) / wp.dot(d, d)
     p = o + shift * d
     near = -shift
@@ -126,8 +129,6 @@ def hit_shape(kind: int, size: wp.vec3, mesh: wp.uint64, o: wp.vec3, d: wp.vec3)
         t = _hit_capsule(p, d, size[0], size[1], near)
     elif kind == TAPERED:
         t = _hit_tapered(p, d, size, near)
-    elif kind == PLANE:
-        t = _hit_plane(p, d, size, near)
     else:
         query = wp.mesh_query_ray(mesh, o, d, MISS)
         if query.result:

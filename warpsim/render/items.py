@@ -12,7 +12,7 @@ from warpsim.render.triangles import Triangles
 SPHERE, BOX, CAPSULE, TAPERED, PLANE, MESH = range(6)
 """Kinds of items; the kernels branch on them."""
 
-ENDLESS = 1.0e4
+ENDLESS = 1.0e6
 """m: half edge of a plane that stands for an endless one; haze hides its rim."""
 
 _CORNERS = np.array(list(product((-1.0, 1.0), repeat=3)))
