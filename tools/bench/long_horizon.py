@@ -92,9 +92,8 @@ def main() -> int:
         print(json.dumps(run(options.steps[0], options.budget)))
         return 0
     rows = []
-    print(
-        "| steps | memory growth | planned | user's knots and gradient | forward µs/step | backward µs/step | gradient norm |"
-    )
+    columns = ("steps", "memory growth", "planned", "user's knots and gradient", "forward µs/step", "backward µs/step")
+    print(f"| {' | '.join(columns)} | gradient norm |")
     print("|---|---|---|---|---|---|---|")
     for steps in options.steps:
         command = [sys.executable, "-m", "tools.bench.long_horizon", str(steps), "--budget", options.budget, "--one"]

@@ -115,7 +115,7 @@ def hit_shape(kind: int, size: wp.vec3, mesh: wp.uint64, o: wp.vec3, d: wp.vec3)
     """The least t > 0 at which a ray meets a shape, or MISS."""
     if kind == PLANE:
         return _hit_plane(o, d, size)
-    # From the point of the ray nearest the shape's origin, so that far rays keep the digits of a small shape; planes are
+    # From the point of the ray nearest the shape's origin, so that far rays keep a small shape's digits; planes are
     # left out, as they may be met far from their origin.
     shift = -wp.dot(o, d) / wp.dot(d, d)
     p = o + shift * d
