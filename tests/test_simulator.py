@@ -124,7 +124,7 @@ def test_names_and_places():
         (lambda sim: sim.body("for"), "no body 'for'; did you mean 'fore'"),
         (lambda sim: sim.joint("elbo"), "did you mean 'elbow'"),
         (lambda sim: sim.actuator("lft"), "did you mean 'lift'"),
-        (lambda sim: sim.drive("servo"), "no drive 'servo' drive names: \\(none\\)"),
+        (lambda sim: sim.drive("servo"), "no drive 'servo'; drive names: \\(none\\)"),
         (lambda sim: sim.dof("sholder"), "did you mean 'shoulder'"),
         (lambda sim: sim.parameter("bodymass"), "did you mean 'body.mass'"),
         (lambda sim: sim.rollout(steps=1).body_position("uper"), "did you mean 'upper'"),

@@ -61,9 +61,9 @@ def _humanoid_on_ground(name: str, *, worlds: int, steps: int) -> Case:
 CASES: dict[str, Case] = {
     case.name: case
     for case in (
-        Case("humanoid-smooth", _HUMANOID, worlds=1, steps=200),
+        Case("humanoid-smooth", _HUMANOID, worlds=1, steps=1000),
         Case("humanoid-smooth-64", _HUMANOID, worlds=64, steps=20),
-        _humanoid_on_ground("humanoid-ground", worlds=1, steps=100),
+        _humanoid_on_ground("humanoid-ground", worlds=1, steps=200),
         _humanoid_on_ground("humanoid-ground-256", worlds=256, steps=10),
         Case(
             "ant-ground", "brax_ant/mjcf/ant.xml", worlds=1, steps=100, contact=True, settle_steps=100, tolerance=1e-4
