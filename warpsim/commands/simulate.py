@@ -9,11 +9,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpsim.commands.common import add_source, open_simulator
+from warpsim.constraint.newton import AT_ROUNDING, CONVERGED, STATUS_TEXT
 from warpsim.errors import InputError
 from warpsim.simulator import Simulator
 from warpsim.trajectory import Trajectory
 
 OUTPUTS = ("body_position", "body_rotation", "body_velocity", "potential_energy", "kinetic_energy")
+SOLVER_OUTPUTS = ("solver_status", "solver_iterations", "contact_count", "penetration")
 _MOST_COORDINATES = 24
 
 
@@ -47,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     steps = _steps(arguments, sim.timestep)
     every = max(1, min(steps, round(1.0 / (arguments.fps * sim.timestep))))
     limited = bool(sim.actuator_names or sim.drive_names)
-    outputs = (*OUTPUTS, "saturated") if limited else OUTPUTS
+    outputs = (*OUTPUTS, *(("saturated",) if limited else ()), *(SOLVER_OUTPUTS if sim.model.has_constraints else ()))
     sim.rollout(steps=1, outputs=outputs)  # compiles what is not yet in the cache, so that the time below is the run's
     begin = time.perf_counter()
     trajectory = sim.rollout(
@@ -88,12 +90,28 @@ def summary(sim: Simulator, trajectory: Trajectory, steps: int, elapsed: float) 
     if "saturated" in trajectory:
         share = (trajectory.numpy("saturated")[1:] != 0).mean()
         yield f"actuators and drives at their limits: {100 * share:.3g} % of the time"
+    if "solver_status" in trajectory:
+        yield _solver_summary(trajectory)
     yield "final state, world 0:"
     for name in sim.joint_names[:_MOST_COORDINATES]:
         q, qd = trajectory.joint_position(name)[-1, 0], trajectory.joint_velocity(name)[-1, 0]
         yield f"  {name}  q {_row(q)}  qd {_row(qd)}"
     if len(sim.joint_names) > _MOST_COORDINATES:
         yield f"  … {len(sim.joint_names)} joints in all; save them with -o"
+
+
+def _solver_summary(trajectory: Trajectory) -> str:
+    """Contacts and the solver's success over the frames kept."""
+    status = trajectory.numpy("solver_status")[1:]
+    depth, contacts = trajectory.numpy("penetration")[1:].max(), trajectory.numpy("contact_count")[1:].max()
+    iterations = trajectory.numpy("solver_iterations")[1:].max()
+    bad = np.argwhere((status != CONVERGED) & (status != AT_ROUNDING))
+    verdict = f"solver converged within {iterations} iterations"
+    if len(bad):
+        frame, world = bad[0]
+        verdict = f"solver failed in {len(bad)} frames, first in frame {frame + 1}, world {world}: "
+        verdict += STATUS_TEXT[int(status[frame, world])]
+    return f"at most {contacts} contacts, deepest {1e3 * depth:.3g} mm; {verdict}"
 
 
 def _row(values) -> str:
