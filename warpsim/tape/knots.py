@@ -130,3 +130,8 @@ def _interpolate_adjoint(
         if weight != type(total)(0.0):
             total += weight * adjoints[row, w, i]
     gradient[j, first_world + w, i] = total
+
+
+for _scalar in (wp.float32, wp.float64):  # known in advance, so that the module can be compiled before it is used
+    wp.overload(_interpolate, {"knots": wp.array3d(dtype=_scalar), "values": wp.array3d(dtype=_scalar)})
+    wp.overload(_interpolate_adjoint, {"gradient": wp.array3d(dtype=_scalar), "adjoints": wp.array3d(dtype=_scalar)})
