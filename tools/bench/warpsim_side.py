@@ -70,7 +70,7 @@ class _Rollout:
         direction = np.random.default_rng(_SEED + 1).normal(size=self.controls.shape).astype(numpy_real)
         controls = self.controls
         estimates = []
-        for step in (1e-4, 1e-5, 1e-6):
+        for step in (1e-4, 1e-5, 1e-6, 1e-7, 1e-8):  # contact makes the larger ones straddle switches
             losses = []
             for sign in (1.0, -1.0):
                 self.controls = controls + sign * step * direction
