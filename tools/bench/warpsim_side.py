@@ -14,6 +14,7 @@ from warpsim.model.derive import Derivation
 from warpsim.precision import numpy_real
 from warpsim.program import RigidProgram
 from warpsim.tape import CheckpointedTape
+from warpsim.tape.segment import Segment
 
 _SEED = 11
 
@@ -87,9 +88,45 @@ class _Rollout:
         self.final = np.concatenate([run.states.q.numpy()[-1], run.states.qd.numpy()[-1]], axis=1)
 
 
+class _Captured:
+    """The captured step itself and its adjoint, replayed segment by segment without the tape's bookkeeping."""
+
+    def __init__(self, rollout: _Rollout, slots: int = 20) -> None:
+        self.rollout = rollout
+        self.slots = slots
+        self.segment = Segment(rollout.program, slots)
+        for name, value in rollout.state.items():
+            self.segment.states.fields[name].host[0] = value
+        self.start = self.segment.states.data.host[0].copy()
+        self.segment.forward(0, slots, recorded=True)
+        self.segment.backward(0, slots)
+        self.final = np.full(1, np.nan)
+
+    def forward(self) -> None:
+        """All steps, plain."""
+        states, inputs = self.segment.states.data.host, self.segment.inputs.fields["actuator"].host
+        states[0] = self.start
+        for first in range(0, self.rollout.case.steps, self.slots):
+            inputs[:] = self.rollout.controls[first : first + self.slots]
+            self.segment.forward(0, self.slots, recorded=False)
+            states[0] = states[self.slots]
+        rows = self.segment.states.fields
+        self.final = np.concatenate([rows["q"].host[0], rows["qd"].host[0]], axis=1)
+
+    def backward(self) -> None:
+        """As many adjoint steps, of one recorded segment again and again."""
+        self.segment.adjoints.states.fields["q"].host[:] = 1.0
+        for _ in range(0, self.rollout.case.steps, self.slots):
+            self.segment.backward(0, self.slots)
+
+
 def workloads(case: Case, inputs: Inputs) -> list[Workload]:
     """Forward and gradient on one thread and, with many worlds, on two."""
     made = []
+    if case.worlds == 1:
+        captured = _Captured(_Rollout(case, inputs))
+        made.append(Workload("warpsim captured step", captured.forward, lambda: captured.final))
+        made.append(Workload("warpsim captured adjoint", captured.backward, lambda: captured.final))
     for threads in (1, 2) if case.worlds > 1 else (1,):
         rollout = _Rollout(case, inputs, threads)
         suffix = "" if threads == 1 else f", {threads} threads"

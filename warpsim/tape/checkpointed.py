@@ -136,7 +136,7 @@ class CheckpointedTape:
             feed = make_feed(sweep.worlds)
             parts.append(Part(plan, feed, checkpoints, keep.worlds(sweep.worlds), differentiate, self._check))
         self._try_step(parts[0])
-        known = self._parameters.checksums()
+        known = self._parameters.checksums() if differentiate else {}
         journals = self._home.journals(self._programs, plan, parts, known) if differentiate else []
         return Run(plan, parts, keep, known, journals, self._advance, self._home)
 
