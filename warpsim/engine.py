@@ -59,7 +59,7 @@ class Engine:
         self._derivation.run()
         self._differentiable: set[str] = set()
         self._tapes: dict[RolloutSpec, CheckpointedTape] = {}
-        self._steps: dict[tuple[tuple[str, ...], tuple[str, ...]], Segment] = {}
+        self._steps: dict[tuple[tuple[str, ...], tuple[str, ...], int], Segment] = {}
         self._observers: dict[tuple[str, ...], StateObserver] = {}
 
     def check_parameter(self, name: str) -> wp.array:
@@ -110,11 +110,11 @@ class Engine:
             )
         return self._tapes[spec]
 
-    def single_step(self, controls: tuple[str, ...], outputs: tuple[str, ...]) -> Segment:
-        """One slot that takes single steps."""
-        key = (controls, outputs)
+    def step_segment(self, controls: tuple[str, ...], outputs: tuple[str, ...], slots: int = 1) -> Segment:
+        """Slots that take single steps, or a few at a time."""
+        key = (controls, outputs, slots)
         if key not in self._steps:
-            self._steps[key] = Segment(self._program(controls, outputs), 1)
+            self._steps[key] = Segment(self._program(controls, outputs), slots)
         return self._steps[key]
 
     def observer(self, outputs: tuple[str, ...]) -> StateObserver:

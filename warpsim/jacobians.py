@@ -16,7 +16,7 @@ from warpsim.initial import InitialState
 from warpsim.scene import Scene
 from warpsim.tangent import basis, projection
 from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp
-from warpsim.torch_step import SingleStep
+from warpsim.torch_step import StepSlots
 
 _WORLDS = 256
 """About how many copies are stepped at a time: enough to hide the cost of a call, few enough to stay in the cache."""
@@ -50,7 +50,7 @@ class Lineariser:
         self._steps = max(1, _WORLDS // self._dimension)
         self._like = like
         self._engine = Engine(scene, worlds=self._steps * self._dimension, device=model.device)
-        self._slot = SingleStep(self._engine.single_step(controls, ()))
+        self._slot = StepSlots(self._engine.step_segment(controls, ()))
         self._controls = controls
         self._rest = InitialState(self._engine.model).state()
 
@@ -93,7 +93,7 @@ class Lineariser:
         n, nv, layout = self._dimension, self._engine.model.nv, self._engine.model.layout
         copies = {name: tensor.repeat_interleave(n, 0) for name, tensor in given.items()}
         self._slot.forward({**self._rest, **copies}, recorded=True)
-        (reached,) = self._slot.result(("q",), ())
+        (reached,) = self._slot.reached(("q",), ())
         seeds = {name: torch.zeros_like(copies[name]).unflatten(0, (-1, n)) for name in fields}
         seeds["q"][:, :nv] = projection(layout, reached[::n])
         first = nv

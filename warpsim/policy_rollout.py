@@ -8,7 +8,7 @@ one segment at a time, whatever the horizon.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -31,7 +31,8 @@ class Timing:
     Attributes:
         hold: Steps for which each control is held; the policy is asked every so many steps.
         delay: Steps after which a control acts; until the first one does, controls are zero.
-        segment: Steps that are differentiated at a time; None: the square root of their number.
+        segment: Steps that are differentiated at a time, rounded up to whole holds; None: the square root of their
+            number.
     """
 
     hold: int = 1
@@ -49,6 +50,21 @@ class Timing:
         """Controls that must be remembered: the newest and those not yet replaced by it."""
         return -(-self.delay // self.hold) + 1
 
+    def segment_of(self, steps: int) -> int:
+        """Steps per segment, a multiple of `hold`."""
+        wanted = self.segment or math.isqrt(steps - 1) + 1
+        return -(-wanted // self.hold) * self.hold
+
+    def runs(self, steps: range) -> Iterator[range]:
+        """Cuts a segment where the policy is asked and where its answer begins to act."""
+        cuts = {0, self.delay % self.hold}
+        first = steps.start
+        for step in range(steps.start + 1, steps.stop):
+            if step % self.hold in cuts:
+                yield range(first, step)
+                first = step
+        yield range(first, steps.stop)
+
     def age(self, step: int) -> int:
         """How many controls back the one is that acts at this step."""
         return step // self.hold - (step - self.delay) // self.hold
@@ -63,6 +79,7 @@ class ClosedLoop:
         layout: ControlLayout,
         show: Callable[[StateTensors, dict[str, torch.Tensor]], Observed],
         parameters: Parameters,
+        kept: tuple[str, ...],
         outputs: tuple[str, ...],
     ) -> None:
         """Puts the parts together.
@@ -72,18 +89,20 @@ class ClosedLoop:
             layout: How a policy's answer becomes controls.
             show: Makes what the policy sees from a state and its outputs.
             parameters: In force.
+            kept: State fields of which each step is kept.
             outputs: To be shown to the policy and kept.
         """
         self._stepper = stepper
         self._layout = layout
         self._show = show
         self._parameters = parameters
+        self._kept = kept
         self._outputs = outputs
 
     def run(
         self, policy: Policy, timing: Timing, steps: int, state: StateTensors, observed: dict[str, torch.Tensor]
     ) -> dict[str, torch.Tensor]:
-        """Trajectories of states and outputs, (steps + 1, W, …) each.
+        """Trajectories of kept states and outputs, (steps + 1, W, …) each.
 
         Args:
             policy: Maps what is observed to controls.
@@ -92,37 +111,47 @@ class ClosedLoop:
             state: Initial state.
             observed: Its outputs.
         """
-        length = timing.segment or math.isqrt(steps - 1) + 1
+        length = timing.segment_of(steps)
         rest = torch.zeros(self._layout.worlds, self._layout.size, dtype=state["q"].dtype, device=state["q"].device)
-        names = (*state, *observed)
-        carried = (*state.values(), *observed.values(), *[rest] * timing.pending)
-        kept: list[tuple[torch.Tensor, ...]] = [carried[: len(names)]]
+        carried: tuple[torch.Tensor, ...] = (*state.values(), *observed.values(), *[rest] * timing.pending)
+        shown = (*self._kept, *self._outputs)
+        rows = {name: [{**state, **observed}[name].unsqueeze(0)] for name in shown}
         for first in range(0, steps, length):
-            count = min(length, steps - first)
 
-            def segment(*tensors: torch.Tensor, first: int = first, count: int = count) -> tuple[torch.Tensor, ...]:
-                return self._segment(policy, timing, first, count, tuple(state), tensors)
+            def segment(*tensors: torch.Tensor, first: int = first) -> tuple[torch.Tensor, ...]:
+                return self._segment(policy, timing, range(first, min(first + length, steps)), tuple(state), tensors)
 
-            made = checkpoint(segment, *carried, use_reentrant=False)
-            rows = [made[i * len(names) : (i + 1) * len(names)] for i in range(count)]
-            kept += rows
-            carried = (*rows[-1], *made[count * len(names) :])
-        return {name: torch.stack([row[i] for row in kept]) for i, name in enumerate(names)}
+            # one segment is differentiated as it was run; of several, each is run again
+            made = segment(*carried) if length >= steps else checkpoint(segment, *carried, use_reentrant=False)
+            carried = made[len(shown) :]
+            for name, block in zip(shown, made, strict=False):
+                rows[name].append(block)
+        return {name: torch.cat(blocks) for name, blocks in rows.items()}
 
     def _segment(
-        self, policy: Policy, timing: Timing, first: int, count: int, fields: tuple[str, ...], tensors: tuple
+        self, policy: Policy, timing: Timing, steps: range, fields: tuple[str, ...], tensors: tuple[torch.Tensor, ...]
     ) -> tuple[torch.Tensor, ...]:
-        """States and outputs after each step, then the controls still pending."""
+        """Kept states and outputs after each step, then what the next segment begins with."""
         a, b = len(fields), len(fields) + len(self._outputs)
         state = dict(zip(fields, tensors[:a], strict=True))
         observed = dict(zip(self._outputs, tensors[a:b], strict=True))
         controls = list(tensors[b:])
-        made: list[torch.Tensor] = []
-        for step in range(first, first + count):
-            if step % timing.hold == 0:
+        rows: dict[str, list[torch.Tensor]] = {name: [] for name in (*self._kept, *self._outputs)}
+        for run in timing.runs(steps):
+            if run.start % timing.hold == 0:
                 asked = policy(self._show(state, observed))
                 controls = [*controls[1:], self._layout.whole(asked)]
-            given = self._layout.split(controls[-1 - timing.age(step)], None)
-            state, observed = self._stepper.advance(state, given, self._parameters, self._outputs, step)
-            made += [*state.values(), *observed.values()]
-        return (*made, *controls)
+            made = self._stepper.advance(
+                state,
+                self._layout.split(controls[-1 - timing.age(run.start)], None),
+                self._parameters,
+                self._outputs,
+                run.start,
+                count=len(run),
+                slots=timing.hold,
+                kept=self._kept,
+            )
+            state, observed = made.state, made.outputs
+            for name, block in made.rows.items():
+                rows[name].append(block)
+        return (*(torch.cat(blocks) for blocks in rows.values()), *state.values(), *observed.values(), *controls)

@@ -179,9 +179,10 @@ class Simulator(Contents):
         """
         given = {} if controls is None else self._controls.split(controls, None)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
-        self._state, made = self._stepper.advance(self._state, given, self._parameters, shown, self._steps_taken)
+        made = self._stepper.advance(self._state, given, self._parameters, shown, self._steps_taken)
+        self._state = made.state
         self._steps_taken += 1
-        return self._show(self._state, made)
+        return self._show(self._state, made.outputs)
 
     def rollout(
         self,
@@ -276,7 +277,8 @@ class Simulator(Contents):
             outputs: What the policy sees, and the trajectory keeps, besides the state.
             hold: Steps for which each control is held.
             delay: Steps after which a control acts; until then controls are zero.
-            segment: Steps that are differentiated at a time; None: the square root of N.
+            segment: Steps that are differentiated at a time, rounded up to whole holds; None: the square root of N.
+                With N or more the policy runs once and its activations are kept.
 
         Returns:
             The trajectory, N + 1 rows.
@@ -286,10 +288,10 @@ class Simulator(Contents):
         first = self._initial.state(q=q, qd=qd, activation=activation, base=self._start if start is None else start)
         used = self._parameters.replaced(self._engine, parameters or {})
         used.prepare(self._engine)
-        loop = ClosedLoop(self._stepper, self._controls, self._show, used, shown)
+        kept = self._initial.differentiable
+        loop = ClosedLoop(self._stepper, self._controls, self._show, used, kept, shown)
         made = loop.run(policy, timing, given_steps(None, steps), first, self._observe(first, used, shown))
-        shown_fields = {name: made[name] for name in (*self._initial.differentiable, *shown)}
-        return Trajectory(self.model, self._source, shown_fields, _timestep(used))
+        return Trajectory(self.model, self._source, made, _timestep(used))
 
     def jacobians(self, trajectory: Trajectory, controls: Controls | None = None) -> Linearisation:
         """A and B of every step of a trajectory, in MuJoCo's tangent space of 2·nv + na numbers; for iLQR and analysis.

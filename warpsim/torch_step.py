@@ -1,7 +1,7 @@
-"""A single step as a node of torch's graph, for loops written in Python with any torch code between steps.
+"""A few steps under one control as a node of torch's graph, for loops with any torch code between steps.
 
-A node keeps the state and the control it was given, and nothing else; its backward pass takes the step again. So a loop
-costs the memory of its states, plus whatever the torch code between steps keeps.
+A node keeps the state and the control it was given, and nothing else; its backward pass takes the steps again. So a
+loop costs the memory of its states, plus whatever the torch code between steps keeps.
 """
 
 from __future__ import annotations
@@ -21,67 +21,103 @@ from warpsim.torch_exchange import on_torch_stream, to_torch
 from warpsim.torch_parameters import Parameters, parameter_gradients
 
 
-class SingleStep:
-    """A slot of one step, with tensors over its memory."""
+class StepSlots:
+    """Slots that take a few steps under one control, with tensors over their memory."""
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
-        self._state, self._reached = _row(segment.states, 0), _row(segment.states, 1)
-        self._input, self._output = _row(segment.inputs, 0), _row(segment.outputs, 0)
+        self._states, self._inputs, self._outputs = (
+            _tensors(packed) for packed in (segment.states, segment.inputs, segment.outputs)
+        )
         self._seeds: dict[str, torch.Tensor] = {}
         self._pulled: dict[str, torch.Tensor] = {}
 
-    def forward(self, given: dict[str, torch.Tensor], *, recorded: bool) -> None:
-        """Takes the step from copies of the given states and controls, by field."""
+    def forward(self, given: Mapping[str, torch.Tensor], count: int = 1, *, recorded: bool) -> None:
+        """Takes `count` steps from copies of the given states and controls, (W, …) by field; controls are held."""
         for name, tensor in given.items():
-            (self._state if name in self._state else self._input)[name].copy_(tensor)
-        self.segment.forward(0, 1, recorded=recorded)
+            if name in self._states:
+                self._states[name][0].copy_(tensor)
+            else:
+                self._inputs[name][:count].copy_(tensor)
+        self.segment.forward(0, count, recorded=recorded)
 
-    def result(self, states: Sequence[str], outputs: Sequence[str]) -> tuple[torch.Tensor, ...]:
-        """Copies of the state reached and of the outputs."""
+    def reached(self, states: Sequence[str], outputs: Sequence[str], count: int = 1) -> tuple[torch.Tensor, ...]:
+        """Copies of the state after `count` steps and of its outputs, (W, …) each."""
         return (
-            *(self._reached[name].clone() for name in states),
-            *(self._output[name].clone() for name in outputs),
+            *(self._states[name][count].clone() for name in states),
+            *(self._outputs[name][count - 1].clone() for name in outputs),
         )
 
-    def backward(self, adjoints: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Adjoints of the given states and controls, for some of the results'; gradients of parameters are added to."""
+    def passed(self, states: Sequence[str], outputs: Sequence[str], count: int) -> tuple[torch.Tensor, ...]:
+        """Copies of the states before that and of their outputs, (count − 1, W, …) each."""
+        return (
+            *(self._states[name][1:count].clone() for name in states),
+            *(self._outputs[name][: count - 1].clone() for name in outputs),
+        )
+
+    def backward(
+        self, adjoints: Mapping[str, torch.Tensor], passed: Mapping[str, torch.Tensor] | None = None, count: int = 1
+    ) -> dict[str, torch.Tensor]:
+        """Adjoints of the given states and controls; gradients of parameters are added to.
+
+        Args:
+            adjoints: Of what `reached` returned, by field, (W, …) each; some may be missing.
+            passed: Likewise of what `passed` returned, (count − 1, W, …) each.
+            count: Steps taken by `forward`, recorded.
+        """
         memory = self.segment.adjoints
         if not self._pulled:
-            self._seeds = {**_row(memory.states, 1), **_row(memory.outputs, 0)}
-            self._pulled = {**_row(memory.states, 0), **_row(memory.inputs, 0)}
+            seeded = {name: tensor[1:] for name, tensor in _tensors(memory.states).items()}
+            self._seeds = {**seeded, **_tensors(memory.outputs)}
+            self._pulled = {name: tensor[0] for name, tensor in _tensors(memory.states).items()}
+            self._pulled |= _tensors(memory.inputs)
         memory.zero()
         for name, tensor in adjoints.items():
-            self._seeds[name].copy_(tensor)
-        self.segment.backward(0, 1)
-        return {name: tensor.clone() for name, tensor in self._pulled.items()}
+            self._seeds[name][count - 1].copy_(tensor)
+        for name, tensor in (passed or {}).items():
+            self._seeds[name][: count - 1].copy_(tensor)
+        self.segment.backward(0, count)
+        return {
+            name: tensor[:count].sum(0) if name in self._inputs else tensor.clone()
+            for name, tensor in self._pulled.items()
+        }
 
 
-def _row(packed: Packed, row: int) -> dict[str, torch.Tensor]:
-    return {name: to_torch(block.array[row]) for name, block in packed.fields.items()}
+def _tensors(packed: Packed) -> dict[str, torch.Tensor]:
+    """Tensors over packed rows, (rows, W, …) by field."""
+    return {name: to_torch(block.array) for name, block in packed.fields.items()}
 
 
 @dataclass(frozen=True)
 class StepCall:
-    """Everything about a step but its tensors.
+    """Everything about a few steps but their tensors.
 
     Attributes:
-        engine: What takes it.
-        slot: Where it is taken.
+        engine: What takes them.
+        slots: Where they are taken.
         number: Steps since the reset, for error messages.
+        count: How many, all under the same control.
         state: All state fields, in the order of their tensors.
+        kept: Those of them whose states on the way are kept, if `count` is more than 1.
         controls: Controls given, in order.
         outputs: Outputs asked for.
         parameters: Parameters in force; their tensors come last.
     """
 
     engine: Engine
-    slot: SingleStep
+    slots: StepSlots
     number: int
+    count: int
     state: tuple[str, ...]
+    kept: tuple[str, ...]
     controls: tuple[str, ...]
     outputs: tuple[str, ...]
     parameters: Parameters
+
+    @property
+    def made(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Fields of the results at the end, and of those on the way."""
+        return (*self.state, *self.outputs), (*self.kept, *self.outputs) if self.count > 1 else ()
 
     def exchanged(self, tensors: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
         """The tensors of states and controls by field."""
@@ -89,48 +125,51 @@ class StepCall:
         return dict(zip(names, tensors[: len(names)], strict=True))
 
 
-def take_step(call: StepCall, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """The state reached, by field, then the outputs."""
-    segment = call.slot.segment
+def take_steps(call: StepCall, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """Results at the end, (W, …) each, and on the way, (count − 1, W, …) each, in the order of `StepCall.made`."""
+    segment = call.slots.segment
     with on_torch_stream(call.engine.model.device):
         call.engine.load(call.parameters.values)
-        call.slot.forward(call.exchanged(tensors), recorded=False)
-        if not diagnostics.finite(segment.states.fields, 1):
-            diagnostics.raise_for_state(segment, call.number, 1, 0)
-        return call.slot.result(call.state, call.outputs)
+        call.slots.forward(call.exchanged(tensors), call.count, recorded=False)
+        if not diagnostics.finite(segment.states.fields, slice(1, call.count + 1)):
+            diagnostics.raise_for_state(segment, call.number, call.count, 0)
+        reached = call.slots.reached(call.state, call.outputs, call.count)
+        return reached if call.count == 1 else (*reached, *call.slots.passed(call.kept, call.outputs, call.count))
 
 
 class StepNode(torch.autograd.Function):
-    """`apply(call, *tensors)` → the state reached, by field, then the outputs, (W, …) each.
+    """`apply(call, *tensors)` → what `take_steps` returns.
 
     The tensors are all state fields, the controls and the parameters, in the order the call names them.
     """
 
     @staticmethod
     def forward(ctx: Any, call: StepCall, *tensors: torch.Tensor):
-        """Takes the step."""
-        made = take_step(call, tensors)
+        """Takes the steps."""
+        made = take_steps(call, tensors)
         ctx.call = call
         ctx.shapes = [tensor.shape for tensor in tensors]
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*call.exchanged(tensors).values())
-        program = call.slot.segment.program
+        program = call.slots.segment.program
         carried = {f.name for f in (*program.state, *program.outputs) if not f.differentiable}
-        results = zip((*call.state, *call.outputs), made, strict=True)
-        ctx.mark_non_differentiable(*(tensor for name, tensor in results if name in carried))
+        names = (*call.made[0], *call.made[1])
+        ctx.mark_non_differentiable(*(t for name, t in zip(names, made, strict=True) if name in carried))
         return made
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *adjoints: torch.Tensor | None):
-        """Takes the step again and pulls adjoints of its results back to its tensors."""
+        """Takes the steps again and pulls adjoints of their results back to their tensors."""
         call: StepCall = ctx.call
-        named = dict(zip((*call.state, *call.outputs), adjoints, strict=True))
+        reached, passed = call.made
+        at_end = {n: a for n, a in zip(reached, adjoints, strict=False) if a is not None}
+        on_the_way = {n: a for n, a in zip(passed, adjoints[len(reached) :], strict=True) if a is not None}
         with on_torch_stream(call.engine.model.device):
             call.engine.load(call.parameters.values)
             call.engine.zero_parameter_gradients()
-            call.slot.forward(call.exchanged(ctx.saved_tensors), recorded=True)
-            pulled = call.slot.backward({name: a for name, a in named.items() if a is not None})
+            call.slots.forward(call.exchanged(ctx.saved_tensors), call.count, recorded=True)
+            pulled = call.slots.backward(at_end, on_the_way, call.count)
             shapes = ctx.shapes[len(call.state) + len(call.controls) :]
             pulled |= parameter_gradients(call.engine, dict(zip(call.parameters.tensors, shapes, strict=True)))
         names = (*call.state, *call.controls, *call.parameters.tensors)
@@ -138,12 +177,27 @@ class StepNode(torch.autograd.Function):
         return (None, *(pulled.get(name) if w else None for name, w in zip(names, wanted, strict=True)))
 
 
+@dataclass(frozen=True)
+class Advanced:
+    """What a few steps made, by name.
+
+    Attributes:
+        state: All state fields at the end, (W, …) each.
+        outputs: Outputs at the end, (W, …) each.
+        rows: Fields that are kept and outputs after each step, (count, W, …) each.
+    """
+
+    state: dict[str, torch.Tensor]
+    outputs: dict[str, torch.Tensor]
+    rows: dict[str, torch.Tensor]
+
+
 class Stepper:
-    """Takes single steps of an engine, in the graph where anything requires a gradient."""
+    """Takes steps of an engine, in the graph where anything requires a gradient."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._slots: dict[tuple[tuple[str, ...], tuple[str, ...]], SingleStep] = {}
+        self._slots: dict[tuple[tuple[str, ...], tuple[str, ...], int], StepSlots] = {}
 
     def advance(
         self,
@@ -152,30 +206,49 @@ class Stepper:
         parameters: Parameters,
         outputs: tuple[str, ...],
         number: int,
-    ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-        """The state reached and the outputs, by name, (W, …) each.
+        *,
+        count: int = 1,
+        slots: int = 1,
+        kept: tuple[str, ...] = (),
+    ) -> Advanced:
+        """Takes `count` steps under one control.
 
         Args:
             state: All state fields.
             controls: By name; the others are held at their defaults.
             parameters: In force.
             outputs: To be shown.
-            number: Of the step, for error messages.
+            number: Of the first step, for error messages.
+            count: How many, at most `slots`.
+            slots: Places for steps; calls with the same number share them.
+            kept: State fields to be kept after each step.
         """
         parameters.prepare(self._engine)
-        slot = self._slot(tuple(controls), outputs)
-        call = StepCall(self._engine, slot, number, tuple(state), tuple(controls), outputs, parameters)
+        call = StepCall(
+            self._engine,
+            self._find(tuple(controls), outputs, slots),
+            number,
+            count,
+            tuple(state),
+            kept,
+            tuple(controls),
+            outputs,
+            parameters,
+        )
         tensors = (*state.values(), *controls.values(), *parameters.tensors.values())
         recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-        made = StepNode.apply(call, *tensors) if recorded else take_step(call, tensors)
-        reached = dict(zip(state, made[: len(state)], strict=True))
-        return reached, dict(zip(outputs, made[len(state) :], strict=True))
+        made = StepNode.apply(call, *tensors) if recorded else take_steps(call, tensors)
+        reached, passed = call.made
+        at_end = dict(zip(reached, made, strict=False))
+        rows = {name: at_end[name].unsqueeze(0) for name in (*kept, *outputs)}
+        for name, tensor in zip(passed, made[len(reached) :], strict=True):
+            rows[name] = torch.cat([tensor, rows[name]])
+        return Advanced({n: at_end[n] for n in state}, {n: at_end[n] for n in outputs}, rows)
 
-    def _slot(self, controls: tuple[str, ...], outputs: tuple[str, ...]) -> SingleStep:
-        segment = self._engine.single_step(controls, outputs)
-        slot = self._slots.get((controls, outputs))
-        if (
-            slot is None or slot.segment is not segment
-        ):  # the engine makes new ones when more parameters carry gradients
-            slot = self._slots[controls, outputs] = SingleStep(segment)
-        return slot
+    def _find(self, controls: tuple[str, ...], outputs: tuple[str, ...], slots: int) -> StepSlots:
+        segment = self._engine.step_segment(controls, outputs, slots)
+        found = self._slots.get((controls, outputs, slots))
+        # the engine makes new segments when more parameters carry gradients
+        if found is None or found.segment is not segment:
+            found = self._slots[controls, outputs, slots] = StepSlots(segment)
+        return found
