@@ -3,7 +3,8 @@
 Where to look:
 
 - `pairs` which shapes may touch; `contacts` the three stages (search, pack, rebuild) and how to call them; `query`
-  distances between shapes and from points, at any distance; `groups` which kernels serve which pair of kinds.
+  distances between shapes and from points, at any distance; `ray_cast` rays; `groups` which kernels serve which pair
+  of kinds.
 - Closed forms: `witness`, `plane_contact`, `round_contact`, `box_contact`, `box_box`.
 - General convex pairs: `support`, `gjk`, `epa` search, `convex_feature`, `convex_contact` rebuild; hulls from `hulls`.
 - Meshes: `mesh_audit`, `mesh_sdf`, `grid`, `mesh_points`, and `field_contact`; `sdf` has the primitives' distances.
