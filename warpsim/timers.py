@@ -17,6 +17,7 @@ import warp as wp
 from warpsim.errors import InputError, unknown_name
 from warpsim.stages import observe
 from warpsim.tape import arena as arenas
+from warpsim.tape.graph import Replay, capture
 from warpsim.tape.program import Arrays, Field, Program
 
 ADJOINT = ".adjoint"
@@ -42,7 +43,7 @@ class _Recording:
     """One call of a stage: its graph, and the launches it left on the tape."""
 
     name: str
-    graph: Any
+    replay: Replay
     launches: slice
 
 
@@ -56,7 +57,7 @@ def time_stages(
 ) -> StageTimes:
     """Times the stages of one step.
 
-    Every stage is captured into a graph of its own; the time of replaying an empty graph is taken off. The least of all
+    Every stage is captured into a graph of its own; the time of replaying almost nothing is taken off. The least of all
     repeats counts, which leaves out what other processes do to it.
 
     Args:
@@ -69,14 +70,14 @@ def time_stages(
     if repeats < 1:
         raise InputError(f"repeats={repeats}; at least 1 is needed")
     recordings, alive = _record(program, state, inputs or {}, adjoint)
-    with wp.ScopedCapture(device=program.device) as nothing:
-        pass
+    byte = wp.zeros(1, dtype=wp.uint8, device=program.device)
+    nothing = capture(program.device, byte.zero_)
     least = np.full(len(recordings), np.inf)
     idle = np.inf
     for _ in range(repeats):
-        idle = min(idle, _microseconds(nothing.graph, program.device))
+        idle = min(idle, _microseconds(nothing, program.device))
         for i, recording in enumerate(recordings):
-            least[i] = min(least[i], _microseconds(recording.graph, program.device))
+            least[i] = min(least[i], _microseconds(recording.replay, program.device))
     times = StageTimes()
     for recording, time in zip(recordings, least, strict=True):
         times[recording.name] = times.get(recording.name, 0.0) + max(float(time) - idle, 0.0)
@@ -84,10 +85,10 @@ def time_stages(
     return times
 
 
-def _microseconds(graph: Any, device: wp.Device) -> float:
+def _microseconds(replay: Replay, device: wp.Device) -> float:
     wp.synchronize_device(device)
     start = perf_counter_ns()
-    wp.capture_launch(graph)
+    replay()
     wp.synchronize_device(device)
     return (perf_counter_ns() - start) / 1000.0
 
@@ -105,13 +106,12 @@ def _record(
     tape = wp.Tape() if adjoint else None
     found: list[_Recording] = []
 
-    def capture(name: str, run: Callable[[], None]) -> None:
+    def record(name: str, run: Callable[[], None]) -> None:
         first = len(tape.launches) if tape else 0
-        with wp.ScopedCapture(device=program.device) as captured:
-            run()
-        found.append(_Recording(f"step.{name}", captured.graph, slice(first, len(tape.launches) if tape else 0)))
+        replay = capture(program.device, run)
+        found.append(_Recording(f"step.{name}", replay, slice(first, len(tape.launches) if tape else 0)))
 
-    with observe(capture), tape or nullcontext():
+    with observe(record), tape or nullcontext():
         program.step(before, given, work, after, outputs, tape=tape)
     if tape is not None:
         found += _record_adjoints(tape, found, program.device)
@@ -130,9 +130,7 @@ def _record_adjoints(tape: wp.Tape, forward: list[_Recording], device: wp.Device
             first -= 1
         part = wp.Tape()
         part.launches = tape.launches[first:last]
-        with wp.ScopedCapture(device=device) as captured:
-            part.backward()
-        found.append(_Recording(name + ADJOINT, captured.graph, slice(first, last)))
+        found.append(_Recording(name + ADJOINT, capture(device, part.backward), slice(first, last)))
         last = first
     return found
 

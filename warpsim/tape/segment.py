@@ -8,9 +8,8 @@ captured when first needed:
 - *backward*: for each slot, last first: clears the adjoints of the intermediates, then runs the slot's tape backwards.
 
 A graph covers a run of slots. Lengths known in advance (a whole segment, the shorter last one) get one graph each; any
-other run of slots is replayed slot by slot. Replaying a graph costs 2 µs however long it is, and a graph of its own
-costs 140 kB of memory, so few long graphs beat many short ones. Without capture the same launches run eagerly, with
-the same bits.
+other run of slots is replayed slot by slot. A replay is one call however long the graph is, so few long graphs beat
+many short ones. Without capture the same launches run eagerly, with the same bits.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ from warpsim.errors import InputError
 from warpsim.tape import arena as arenas
 from warpsim.tape import rows
 from warpsim.tape.arena import Arena
+from warpsim.tape.graph import Replay, capture
 from warpsim.tape.program import ExplainingProgram, Program
 from warpsim.tape.rows import Packed
-
-Replay = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -181,10 +179,7 @@ class Segment:
         """The act of running `step` for each slot of `chunk` again: a captured graph, or the calls themselves."""
         if not self.capture:
             return partial(_each, step, chunk)
-        with wp.ScopedCapture(device=self.program.device) as capture:
-            for slot in chunk:
-                step(slot)
-        return partial(wp.capture_launch, capture.graph)
+        return capture(self.program.device, partial(_each, step, chunk))
 
     def _plain_step(self, slot: int) -> None:
         self._step(slot, self._plain_work[0], None)
