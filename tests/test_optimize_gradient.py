@@ -1,0 +1,233 @@
+"""Adam and L-BFGS against known optima and scipy; stopping, interruption and resumption, for every method."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+
+from warpsim.errors import InputError, SimulationError, UnknownNameError
+from warpsim.optimize import FunctionProblem, minimise
+
+
+def rosenbrock(x: torch.Tensor) -> torch.Tensor:
+    return (100 * (x[1:] - x[:-1] ** 2).square() + (1 - x[:-1]).square()).sum()
+
+
+def rosenbrock_residuals(x: torch.Tensor) -> torch.Tensor:
+    return torch.cat([10 * (x[1:] - x[:-1] ** 2), 1 - x[:-1]])
+
+
+def oracle(problem: FunctionProblem):
+    """scipy's L-BFGS-B on the same problem."""
+
+    def function(x):
+        leaf = torch.tensor(x, requires_grad=True)
+        loss = problem.loss(leaf)
+        return loss.item(), torch.autograd.grad(loss, leaf)[0].numpy()
+
+    bounds = list(zip(problem.lower.tolist(), problem.upper.tolist(), strict=True))
+    options = dict(ftol=1e-15, gtol=1e-10, maxiter=5000, maxfun=50000)
+    return minimize(function, problem.start.numpy(), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+
+
+def quadratic(seed: int, n: int = 12) -> FunctionProblem:
+    """A convex quadratic whose optimum lies on several bounds."""
+    rng = np.random.default_rng(seed)
+    root = torch.tensor(rng.normal(size=(n, n)))
+    matrix, vector = root @ root.T + 0.1 * torch.eye(n), torch.tensor(3 * rng.normal(size=n))
+    low, high = -rng.uniform(size=n), rng.uniform(size=n)
+    low[0], high[1] = -np.inf, np.inf
+    start = np.clip(rng.normal(size=n), low, high)
+    return FunctionProblem(start, loss=lambda x: 0.5 * x @ matrix @ x + vector @ x, lower=low, upper=high)
+
+
+@pytest.mark.parametrize("n", [2, 10])
+def test_lbfgs_solves_rosenbrock(n):
+    problem = FunctionProblem([-1.2, 1.0] * (n // 2), loss=rosenbrock)
+    result = minimise(problem, "lbfgs", iterations=500)
+    assert result.stopped == "converged" and result.converged
+    torch.testing.assert_close(result.x, torch.ones(n, dtype=torch.float64), rtol=0, atol=1e-6)
+    assert result.evaluations < 3 * oracle(problem).nfev
+    losses = [row.loss for row in result.history]
+    assert losses == sorted(losses, reverse=True)
+    assert [row.iteration for row in result.history] == list(range(result.iterations + 1))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_lbfgs_within_bounds(seed):
+    problem = quadratic(seed)
+    result = minimise(problem, "lbfgs", iterations=500, gradient=1e-9, change=0.0)
+    expected = oracle(problem)
+    held = (result.x == problem.lower) | (result.x == problem.upper)
+    assert held.sum() >= 2
+    assert ((problem.lower <= result.x) & (result.x <= problem.upper)).all()
+    np.testing.assert_allclose(result.x.numpy(), expected.x, atol=1e-5)
+    assert result.loss <= expected.fun + 1e-12 * abs(expected.fun)
+
+
+def test_lbfgs_on_rosenbrock_with_its_optimum_cut_off():
+    # With x0 ≤ 0.5 the optimum is x1 = 0.25, x0 = 0.5.
+    problem = FunctionProblem([-1.2, 1.0], loss=rosenbrock, upper=[0.5, 5.0])
+    result = minimise(problem, "lbfgs")
+    np.testing.assert_allclose(result.x.numpy(), [0.5, 0.25], atol=1e-7)
+    assert result.loss == pytest.approx(0.25)
+
+
+def test_lbfgs_follows_a_kinked_valley():
+    # |x0² − x1| + (1 − x0)²/4: not differentiable along the valley's floor; the optimum is (1, 1).
+    problem = FunctionProblem([-1.0, 0.5], loss=lambda x: (x[0] ** 2 - x[1]).abs() + 0.25 * (1 - x[0]) ** 2)
+    assert minimise(problem, "lbfgs", iterations=500).loss < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_adam_within_bounds(seed):
+    problem = quadratic(seed)
+    result = minimise(problem, "adam", rate=0.1, decay=0.99, iterations=600)
+    expected = oracle(problem)
+    assert result.loss - expected.fun < 1e-4 * (problem.loss(problem.start).item() - expected.fun)
+    at_bound = (expected.x == problem.lower.numpy()) | (expected.x == problem.upper.numpy())
+    np.testing.assert_array_equal(result.x.numpy()[at_bound], expected.x[at_bound])
+
+
+def test_adam_is_torchs():
+    problem = FunctionProblem([-1.2, 1.0, 0.3], loss=rosenbrock)
+    x = problem.start.clone().requires_grad_()
+    optimiser = torch.optim.Adam([x], lr=0.02)
+    for _ in range(25):
+        optimiser.zero_grad()
+        rosenbrock(x).backward()
+        optimiser.step()
+    last = {}
+    minimise(problem, "adam", rate=0.02, iterations=25, callback=lambda seen: last.update(x=seen.x))
+    assert torch.equal(last["x"], x.detach())
+
+
+def test_clipping_bounds_the_gradient_that_adam_sees():
+    cliff = FunctionProblem([1.0], loss=lambda x: 1e6 * (x[0] - 3).abs())
+    moments = minimise(cliff, "adam", clip=2.0, iterations=1).state["iterate"]["memory"]["moments"]
+    assert moments["exp_avg"]["__tensor__"] == [pytest.approx(-0.2)]
+
+
+METHODS = [("lbfgs", {}), ("adam", dict(rate=0.05, decay=0.99)), ("levenberg_marquardt", {})]
+
+
+@pytest.mark.parametrize(("method", "options"), METHODS)
+def test_resuming_gives_the_same_bits(method, options):
+    problem = FunctionProblem([-1.2, 1.0, -0.5, 0.8], residuals=rosenbrock_residuals, upper=[0.9, 5.0, 5.0, 5.0])
+    whole = minimise(problem, method, iterations=17, **options)
+    part = minimise(problem, method, iterations=6, **options)
+    assert part.stopped == "iterations" and part.iterations == 6
+    saved = json.loads(json.dumps(part.state))
+    resumed = minimise(problem, method, iterations=17, resume=saved, **options)
+    assert torch.equal(resumed.x, whole.x) and resumed.loss == whole.loss
+    assert [r.loss for r in resumed.history] == [r.loss for r in whole.history]
+    assert [r.evaluations for r in resumed.history] == [r.evaluations for r in whole.history]
+    assert resumed.state["iterate"] == whole.state["iterate"]
+    assert resumed.seconds >= part.seconds
+
+
+@pytest.mark.parametrize(("method", "options"), METHODS)
+def test_ctrl_c_keeps_the_best_and_can_go_on(method, options):
+    calls = 0
+
+    def residuals(x):
+        nonlocal calls
+        calls += 1
+        if calls == 12:
+            os.kill(os.getpid(), signal.SIGINT)
+        return rosenbrock_residuals(x)
+
+    problem = FunctionProblem([-1.2, 1.0], residuals=residuals)
+    cut = minimise(problem, method, iterations=30, **options)
+    assert cut.stopped == "interrupted"
+    assert cut.loss == min(row.loss for row in cut.history) == problem.loss(cut.x).item()
+    resumed = minimise(problem, method, iterations=30, resume=cut.state, **options)
+    whole = minimise(problem, method, iterations=30, **options)
+    assert torch.equal(resumed.x, whole.x) and resumed.iterations == whole.iterations
+
+
+def test_the_best_is_kept_when_a_method_climbs():
+    # Far too long steps: Adam overshoots the optimum at 0 and comes back later.
+    problem = FunctionProblem([0.5], loss=lambda x: x[0] ** 2)
+    result = minimise(problem, "adam", rate=0.4, iterations=8, change=0.0)
+    assert result.loss == min(row.loss for row in result.history) < result.history[-1].loss
+    assert result.x.item() ** 2 == result.loss
+
+
+def test_stopping_rules():
+    problem = FunctionProblem([-1.2, 1.0], loss=rosenbrock)
+    target = minimise(problem, "lbfgs", target=1e-3)
+    assert target.stopped == "target" and target.loss <= 1e-3 < target.history[-2].loss
+    assert minimise(problem, "adam", seconds=1e-9).stopped == "time"
+    assert minimise(problem, "adam", iterations=0).iterations == 0
+    flat = minimise(problem, "adam", rate=1e-12, iterations=500, patience=7, change=1e-6)
+    assert flat.stopped == "converged" and flat.iterations == 7
+    assert minimise(problem, "lbfgs", gradient=1e6).iterations == 0
+    ended = minimise(problem, "lbfgs", callback=lambda seen: seen.row.iteration == 4)
+    assert ended.stopped == "interrupted" and ended.iterations == 4
+    wall = FunctionProblem([1.0], loss=lambda x: torch.where(x[0] < 1.0, torch.inf, x[0]).square())
+    assert minimise(wall, "lbfgs").stopped == "stalled"
+
+
+def test_the_callback_sees_what_is_reported():
+    rows, states = [], []
+    problem = FunctionProblem([-1.2, 1.0], loss=rosenbrock)
+    result = minimise(
+        problem, "lbfgs", iterations=5, callback=lambda s: (rows.append(s.row), states.append(s.state()))[0]
+    )
+    assert rows == result.history
+    assert states[-1] == result.state
+    assert result.rows()[0]["loss"] == pytest.approx(24.2)
+
+
+def test_a_progress_bar_shows_loss_and_gradient(capsys):
+    minimise(FunctionProblem([-1.2, 1.0], loss=rosenbrock), "lbfgs", iterations=3, progress=True)
+    shown = capsys.readouterr().err
+    assert "loss=" in shown and "gradient=" in shown
+
+
+def test_what_cannot_be_simulated_is_stepped_around():
+    def loss(x):
+        if x[0] > 1.5:
+            raise SimulationError("blew up")
+        return (x[0] - 1) ** 2
+
+    result = minimise(FunctionProblem([-3.0], loss=loss), "lbfgs", first_step=10.0)
+    assert result.x.item() == pytest.approx(1.0)
+    with pytest.raises(SimulationError):
+        minimise(FunctionProblem([3.0], loss=loss), "lbfgs")
+
+
+@pytest.mark.parametrize("method", ["lbfgs", "adam", "levenberg_marquardt"])
+def test_a_start_that_is_not_finite_says_so(method):
+    bad = minimise(FunctionProblem([0.0], residuals=lambda x: torch.log(x)), method)
+    assert bad.stopped == "non-finite" and "loss is not finite at iteration 0" in bad.message
+    bad = minimise(FunctionProblem([0.0], residuals=lambda x: x.sqrt() + 1), method)
+    assert bad.stopped == "non-finite" and "gradient is not finite" in bad.message
+    assert math.isfinite(bad.loss)
+
+
+def test_wrong_calls():
+    problem = FunctionProblem([-1.2, 1.0], loss=rosenbrock)
+    with pytest.raises(UnknownNameError, match="did you mean 'lbfgs'"):
+        minimise(problem, "bfgs")
+    with pytest.raises(UnknownNameError, match="no option of adam 'rat'; did you mean 'rate'"):
+        minimise(problem, "adam", rat=1.0)
+    with pytest.raises(InputError, match="iterations ≥ 0"):
+        minimise(problem, "adam", iterations=-1)
+    with pytest.raises(InputError, match="of method 'adam', not 'lbfgs'"):
+        minimise(problem, "lbfgs", resume=minimise(problem, "adam", iterations=1).state)
+    with pytest.raises(InputError, match="2 values, the problem 3"):
+        resume = minimise(problem, "adam", iterations=1).state
+        minimise(FunctionProblem([1.0, 1.0, 1.0], loss=rosenbrock), "adam", resume=resume)
+    with pytest.raises(InputError, match="does not depend on x"):
+        minimise(FunctionProblem([1.0], loss=lambda x: torch.tensor(1.0)), "lbfgs")
+    with pytest.raises(InputError, match="must be one number"):
+        minimise(FunctionProblem([1.0], loss=lambda x: x), "lbfgs")
