@@ -12,10 +12,14 @@ from warpsim.errors import InputError, unknown_name
 from warpsim.model.compile import compile_model
 from warpsim.model.derive import Derivation
 from warpsim.observe import observable_fields
+from warpsim.policy.network import Network
+from warpsim.policy.program import ClosedLoopProgram
+from warpsim.policy.spec import PolicySpec
 from warpsim.program import RigidProgram
 from warpsim.scene import Scene
 from warpsim.state_observer import StateObserver
 from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.program import Program
 from warpsim.tape.schedule import Schedule
 from warpsim.tape.segment import Segment
 
@@ -30,7 +34,8 @@ _MOST_TAPES = 8
 class RolloutSpec:
     """What a tape is made for; equal ones share it.
 
-    Attributes: as in `CheckpointedTape`, and `controls` and `outputs` as in `RigidProgram`.
+    Attributes: as in `CheckpointedTape`, and `controls` and `outputs` as in `RigidProgram`; `policy` gives controls in
+    closed loop instead.
     """
 
     steps: int
@@ -40,6 +45,7 @@ class RolloutSpec:
     segment: int | None = None
     schedule: Schedule | None = None
     threads: int = 1
+    policy: PolicySpec | None = None
 
 
 class Engine:
@@ -61,6 +67,7 @@ class Engine:
         self._tapes: dict[RolloutSpec, CheckpointedTape] = {}
         self._steps: dict[tuple[tuple[str, ...], tuple[str, ...], int], Segment] = {}
         self._observers: dict[tuple[str, ...], StateObserver] = {}
+        self._networks: dict[PolicySpec, Network] = {}
 
     def check_parameter(self, name: str) -> wp.array:
         """The array of an authored parameter, or an error that offers the nearest names."""
@@ -101,7 +108,7 @@ class Engine:
             if len(self._tapes) >= _MOST_TAPES:
                 del self._tapes[next(iter(self._tapes))]
             self._tapes[spec] = CheckpointedTape(
-                self._program(spec.controls, spec.outputs),
+                self._tape_program(spec),
                 steps=spec.steps,
                 memory_budget=spec.memory_budget,
                 segment=spec.segment,
@@ -109,6 +116,12 @@ class Engine:
                 threads=spec.threads,
             )
         return self._tapes[spec]
+
+    def network(self, policy: PolicySpec) -> Network:
+        """The weights of a policy that runs in kernels."""
+        if policy not in self._networks:
+            self._networks[policy] = Network(policy, self.model.worlds, self.model.device)
+        return self._networks[policy]
 
     def step_segment(self, controls: tuple[str, ...], outputs: tuple[str, ...], slots: int = 1) -> Segment:
         """Slots that take single steps, or a few at a time."""
@@ -142,6 +155,11 @@ class Engine:
         if names:
             self._derivation.backward()
         return {name: wp.clone(self.model.authored[name].grad, requires_grad=False) for name in names}
+
+    def _tape_program(self, spec: RolloutSpec) -> Program:
+        if spec.policy is None:
+            return self._program(spec.controls, spec.outputs)
+        return ClosedLoopProgram(self._program(spec.policy.controls, spec.outputs), self.network(spec.policy))
 
     def _program(self, controls: tuple[str, ...], outputs: tuple[str, ...]) -> RigidProgram:
         return RigidProgram(self.model, controls=controls, outputs=outputs)

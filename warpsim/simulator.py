@@ -17,6 +17,9 @@ from warpsim.errors import InputError, unknown_name
 from warpsim.initial import InitialState, StateTensors
 from warpsim.jacobians import Linearisation, Lineariser
 from warpsim.load import load_scene
+from warpsim.network_policy import NetworkPolicy
+from warpsim.policy.network import Network
+from warpsim.policy.program import closed_loop_fields
 from warpsim.policy_rollout import ClosedLoop, Policy, Timing
 from warpsim.program import held_controls, output_fields
 from warpsim.scene import Scene
@@ -259,10 +262,16 @@ class Simulator(Contents):
         hold: int = 1,
         delay: int = 0,
         segment: int | None = None,
+        memory_budget: int | float | str | None = None,
+        threads: int = 1,
+        in_kernels: bool | None = None,
     ) -> Trajectory:
         """Simulates in closed loop with a policy, with gradients through policy and physics.
 
         Between segments only states are kept: the backward pass runs each segment again, policy included.
+
+        A `NetworkPolicy` (see `network_policy`) runs inside the kernels of the captured segment, at the speed of an
+        open loop; any other policy runs in torch, once per `hold`.
 
         Args:
             policy: Maps the observed state (q, qd and outputs, (W, …) each) to controls (W, control_size), in the
@@ -278,20 +287,78 @@ class Simulator(Contents):
             hold: Steps for which each control is held.
             delay: Steps after which a control acts; until then controls are zero.
             segment: Steps that are differentiated at a time, rounded up to whole holds; None: the square root of N.
-                With N or more the policy runs once and its activations are kept.
+                In torch, with N or more the policy runs once and its activations are kept.
+            memory_budget: In kernels: as in `rollout`.
+            threads: In kernels: CPU threads that share the worlds.
+            in_kernels: False runs a `NetworkPolicy` in torch too, with the same numbers to rounding.
 
         Returns:
             The trajectory, N + 1 rows.
         """
         timing = Timing(hold, delay, segment)
+        if in_kernels is None:
+            in_kernels = isinstance(policy, NetworkPolicy)
+        if in_kernels and not isinstance(policy, NetworkPolicy):
+            raise InputError("only a NetworkPolicy can run in kernels; make one with `sim.network_policy(…)`")
+        if not in_kernels and (memory_budget is not None or threads != 1):
+            raise InputError("memory_budget and threads are for policies in kernels; in torch, choose segment=")
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
         first = self._initial.state(q=q, qd=qd, activation=activation, base=self._start if start is None else start)
         used = self._parameters.replaced(self._engine, parameters or {})
+        if in_kernels and isinstance(policy, NetworkPolicy):
+            network = self._engine.network(policy.spec(hold, delay))
+            spec = RolloutSpec(given_steps(None, steps), (), shown, memory_budget, segment, None, threads, network.spec)
+            return self._closed_loop(policy, network, spec, first, used)
         used.prepare(self._engine)
         kept = self._initial.differentiable
         loop = ClosedLoop(self._stepper, self._controls, self._show, used, kept, shown)
         made = loop.run(policy, timing, given_steps(None, steps), first, self._observe(first, used, shown))
         return Trajectory(self.model, self._source, made, _timestep(used))
+
+    def network_policy(
+        self,
+        *,
+        hidden: Sequence[int] = (32, 32),
+        activation: str = "tanh",
+        position: Sequence[str] | None = None,
+        angle: Sequence[str] | None = None,
+        velocity: Sequence[str] | None = None,
+        velocity_scale: float = 1.0,
+        seed: int = 0,
+    ) -> NetworkPolicy:
+        """A small network from joint coordinates and velocities to this simulator's controls, for `rollout_policy`.
+
+        Args:
+            hidden: Widths of the hidden layers.
+            activation: "tanh" or "relu".
+            position: Joints whose coordinates it sees as they are; None: those not in `angle`.
+            angle: Hinges of which it sees sine and cosine; None: those without limits.
+            velocity: Joints whose velocities it sees; None: all.
+            velocity_scale: Factor of the velocities.
+            seed: Of the initial weights.
+        """
+        return NetworkPolicy(
+            self.model,
+            self._controls,
+            hidden=hidden,
+            activation=activation,
+            position=position,
+            angle=angle,
+            velocity=velocity,
+            velocity_scale=velocity_scale,
+            seed=seed,
+        )
+
+    def _closed_loop(
+        self, policy: NetworkPolicy, network: Network, spec: RolloutSpec, first: StateTensors, used: Parameters
+    ) -> Trajectory:
+        """A rollout with the policy in its kernels."""
+        varied = self._initial.differentiable
+        fixed = {n: to_warp(t, self._initial.dtypes[n]) for n, t in first.items() if n not in varied}
+        for f in closed_loop_fields(network):
+            fixed[f.name] = wp.zeros(f.shape, dtype=f.dtype, device=self.model.device)
+        call = RolloutCall(self._engine, spec, varied, used, fixed, weights=policy.weights())
+        return Trajectory(self.model, self._source, roll_out(call, first, {}), _timestep(used))
 
     def jacobians(self, trajectory: Trajectory, controls: Controls | None = None) -> Linearisation:
         """A and B of every step of a trajectory, in MuJoCo's tangent space of 2·nv + na numbers; for iLQR and analysis.

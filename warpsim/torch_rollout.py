@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import warp as wp
@@ -21,7 +21,16 @@ from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.program import Field
 from warpsim.tape.run import Run
 from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp
-from warpsim.torch_parameters import Parameters, parameter_gradients
+from warpsim.torch_parameters import Parameters, parameter_gradients, sum_worlds
+
+
+class SortedItems(NamedTuple):
+    """Something about each of the node's tensors, by name."""
+
+    state: dict[str, Any]
+    controls: dict[str, Any]
+    parameters: dict[str, Any]
+    policy: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,8 @@ class RolloutCall:
         engine: What runs it.
         spec: Which tape.
         state: Differentiable state fields, in the order of their tensors.
-        parameters: Parameters in force; their tensors come last.
+        parameters: Parameters in force; their tensors come next.
+        weights: Those of `spec.policy`, (n,), last of the tensors; None without a policy.
         fixed: State fields that carry no gradient, (W, …).
         keep_every: Rows of the trajectory are this many steps apart.
         progress: Show a bar.
@@ -43,18 +53,18 @@ class RolloutCall:
     state: tuple[str, ...]
     parameters: Parameters
     fixed: Mapping[str, wp.array]
+    weights: torch.Tensor | None = None
     keep_every: int = 1
     progress: bool = False
 
-    def sort(self, items: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """Items in the order of the node's tensors, as those of states, of controls and of parameters by name."""
-        a = len(self.state)
-        b = a + len(self.spec.controls)
-        return (
-            dict(zip(self.state, items[:a], strict=True)),
-            dict(zip(self.spec.controls, items[a:b], strict=True)),
-            dict(zip(self.parameters.tensors, items[b:], strict=True)),
-        )
+    def sort(self, items: Sequence[Any]) -> SortedItems:
+        """Items in the order of the node's tensors, by what they belong to and by name."""
+        groups, first = [], 0
+        policy = () if self.weights is None else ("weights",)
+        for names in (self.state, self.spec.controls, self.parameters.tensors, policy):
+            groups.append(dict(zip(names, items[first : first + len(names)], strict=True)))
+            first += len(names)
+        return SortedItems(*groups)
 
 
 class FinishedRun:
@@ -80,19 +90,19 @@ def run_forward(
 ) -> tuple[FinishedRun, dict[str, torch.Tensor]]:
     """Takes all steps; returns the run and its trajectories by field, states first, (rows, W, …) each."""
     engine, spec = call.engine, call.spec
-    state, controls, _ = call.sort(tensors)
+    given = call.sort(tensors)
     with on_torch_stream(engine.model.device):
-        engine.load(call.parameters.values)
+        _load(call, given.policy.get("weights"))
         tape = engine.tape(spec)
         program = tape.program
         types = {f.name: f.dtype for f in (*program.state, *program.inputs)}
-        first = {name: wp.clone(to_warp(tensor, types[name])) for name, tensor in state.items()}
+        first = {name: wp.clone(to_warp(tensor, types[name])) for name, tensor in given.state.items()}
         outputs = rows.allocate(program.outputs, spec.steps // call.keep_every + 1, program.device)
         for name, observed in engine.observer(spec.outputs).forward(first).items():
             wp.copy(outputs[name].array[0], observed)
         run = tape.forward(
             {**first, **call.fixed},
-            {name: to_warp(tensor, types[name]) for name, tensor in controls.items()},
+            {name: to_warp(tensor, types[name]) for name, tensor in given.controls.items()},
             keep_states=call.state,
             keep_outputs={name: block.array[1:] for name, block in outputs.items()},
             keep_every=call.keep_every,
@@ -116,8 +126,9 @@ class RolloutNode(torch.autograd.Function):
         ctx.call = call
         ctx.shapes = [tensor.shape for tensor in tensors]
         ctx.set_materialize_grads(False)
-        # The backward pass reads the controls again: saving them lets torch notice if they are overwritten in place.
-        ctx.save_for_backward(*call.sort(tensors)[1].values())
+        # The backward pass reads these again: saving them lets torch notice if they are overwritten in place.
+        given = call.sort(tensors)
+        ctx.save_for_backward(*given.controls.values(), *given.policy.values())
         reports = {f.name for f in ctx.finished.tape.program.outputs if not f.differentiable}
         ctx.mark_non_differentiable(*(tensor for name, tensor in made.items() if name in reports))
         return tuple(made.values())
@@ -126,14 +137,21 @@ class RolloutNode(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *adjoints: torch.Tensor | None):
         """Pulls adjoints of the trajectories back to the node's tensors."""
-        ctx.saved_tensors  # noqa: B018  raises if they were freed, or changed in place
         call: RolloutCall = ctx.call
+        saved = ctx.saved_tensors  # raises if they were freed, or changed in place
         named = dict(zip((*call.state, *call.spec.outputs), adjoints, strict=True))
         with on_torch_stream(call.engine.model.device):
-            call.engine.load(call.parameters.values)
+            _load(call, None if call.weights is None else saved[-1])
             pulled = _pull_back(call, ctx.finished, {n: a for n, a in named.items() if a is not None}, ctx.shapes)
         needed = ctx.needs_input_grad[1:]
         return (None, *(g if wanted else None for g, wanted in zip(pulled, needed, strict=True)))
+
+
+def _load(call: RolloutCall, weights: torch.Tensor | None) -> None:
+    """Puts the call's parameters and its policy's weights in force."""
+    call.engine.load(call.parameters.values)
+    if call.spec.policy is not None and weights is not None:
+        to_torch(call.engine.network(call.spec.policy).weights).copy_(weights.detach())
 
 
 def _pull_back(
@@ -144,6 +162,9 @@ def _pull_back(
     of_states = _Adjoints(program.state, adjoints)
     of_outputs = _Adjoints(program.outputs, adjoints)
     engine.zero_parameter_gradients()
+    network = None if call.spec.policy is None else engine.network(call.spec.policy)
+    if network is not None:
+        network.weights.grad.zero_()
     gradients = finished.tape.backward(
         finished.run,
         state_seeds=of_states.seeds(call.keep_every, first=0),
@@ -157,11 +178,12 @@ def _pull_back(
     for name, array in at_start.items():
         states[name] = states[name] + to_torch(array)
     controls = {name: to_torch(array) for name, array in gradients.inputs.items()}
-    parameters = parameter_gradients(engine, call.sort(shapes)[2])
+    parameters = parameter_gradients(engine, call.sort(shapes).parameters)
     return [
         *(states[name] for name in call.state),
         *(controls[name] for name in call.spec.controls),
         *(parameters.get(name) for name in call.parameters.tensors),
+        *(() if network is None else (sum_worlds(to_torch(network.weights.grad)),)),
     ]
 
 
@@ -196,7 +218,12 @@ def roll_out(
         controls: By name, (steps, W, …) each, contiguous.
     """
     call.parameters.prepare(call.engine)
-    tensors = (*(state[name] for name in call.state), *controls.values(), *call.parameters.tensors.values())
+    tensors = (
+        *(state[name] for name in call.state),
+        *controls.values(),
+        *call.parameters.tensors.values(),
+        *(() if call.weights is None else (call.weights,)),
+    )
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         return dict(zip((*call.state, *call.spec.outputs), RolloutNode.apply(call, *tensors), strict=True))
     return run_forward(call, tensors, differentiate=False)[1]
