@@ -18,6 +18,7 @@ _PUBLIC = {
     "UnsupportedError": "warpsim.errors",
     "InputError": "warpsim.errors",
     "SimulationError": "warpsim.errors",
+    "TaskError": "warpsim.errors",
     "UnknownNameError": "warpsim.errors",
 }
 """Public name → module that defines it."""

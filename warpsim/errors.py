@@ -22,6 +22,10 @@ class InputError(WarpsimError):
     """A wrong shape, dtype, device or value handed to a public call."""
 
 
+class TaskError(WarpsimError):
+    """A task that cannot be optimised; the message begins with the prim that is wrong."""
+
+
 class SimulationError(WarpsimError):
     """A rollout that failed while running (non-finite values, overflow); names step, world and stage."""
 

@@ -32,6 +32,7 @@ from warpsim.usd.author.joints import (
     spherical,
 )
 from warpsim.usd.author.stages import frame, move, new_stage, physics_scene, reference, save, world
+from warpsim.usd.author.tasks import task, task_part
 
 __all__ = [
     "actuator",
@@ -65,5 +66,7 @@ __all__ = [
     "site",
     "sphere",
     "spherical",
+    "task",
+    "task_part",
     "world",
 ]

@@ -103,7 +103,7 @@ def set_attribute(prim: Usd.Prim, name: str, value: Any) -> None:
         if api:
             prim.AddAppliedSchema(api)
     kind = attribute.GetTypeName()
-    if not attribute.Set(_fit(kind, value)):
+    if not attribute.Set(fit_value(kind, value)):
         raise InputError(f"{prim.GetPath()}.{name}: {value!r} does not fit the type {kind}")
 
 
@@ -114,7 +114,7 @@ def set_attributes(prim: Usd.Prim, values: Mapping[str, Any]) -> None:
             set_attribute(prim, name, value)
 
 
-def _fit(kind: Sdf.ValueTypeName, value: Any) -> Any:
+def fit_value(kind: Sdf.ValueTypeName, value: Any) -> Any:
     """Converts sequences and NumPy numbers to what USD takes for a type."""
     name = str(kind)
     try:
@@ -129,7 +129,7 @@ def _fit(kind: Sdf.ValueTypeName, value: Any) -> Any:
             return int(value)
         if name == "bool":
             return bool(value)
-        if name[-1] in "fd3" and isinstance(value, Iterable) and not isinstance(value, str):
+        if name[-1] in "fd23" and isinstance(value, Iterable) and not isinstance(value, str):
             return kind.type.pythonClass(*(float(part) for part in value))
     except (TypeError, ValueError) as error:
         raise InputError(f"{value!r} does not fit the type {kind}") from error
@@ -142,4 +142,6 @@ def _array(kind: Sdf.ValueTypeName, value: Any) -> Any:
         return (Vt.DoubleArray if element == "double" else Vt.FloatArray)([float(v) for v in value])
     if element == "int":
         return Vt.IntArray([int(v) for v in value])
+    if element == "token":
+        return Vt.TokenArray([str(v) for v in value])
     return kind.type.pythonClass.FromNumpy(np.ascontiguousarray(value, dtype=np.float32))

@@ -1,0 +1,119 @@
+"""Staying away from things, by the signed distance between colliders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import warp as wp
+from torch.autograd.function import once_differentiable
+
+from warpsim.collision.contacts import ShapePoses
+from warpsim.collision.query import ShapeDistance
+from warpsim.errors import InputError
+from warpsim.objective.episode import Episode
+from warpsim.objective.rotations import rotate
+from warpsim.objective.shapes import shapes_of
+from warpsim.objective.term import Term
+from warpsim.precision import quat, vec3
+from warpsim.scene import Scene
+from warpsim.simulator import Simulator
+from warpsim.tangent import quat_product
+from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clearance(Term):
+    """By how much pairs of colliders are closer than wanted, m; zero for pairs that are further apart.
+
+    Sizes and places of colliders are those in force in the simulator; the gradient is that of their motion.
+
+    Attributes:
+        subject: Name of a body (all its colliders) or of a collider.
+        obstacles: Names likewise.
+        distance: Wanted, m.
+    """
+
+    unit: ClassVar[str] = "m"
+    quantity: ClassVar[str] = "missing clearance"
+
+    subject: str
+    obstacles: Sequence[str]
+    distance: float = 0.0
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Poses."""
+        return ("body_position", "body_rotation")
+
+    def check(self, sim: Simulator) -> None:
+        """Subject and obstacles must have colliders."""
+        if not self._pairs(sim.scene):
+            raise InputError(f"{self.title}: no obstacle to stay away from")
+
+    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
+        """(rows, W, pairs) m."""
+        return torch.relu(self.distance - self.distances(episode, rows))
+
+    def measure(self, episode: Episode, rows: slice) -> torch.Tensor:
+        """(rows, W) m: of the closest pair."""
+        with torch.no_grad():
+            return self.errors(episode, rows).amax(-1)
+
+    def distances(self, episode: Episode, rows: slice) -> torch.Tensor:
+        """(rows, W, pairs) m: signed distances, negative where colliders overlap."""
+        sim = episode.sim
+        position, rotation, size = _shape_poses(episode, rows)
+        count, worlds = position.shape[:2]
+        query = ShapeDistance(sim.scene, self._pairs(sim.scene), count * worlds, sim.model.device)
+        found = _DistanceNode.apply(query, position.flatten(0, 1), rotation.flatten(0, 1), size.flatten(0, 1))
+        return found.reshape(count, worlds, -1)
+
+    def _pairs(self, scene: Scene) -> list[tuple[str, str]]:
+        mine = shapes_of(scene, self.subject)
+        return [(a, b) for a in mine for name in self.obstacles for b in shapes_of(scene, name)]
+
+
+def _shape_poses(episode: Episode, rows: slice) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """World poses (rows, W, shapes, 3 and 4) and sizes of all colliders, in the scene's order."""
+    sim = episode.sim
+    order = [sim.model.layout.shape_names.index(shape.name) for shape in sim.scene.shapes]
+    bodies = [sim.body_names.index(shape.body or "") for shape in sim.scene.shapes]
+    place, turn, size = (sim.parameter(f"shape.{name}")[:, order] for name in ("position", "rotation", "size"))
+    origin = episode.trajectory["body_position"][rows][:, :, bodies]
+    carried = episode.trajectory["body_rotation"][rows][:, :, bodies]
+    position = origin + rotate(carried, place)
+    return position, quat_product(carried, turn.expand_as(carried)), size.expand_as(position)
+
+
+class _DistanceNode(torch.autograd.Function):
+    """`apply(query, position, rotation, size)`, (n, shapes, …) each → distances (n, pairs)."""
+
+    @staticmethod
+    def forward(ctx: Any, query: ShapeDistance, *poses: torch.Tensor) -> torch.Tensor:
+        ctx.query = query
+        ctx.save_for_backward(*poses)
+        with on_torch_stream(query.table.pair_case.device):
+            return to_torch(query(ShapePoses(*_arrays(poses))).distance).clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, adjoint: torch.Tensor):
+        query: ShapeDistance = ctx.query
+        arrays = _arrays(ctx.saved_tensors)
+        for array in arrays:
+            array.requires_grad = True
+        with on_torch_stream(query.table.pair_case.device):
+            tape = wp.Tape()
+            with tape:
+                found = query(ShapePoses(*arrays)).distance
+            tape.backward(grads={found: to_warp(adjoint.contiguous(), found.dtype)})
+            gradients = [to_torch(array.grad).clone() for array in arrays]
+            tape.zero()
+        return (None, *gradients)
+
+
+def _arrays(poses: Sequence[torch.Tensor]) -> list[wp.array]:
+    return [to_warp(tensor.contiguous(), kind) for tensor, kind in zip(poses, (vec3, quat, vec3), strict=True)]

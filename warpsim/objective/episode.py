@@ -1,0 +1,127 @@
+"""`Episode`: one rollout as the terms of an objective see it; and `When`, the rows of it at which a term counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from warpsim.errors import InputError
+from warpsim.simulator import Simulator
+from warpsim.trajectory import Trajectory
+
+_ROUNDING = 1e-9
+"""Share of a time step by which a time may miss its row."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A rollout of N steps in W worlds, with the controls that led to it; SI.
+
+    Attributes:
+        sim: Whose rollout it is: names, sizes, limits.
+        trajectory: N + 1 rows, with the outputs that the terms ask for.
+        controls: By name of the control (its path in a USD task): (N, W, n) what it gave at each step.
+        inputs: By channel ("actuator", "drive_target", …): (N, W, size) the sum of the controls, as applied.
+        times: (N + 1,) s: nominal times of the rows. Where the duration varies they do not: a term at 1 s stays at the
+            same row.
+        duration: (W,) s, in torch's graph where it varies.
+    """
+
+    sim: Simulator
+    trajectory: Trajectory
+    controls: Mapping[str, torch.Tensor]
+    inputs: Mapping[str, torch.Tensor]
+    times: np.ndarray
+    duration: torch.Tensor
+
+    def tensor(self, values: object) -> torch.Tensor:
+        """Numbers as a tensor of the simulator's type, on its device."""
+        return torch.as_tensor(np.asarray(values, dtype=float), dtype=self.sim.torch_dtype, device=self.sim.device)
+
+
+def episode_of(sim: Simulator, trajectory: Trajectory, inputs: Mapping[str, torch.Tensor] | None = None) -> Episode:
+    """An episode from a plain rollout, for objectives without a task.
+
+    Args:
+        sim: What was rolled out.
+        trajectory: All rows (`keep_every=1`).
+        inputs: The controls by channel, (N, W, size).
+    """
+    given = dict(inputs or {})
+    duration = torch.full((sim.worlds,), float(trajectory.times[-1]), dtype=sim.torch_dtype, device=sim.device)
+    return Episode(sim, trajectory, given, given, trajectory.times, duration)
+
+
+@dataclass(frozen=True)
+class When:
+    """At which rows a term counts.
+
+    Attributes:
+        kind: "end", "time" or "running" (the mean over all rows of the window).
+        time: s, for "time".
+        window: (first, last) s, for "running"; None: the whole rollout.
+    """
+
+    kind: str = "end"
+    time: float | None = None
+    window: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("end", "time", "running"):
+            raise InputError(f"when={self.kind!r}; use 'end', 'time' or 'running'")
+        if self.kind == "time" and self.time is None:
+            raise InputError("when='time' needs a time")
+
+    def rows(self, times: np.ndarray) -> slice:
+        """The rows among those at `times`.
+
+        Raises:
+            InputError: A time outside of the rollout.
+        """
+        last = len(times) - 1
+        if self.kind == "end":
+            return slice(last, last + 1)
+        first_time, last_time = self.span(times)
+        return slice(_row(times, first_time), _row(times, last_time) + 1)
+
+    def span(self, times: np.ndarray) -> tuple[float, float]:
+        """(first, last) s."""
+        if self.kind == "end":
+            return float(times[-1]), float(times[-1])
+        if self.kind == "time":
+            assert self.time is not None
+            return self.time, self.time
+        if self.window is None:
+            return float(times[0]), float(times[-1])
+        if self.window[1] < self.window[0]:
+            raise InputError(f"the window {self.window} s ends before it begins")
+        return self.window
+
+
+END = When()
+"""At the last row."""
+
+
+def at(time: float) -> When:
+    """At the row nearest to a time, s."""
+    return When("time", time=time)
+
+
+def running(first: float | None = None, last: float | None = None) -> When:
+    """The mean over a window, s; by default over the whole rollout."""
+    if first is None and last is None:
+        return When("running")
+    return When("running", window=(0.0 if first is None else first, np.inf if last is None else last))
+
+
+def _row(times: np.ndarray, time: float) -> int:
+    """The row nearest to a time."""
+    if np.isposinf(time):
+        return len(times) - 1
+    step = times[1] - times[0] if len(times) > 1 else 1.0
+    if not times[0] - (0.5 + _ROUNDING) * step <= time <= times[-1] + (0.5 + _ROUNDING) * step:
+        raise InputError(f"{time:g} s is outside of the rollout, which lasts {times[-1]:g} s")
+    return int(np.clip(round((time - times[0]) / step), 0, len(times) - 1))

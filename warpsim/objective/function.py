@@ -1,0 +1,178 @@
+"""Terms of the user's own: a function in torch, or a Warp kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import warp as wp
+from torch.autograd.function import once_differentiable
+
+from warpsim.errors import InputError
+from warpsim.model.state import state_fields
+from warpsim.objective.episode import Episode
+from warpsim.objective.term import Term
+from warpsim.precision import real
+from warpsim.program import output_fields
+from warpsim.simulator import Simulator
+from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function(Term):
+    """Errors from a function in torch.
+
+    Attributes:
+        function: Maps an episode to (rows, W, m), all N + 1 rows of it (or N, for what belongs to steps); the loss is
+            weight/2 times their squares at the rows `when` chooses.
+        needs: Outputs of the rollout that it reads.
+    """
+
+    quantity: ClassVar[str] = "error"
+
+    function: Callable[[Episode], torch.Tensor]
+    needs: Sequence[str] = ()
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """As given."""
+        return tuple(self.needs)
+
+    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
+        """(rows, W, m)."""
+        return _rows(self.title, self.function(episode), episode, rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost(Term):
+    """A cost from a function in torch that is no sum of squares: the loss is weight times it.
+
+    Attributes:
+        function: Maps an episode to (W,).
+        needs: Outputs of the rollout that it reads.
+    """
+
+    quantity: ClassVar[str] = "cost"
+
+    function: Callable[[Episode], torch.Tensor]
+    needs: Sequence[str] = ()
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """As given."""
+        return tuple(self.needs)
+
+    def loss(self, episode: Episode) -> torch.Tensor:
+        """(W,)."""
+        found = self.function(episode)
+        if found.shape != (episode.sim.worlds,):
+            raise InputError(
+                f"{self.title}: the function gave shape {tuple(found.shape)}; needed: one number for each world, "
+                f"{(episode.sim.worlds,)}"
+            )
+        return self.weight * found
+
+    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
+        """Refused.
+
+        Raises:
+            InputError: Always.
+        """
+        raise InputError(
+            f"{self.title}: a plain cost has no residuals, which Gauss-Newton needs; use another method, or `Function`"
+        )
+
+    def measure(self, episode: Episode, rows: slice) -> torch.Tensor:
+        """(1, W) the cost without its weight."""
+        with torch.no_grad():
+            return self.function(episode)[None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel(Term):
+    """Errors from a Warp kernel, differentiated by Warp.
+
+    Attributes:
+        kernel: Launched over (rows, W); takes the fields of `inputs` as arrays (rows, W, …) of the rollout's types
+            (`q`: real, 3 axes; `body_position`: vec3, 3 axes; …) and writes errors to an array3d of real (rows, W, m).
+        inputs: States ("q", "qd") and outputs that it reads, in the order of its arguments.
+        size: m.
+    """
+
+    quantity: ClassVar[str] = "error"
+
+    kernel: Any
+    inputs: Sequence[str]
+    size: int = 1
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What it reads that is not a state."""
+        return tuple(name for name in self.inputs if name not in ("q", "qd", "activation"))
+
+    def check(self, sim: Simulator) -> None:
+        """The fields must exist."""
+        fields = _fields(sim)
+        for name in self.inputs:
+            if name not in fields:
+                raise InputError(f"{self.title}: no state or output {name!r}; there are {', '.join(fields)}")
+
+    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
+        """(rows, W, m)."""
+        fields = _fields(episode.sim)
+        tensors = [episode.trajectory[name].contiguous() for name in self.inputs]
+        types = [fields[name] for name in self.inputs]
+        found = _KernelNode.apply(self.kernel, types, self.size, episode.sim.model.device, *tensors)
+        return _rows(self.title, found, episode, rows)
+
+
+class _KernelNode(torch.autograd.Function):
+    """`apply(kernel, types, size, device, *tensors)` → errors (rows, W, size)."""
+
+    @staticmethod
+    def forward(ctx: Any, kernel: Any, types: list[Any], size: int, device: Any, *tensors: torch.Tensor):
+        ctx.call = (kernel, types, size, device)
+        ctx.save_for_backward(*tensors)
+        with on_torch_stream(device):
+            return to_torch(_launch(ctx.call, [to_warp(t, k) for t, k in zip(tensors, types, strict=True)], tensors))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, adjoint: torch.Tensor):
+        _, types, _, device = ctx.call
+        with on_torch_stream(device):
+            arrays = [to_warp(t, k) for t, k in zip(ctx.saved_tensors, types, strict=True)]
+            for array in arrays:
+                array.requires_grad = True
+            tape = wp.Tape()
+            with tape:
+                errors = _launch(ctx.call, arrays, ctx.saved_tensors)
+            tape.backward(grads={errors: to_warp(adjoint.contiguous(), real)})
+            return (None, None, None, None, *(to_torch(array.grad) for array in arrays))
+
+
+def _launch(call: tuple[Any, list[Any], int, Any], arrays: list[wp.array], tensors: Sequence[torch.Tensor]) -> wp.array:
+    kernel, _, size, device = call
+    rows, worlds = tensors[0].shape[:2]
+    errors = wp.zeros((rows, worlds, size), dtype=real, device=device, requires_grad=True)
+    wp.launch(kernel, dim=(rows, worlds), inputs=arrays, outputs=[errors], device=device)
+    return errors
+
+
+def _fields(sim: Simulator) -> dict[str, Any]:
+    """Element type of each state and output."""
+    states = {f.name: f.dtype for f in state_fields(sim.model) if f.differentiable}
+    return {**states, **{name: f.dtype for name, f in output_fields(sim.model).items()}}
+
+
+def _rows(title: str, errors: torch.Tensor, episode: Episode, rows: slice) -> torch.Tensor:
+    """The chosen rows of errors given for all rows or for all steps."""
+    count = len(episode.times)
+    if errors.ndim != 3 or errors.shape[0] not in (count, count - 1) or errors.shape[1] != episode.sim.worlds:
+        raise InputError(
+            f"{title}: the function gave shape {tuple(errors.shape)}; needed: (rows, worlds, m) with {count} rows (or "
+            f"{count - 1} steps) and {episode.sim.worlds} worlds"
+        )
+    return errors[min(rows.start, len(errors) - 1) : rows.stop]
