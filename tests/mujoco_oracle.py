@@ -8,24 +8,37 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from warpsim.scene import Actuator, Body, Equality, Joint, Scene, Shape, Tendon
+from shape_mass import body_mass
+from warpsim.scene import Actuator, Drive, Equality, Joint, Scene, Shape, Tendon
 
 _FULL_INERTIA = ([0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2])
-_SHAPE_TYPES = {"mesh": "MESH", "hull": "MESH"}
+_SHAPE_TYPES = {"mesh": "MESH", "hull": "MESH", "cone": "MESH"}
 _INTEGRATORS = {"euler": "EULER", "rk4": "RK4", "implicitfast": "IMPLICITFAST"}
+_WIDE = 1e10
+"""MuJoCo's ranges are finite: an open side is this far away."""
+_CONE_SIDES = 64
 
 
-def mjmodel_from_scene(scene: Scene) -> mujoco.MjModel:
-    """Compiles a scene with MuJoCo.
+def to_mujoco(scene: Scene, *, drives: bool = True, approximate: bool = False) -> mujoco.MjModel:
+    """Compiles a scene with MuJoCo; bodies, joints … keep their names and order, masses come from closed forms.
 
-    Kinematic bodies become mocap bodies (without their free joint), names are kept, sensors are left out.
+    Kinematic bodies become mocap bodies (without their free joint); sensors are left out.
+
+    Args:
+        scene: A valid scene.
+        drives: Add each drive as an actuator after the scene's own (at its authored target, whatever the control).
+        approximate: Leave out restitution, excluded pairs of shapes and the way frictions are mixed, and make cones
+            meshes of 64 sides, instead of refusing them.
 
     Raises:
-        ValueError: The scene holds something MuJoCo has no word for (drives, distance equalities, cones, height fields,
-            restitution, friction that is not mixed by the larger, a body whose mass is only partly given).
+        ValueError: The scene holds something MuJoCo has no word for (acceleration drives, distance and axes equalities,
+            height fields, and without `approximate` what that leaves out).
     """
-    if scene.drives or any(equality.kind == "distance" for equality in scene.equalities):
-        raise ValueError("MuJoCo has no drives and no distance equalities")
+    for equality in scene.equalities:
+        if equality.kind in ("distance", "axes"):
+            raise ValueError(f"{equality.name}: MuJoCo has no {equality.kind} equalities")
+    if scene.excluded_pairs and not approximate:
+        raise ValueError("MuJoCo excludes pairs of bodies, not of shapes")
     spec = mujoco.MjSpec()
     spec.compiler.degree = False
     spec.compiler.autolimits = False
@@ -41,16 +54,18 @@ def mjmodel_from_scene(scene: Scene) -> mujoco.MjModel:
             name=mesh.name,
             uservert=mesh.vertices.ravel(),
             userface=mesh.faces.ravel(),
-            inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX,
+            inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL,  # never used: bodies have explicit inertia
         )
     for shape in scene.shapes:
-        _add_shape(bodies[shape.body], shape)
+        _add_shape(spec, bodies[shape.body], shape, approximate)
     for site in scene.sites:
         bodies[site.body].add_site(name=site.name, pos=site.position, quat=site.rotation)
     for tendon in scene.tendons:
         _add_tendon(spec, tendon)
     for actuator in scene.actuators:
         _add_actuator(spec, actuator)
+    for drive in scene.drives if drives else ():
+        _add_drive(spec, drive)
     for equality in scene.equalities:
         _add_equality(spec, equality)
     _add_pairs(spec, scene)
@@ -59,6 +74,21 @@ def mjmodel_from_scene(scene: Scene) -> mujoco.MjModel:
         if equality.kind == "connect" and equality.anchor_b is not None:
             model.eq_data[index, 3:6] = equality.anchor_b  # the compiler knows only the point met at the reference
     return model
+
+
+def initial_state(scene: Scene, model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
+    """(qpos, qvel) at the start of a rollout."""
+    qpos, qvel = model.qpos0.copy(), np.zeros(model.nv)
+    kinematic = {body.name for body in scene.bodies if body.kinematic}
+    for joint in scene.joints:
+        if joint.body in kinematic:
+            continue
+        index = model.joint(joint.name)
+        if joint.initial_q is not None:
+            qpos[index.qposadr[0] :][: len(joint.initial_q)] = joint.initial_q
+        if joint.initial_qd is not None:
+            qvel[index.dofadr[0] :][: len(joint.initial_qd)] = joint.initial_qd
+    return qpos, qvel
 
 
 def _set_options(spec: mujoco.MjSpec, scene: Scene) -> None:
@@ -94,19 +124,15 @@ def _add_bodies(scene: Scene, bodies: dict[str | None, mujoco.MjsBody]) -> None:
             mocap=body.kinematic,
         )
         bodies[body.name] = added
-        _set_inertia(added, body)
+        mass, com, inertia = body_mass(scene, body)
+        added.explicitinertial = True
+        added.mass, added.ipos = mass, com
+        if mass > 0:
+            added.fullinertia = inertia[_FULL_INERTIA]
 
 
-def _set_inertia(added: mujoco.MjsBody, body: Body) -> None:
-    given = [value is not None for value in (body.mass, body.com, body.inertia)]
-    if not any(given):
-        return
-    if not all(given):
-        raise ValueError(f"body {body.name!r}: MuJoCo wants all of mass, com and inertia, or none")
-    added.explicitinertial = True
-    added.mass, added.ipos = body.mass, body.com
-    if body.mass > 0:
-        added.fullinertia = body.inertia[_FULL_INERTIA]
+def _range(bounds: tuple[float, float]) -> np.ndarray:
+    return np.clip(bounds, -_WIDE, _WIDE)
 
 
 def _add_joint(body: mujoco.MjsBody, joint: Joint) -> None:
@@ -125,16 +151,17 @@ def _add_joint(body: mujoco.MjsBody, joint: Joint) -> None:
         solimp_limit=joint.limit_solimp,
     )
     added.stiffness[0], added.damping[0] = joint.stiffness, joint.damping
-    if joint.kind in ("hinge", "slide") and joint.rest is not None:
-        added.springref = joint.rest[0]
+    if joint.kind in ("hinge", "slide"):
+        added.springref = joint.reference if joint.rest is None else joint.rest[0]
     if joint.limit is not None:
-        added.limited, added.range = 1, joint.limit
+        added.limited, added.range = 1, _range(joint.limit)
     if joint.actuator_force_limit is not None:
         added.actfrclimited, added.actfrcrange = 1, joint.actuator_force_limit
 
 
-def _add_shape(body: mujoco.MjsBody, shape: Shape) -> None:
-    if shape.kind in ("cone", "heightfield") or shape.restitution > 0 or shape.friction_combine != "max":
+def _add_shape(spec: mujoco.MjSpec, body: mujoco.MjsBody, shape: Shape, approximate: bool) -> None:
+    odd = shape.kind == "cone" or shape.restitution > 0 or shape.friction_combine != "max"
+    if shape.kind == "heightfield" or (odd and not approximate):
         raise ValueError(f"shape {shape.name!r}: MuJoCo has no {shape.kind}, restitution or other friction mix")
     kind = _SHAPE_TYPES.get(shape.kind, shape.kind.upper())
     added = body.add_geom(
@@ -154,12 +181,20 @@ def _add_shape(body: mujoco.MjsBody, shape: Shape) -> None:
         margin=shape.margin,
         gap=shape.gap,
         rgba=[*shape.color, 1.0],
-        density=shape.density,
+        mass=0.0,
     )
-    if kind == "MESH":
+    if shape.kind == "cone":
+        added.meshname = _add_cone(spec, shape)
+    elif kind == "MESH":
         added.meshname = shape.mesh
-    if shape.mass is not None:
-        added.mass = shape.mass
+
+
+def _add_cone(spec: mujoco.MjSpec, shape: Shape) -> str:
+    turn = 2 * np.pi * np.arange(_CONE_SIDES) / _CONE_SIDES
+    radius, half = shape.size[:2]
+    rim = np.stack([radius * np.cos(turn), radius * np.sin(turn), np.full(_CONE_SIDES, -half)], 1)
+    spec.add_mesh(name=f"{shape.name}:cone", uservert=[*rim.ravel().tolist(), 0.0, 0.0, half])
+    return f"{shape.name}:cone"
 
 
 def _add_tendon(spec: mujoco.MjSpec, tendon: Tendon) -> None:
@@ -176,7 +211,7 @@ def _add_tendon(spec: mujoco.MjSpec, tendon: Tendon) -> None:
     if tendon.spring_range is not None:
         added.springlength = tendon.spring_range
     if tendon.limit is not None:
-        added.limited, added.range = 1, tendon.limit
+        added.limited, added.range = 1, _range(tendon.limit)
     for joint, coefficient in zip(tendon.joints, tendon.coefficients, strict=True):
         added.wrap_joint(joint, coefficient)
 
@@ -195,11 +230,27 @@ def _add_actuator(spec: mujoco.MjSpec, actuator: Actuator) -> None:
     added.gainprm[:3], added.biasprm[:3] = actuator.gain, actuator.bias
     added.dynprm[0] = actuator.time_constant
     if actuator.control_range is not None:
-        added.ctrllimited, added.ctrlrange = 1, actuator.control_range
+        added.ctrllimited, added.ctrlrange = 1, _range(actuator.control_range)
     if actuator.force_range is not None:
-        added.forcelimited, added.forcerange = 1, actuator.force_range
+        added.forcelimited, added.forcerange = 1, _range(actuator.force_range)
     if actuator.activation_range is not None:
-        added.actlimited, added.actrange = 1, actuator.activation_range
+        added.actlimited, added.actrange = 1, _range(actuator.activation_range)
+
+
+def _add_drive(spec: mujoco.MjSpec, drive: Drive) -> None:
+    if drive.acceleration:
+        raise ValueError(f"{drive.name}: MuJoCo has no acceleration drives")
+    added = spec.add_actuator(
+        name=f"{drive.name}:drive",
+        target=drive.joint,
+        trntype=mujoco.mjtTrn.mjTRN_JOINT,
+        gaintype=mujoco.mjtGain.mjGAIN_FIXED,
+        biastype=mujoco.mjtBias.mjBIAS_AFFINE,
+    )
+    force = drive.stiffness * drive.target + drive.damping * drive.target_velocity
+    added.gainprm[:3], added.biasprm[:3] = 0.0, [force, -drive.stiffness, -drive.damping]
+    if np.isfinite(drive.max_force):
+        added.forcelimited, added.forcerange = 1, [-drive.max_force, drive.max_force]
 
 
 def _add_equality(spec: mujoco.MjSpec, equality: Equality) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import ASSETS
 from mjcf_comparison import assert_same_motion, assert_same_physics, assert_scene_is_model, rotation_matrix
-from mujoco_oracle import mjmodel_from_scene
+from mujoco_oracle import to_mujoco
 from random_models import INTEGRATORS, random_mjcf
 from small_models import model_of
 from warpsim.errors import InputError, SceneError, UnknownNameError
@@ -47,7 +47,7 @@ def check_random_models(seeds: range) -> None:
         model = mujoco.MjModel.from_xml_string(xml)
         scene = scene_from_mjmodel(model)
         assert_scene_is_model(scene, model)
-        again = mjmodel_from_scene(scene)
+        again = to_mujoco(scene)
         assert_same_physics(model, again)
         assert_same_motion(model, again, seed)
 
@@ -69,7 +69,7 @@ def test_robots(path):
     assert_scene_is_model(scene, model)
     assert not unsupported(scene.ledger)
     bare = dataclasses.replace(scene, shapes=[], meshes={}, contact_overrides=[])
-    assert_same_motion(model, mjmodel_from_scene(bare), seed=0)
+    assert_same_motion(model, to_mujoco(bare), seed=0)
 
 
 def test_unnamed_items_get_unique_names():
@@ -169,7 +169,7 @@ NO_CONTACT = '<option><flag contact="disable"/></option>'
 def test_equalities_move_as_in_mujoco(equality):
     site = '<site name="q" euler="10 20 30"/>'
     model = mujoco.MjModel.from_xml_string(model_of(site, option=NO_CONTACT, world=BOX, equality=equality))
-    assert_same_motion(model, mjmodel_from_scene(scene_from_mjmodel(model)), seed=3)
+    assert_same_motion(model, to_mujoco(scene_from_mjmodel(model)), seed=3)
     if "active" not in equality:  # the constraint does act
         free = mujoco.MjModel.from_xml_string(model_of(site, option=NO_CONTACT, world=BOX))
         with pytest.raises(AssertionError):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pxr import Usd, UsdValidation
 
-from scene_to_mujoco import initial_state, to_mujoco
+from mujoco_oracle import initial_state, to_mujoco
 from shape_mass import solid
 from warpsim.usd.reader import read_usd
 
@@ -62,7 +62,7 @@ def test_scripts_reproduce_the_files(tmp_path):
 def simulate(name: str, seconds: float):
     """MuJoCo's rollout of a scene: (scene, model, data, deepest penetration in m)."""
     scene = read_usd(PROJECT / "scenes" / f"{name}.usda", strict=True)
-    model = to_mujoco(scene)
+    model = to_mujoco(scene, approximate=True)
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = initial_state(scene, model)
     deepest = 0.0
@@ -99,7 +99,7 @@ def test_pendulum_starts_at_sixty_degrees():
 def test_quadrotor_hovers():
     """At the documented thrust the forces cancel: 4 · 2.4525 N = 9.81 N."""
     scene = read_usd(PROJECT / "scenes" / "quadrotor.usda", strict=True)
-    model = to_mujoco(scene)
+    model = to_mujoco(scene, approximate=True)
     data = mujoco.MjData(model)
     data.qpos[2] = 1.0
     data.ctrl[:] = 2.4525

@@ -13,6 +13,13 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.constraint.held_frames import (
+    point_acceleration,
+    turn_acceleration,
+    turn_left,
+    turn_rate,
+    turn_torque,
+)
 from warpsim.constraint.impedance import impedance, reference_acceleration, spring_damper, stiffness_weight
 from warpsim.constraint.row_forces import bilateral_force, bilateral_forces, unilateral_force
 from warpsim.constraint.rows import EQUALITY, UNILATERAL, Rows, close_group, close_single
@@ -20,7 +27,7 @@ from warpsim.model.equalities import CONNECT, DISTANCE, WELD, EqualityTopology
 from warpsim.model.parameters import EqualityParameters
 from warpsim.model.topology import Topology
 from warpsim.precision import quat, real, vec2, vec3, vec6
-from warpsim.spatial import angular, motion_cross, point_rate, quat_conj, quat_mul, quat_rotate, spatial
+from warpsim.spatial import angular, motion_cross, point_rate, quat_mul, quat_rotate, spatial
 
 _SMALL = wp.constant(real(1e-15))
 
@@ -31,51 +38,13 @@ class EqualitySettings:
 
     body_count: wp.int32
     body_equality: wp.array(dtype=wp.int32)  # (body_count,) connect, weld, distance
+    axes_count: wp.int32
+    axes_equality: wp.array(dtype=wp.int32)  # (axes_count,) axes
     coupling_count: wp.int32
     coupling: wp.array(dtype=wp.int32)  # (coupling_count,) joint, tendon
     joint_q: wp.array(dtype=wp.int32)  # (njoint,) first coordinate
     joint_dof: wp.array(dtype=wp.int32)  # (njoint,) first dof
     safe: wp.int32  # keep time constants at two steps or more
-
-
-@wp.func
-def _vector(q: quat) -> vec3:
-    return vec3(q[1], q[2], q[3])
-
-
-@wp.func
-def _turn(rotation_b: quat, target: quat, scale: real) -> vec3:
-    """Rotational violation of a weld; `target` = q_a r is where b should be."""
-    return scale * _vector(quat_mul(quat_conj(rotation_b), target))
-
-
-@wp.func
-def _turn_rate(rotation_b: quat, target: quat, scale: real, omega: vec3) -> vec3:
-    """Its rate if a turns relative to b with angular velocity `omega` (world axes): ½ s vec(q̄_b ω q_a r)."""
-    spin = quat_mul(quat(real(0.0), omega[0], omega[1], omega[2]), target)
-    return (real(0.5) * scale) * _vector(quat_mul(quat_conj(rotation_b), spin))
-
-
-@wp.func
-def _turn_acceleration(rotation_b: quat, target: quat, scale: real, omega_a: vec3, omega_b: vec3, alpha: vec3) -> vec3:
-    """Rate of `_turn_rate`, q̄_b and q_a moving too; `alpha` is the angular acceleration of a less that of b."""
-    omega = omega_a - omega_b
-    v = alpha + wp.cross(omega_a, omega_b)
-    spin = quat_mul(quat(real(-0.5) * wp.dot(omega, omega), v[0], v[1], v[2]), target)
-    return (real(0.5) * scale) * _vector(quat_mul(quat_conj(rotation_b), spin))
-
-
-@wp.func
-def _point_acceleration(velocity: vec6, acceleration: vec6, arm: vec3) -> vec3:
-    """Of a body's point (Featherstone eq. 2.45)."""
-    return point_rate(acceleration, arm) + wp.cross(angular(velocity), point_rate(velocity, arm))
-
-
-@wp.func
-def _turn_torque(rotation_b: quat, target: quat, scale: real, f: vec3) -> vec3:
-    """Torque on a (world axes) of forces f on the rotational rows: the transpose of `_turn_rate`."""
-    back = quat_mul(quat(real(0.0), f[0], f[1], f[2]), quat_conj(target))
-    return (real(0.5) * scale) * _vector(quat_mul(rotation_b, back))
 
 
 @wp.func
@@ -186,28 +155,28 @@ def _equality_force_kernel(
             wrench[w, a] += spatial(wp.cross(arm_a, push), push)
             wrench[w, b] += -spatial(wp.cross(arm_b, push), push)
         elif x.kind[i] == CONNECT:
-            change = _point_acceleration(velocity[w, ka], bias[w, ka] + twist[w, ka], arm_a)
-            change -= _point_acceleration(velocity[w, kb], bias[w, kb] + twist[w, kb], arm_b)
+            change = point_acceleration(velocity[w, ka], bias[w, ka] + twist[w, ka], arm_a)
+            change -= point_acceleration(velocity[w, kb], bias[w, kb] + twist[w, kb], arm_b)
             push = bilateral_forces(
                 e.solref[w, i], e.solimp[w, i], weights[0], wp.length(gap), gap, rate, change, h, c.safe
             )
             wrench[w, a] += spatial(wp.cross(arm_a, push), push)
             wrench[w, b] += -spatial(wp.cross(arm_b, push), push)
         else:
-            change = _point_acceleration(velocity[w, ka], bias[w, ka] + twist[w, ka], arm_a)
-            change -= _point_acceleration(velocity[w, kb], bias[w, kb] + twist[w, kb], arm_b)
+            change = point_acceleration(velocity[w, ka], bias[w, ka] + twist[w, ka], arm_a)
+            change -= point_acceleration(velocity[w, kb], bias[w, kb] + twist[w, kb], arm_b)
             target = quat_mul(ra, e.relative_rotation[w, i])
             scale = e.torque_scale[w, i]
-            turn = _turn(rb, target, scale)
+            turn = turn_left(rb, target, scale)
             omega_a = angular(velocity[w, ka])
             omega_b = angular(velocity[w, kb])
             alpha = angular(bias[w, ka] + twist[w, ka]) - angular(bias[w, kb] + twist[w, kb])
-            spin = _turn_rate(rb, target, scale, omega_a - omega_b)
-            twirl = _turn_acceleration(rb, target, scale, omega_a, omega_b, alpha)
+            spin = turn_rate(rb, target, scale, omega_a - omega_b)
+            twirl = turn_acceleration(rb, target, scale, omega_a, omega_b, alpha)
             size = wp.length(spatial(turn, gap))
             push = bilateral_forces(e.solref[w, i], e.solimp[w, i], weights[0], size, gap, rate, change, h, c.safe)
             f = bilateral_forces(e.solref[w, i], e.solimp[w, i], weights[1], size, turn, spin, twirl, h, c.safe)
-            torque = _turn_torque(rb, target, scale, f)
+            torque = turn_torque(rb, target, scale, f)
             wrench[w, a] += spatial(torque + wp.cross(arm_a, push), push)
             wrench[w, b] += -spatial(torque + wp.cross(arm_b, push), push)
 
@@ -252,7 +221,7 @@ def _append_columns(rows: Rows, t: Topology, axis: wp.array2d(dtype=vec6), w: in
             if dim == 1:
                 rows.entry[w, first] = wp.dot(p.along, move)
             else:
-                turn = _turn_rate(p.rotation_b, p.target, p.scale, omega)
+                turn = turn_rate(p.rotation_b, p.target, p.scale, omega)
                 for r in range(3):
                     rows.entry[w, first + r] = move[r]
                     if dim == 6:
@@ -347,7 +316,7 @@ def _equality_rows_kernel(
         if kind == DISTANCE:
             _add_distance(rows, t, axis, e, w, i, p, gap, rate, weights[0], h, c.safe)
         else:
-            turn = _turn(p.rotation_b, p.target, p.scale)
+            turn = turn_left(p.rotation_b, p.target, p.scale)
             size = wp.length(gap)
             dim = int(3)
             if kind == WELD:
@@ -357,15 +326,15 @@ def _equality_rows_kernel(
             kb = spring_damper(e.solref[w, i], e.solimp[w, i], h, c.safe)
             columns = _append_columns(rows, t, axis, w, p, dim)
             r = rows.used[w, 1]
-            carried = _point_acceleration(velocity[w, p.ka], bias[w, p.ka], p.arm_a)
-            carried -= _point_acceleration(velocity[w, p.kb], bias[w, p.kb], p.arm_b)
+            carried = point_acceleration(velocity[w, p.ka], bias[w, p.ka], p.arm_a)
+            carried -= point_acceleration(velocity[w, p.kb], bias[w, p.kb], p.arm_b)
             _write_rows(rows, w, r, kb, d, weights[0], gap, rate, carried)
             if kind == WELD:
                 omega_a = angular(velocity[w, p.ka])
                 omega_b = angular(velocity[w, p.kb])
                 alpha = angular(bias[w, p.ka]) - angular(bias[w, p.kb])
-                spin = _turn_rate(p.rotation_b, p.target, p.scale, omega_a - omega_b)
-                carried = _turn_acceleration(p.rotation_b, p.target, p.scale, omega_a, omega_b, alpha)
+                spin = turn_rate(p.rotation_b, p.target, p.scale, omega_a - omega_b)
+                carried = turn_acceleration(p.rotation_b, p.target, p.scale, omega_a, omega_b, alpha)
                 _write_rows(rows, w, r + 3, kb, d, weights[1], turn, spin, carried)
             if columns > 0:
                 close_group(rows, w, EQUALITY, dim, columns)

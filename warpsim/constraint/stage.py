@@ -12,6 +12,7 @@ import warp as wp
 
 from warpsim.collision.contacts import Contacts, ShapePoses, find_contacts, rebuild_contacts
 from warpsim.collision.shape_poses import shape_poses
+from warpsim.constraint.axes_rows import _axes_force_kernel, _axes_rows_kernel
 from warpsim.constraint.contact_output import force_feedback
 from warpsim.constraint.contact_rows import ContactSettings, _contact_force_kernel, _contact_rows_kernel
 from warpsim.constraint.coupling_rows import _coupling_force_kernel, _coupling_rows_kernel
@@ -84,7 +85,7 @@ def _tendon_inputs(m: Model, c: TendonRowSettings) -> list:
 @stage
 def bias_accelerations(m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
     """`c.bias`, which equalities between bodies read."""
-    if scratch.equality_settings.body_count:
+    if scratch.equality_settings.body_count or scratch.equality_settings.axes_count:
         inputs = [m.topology, s.qd, work.axis, work.velocity]
         wp.launch(_bias_kernel, dim=m.worlds, inputs=inputs, outputs=[c.bias], device=m.device)
 
@@ -111,9 +112,11 @@ def _rows(
         wp.launch(kernel, dim=m.worlds, inputs=[*inputs, rows], device=m.device, record_tape=False)
 
     equality = scratch.equality_settings
+    poses = [work.origin, work.link_position, work.link_rotation, work.axis, work.velocity, c.bias]
     if equality.body_count:
-        poses = [work.origin, work.link_position, work.link_rotation, work.axis, work.velocity, c.bias]
         launch(_equality_rows_kernel, m.topology, *_equality_inputs(m, equality), *poses)
+    if equality.axes_count:
+        launch(_axes_rows_kernel, m.topology, *_equality_inputs(m, equality), *poses)
     if equality.coupling_count:
         launch(_coupling_rows_kernel, m.topology, *_coupling_inputs(m, equality), s.q, s.qd)
     if joint.friction_count:
@@ -190,11 +193,13 @@ def constraint_forces(
         launch(_joint_force_kernel, [joint, m.limit, m.weight.dof, m.world.timestep, *motion], work.dof_force)
     if tendon.limit_count or tendon.friction_count:
         launch(_tendon_force_kernel, [*_tendon_inputs(m, tendon), *motion], work.dof_force)
-    if equality.body_count or m.max_contacts:
+    if equality.body_count or equality.axes_count or m.max_contacts:
         twists_of_rates(m, c.qdd_fixed, work.axis, c.twist)
+    motion = [work.origin, work.link_position, work.link_rotation, work.velocity, c.bias, c.twist]
     if equality.body_count:
-        motion = [work.origin, work.link_position, work.link_rotation, work.velocity, c.bias, c.twist]
         launch(_equality_force_kernel, [m.topology, *_equality_inputs(m, equality), *motion], work.wrench)
+    if equality.axes_count:
+        launch(_axes_force_kernel, [m.topology, *_equality_inputs(m, equality), *motion], work.wrench)
     if m.max_contacts:
         x = c.soft_contacts if softened else c.contacts
         wp.launch(

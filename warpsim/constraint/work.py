@@ -106,7 +106,8 @@ def _chain_lengths(m: Model) -> np.ndarray:
     return np.array([start[k] - start[k - 1] if k else 0 for k in last])
 
 
-_EQUALITY_ROWS = {"connect": 3, "weld": 6, "joint": 1, "tendon": 1, "distance": 1}
+_EQUALITY_ROWS = {"connect": 3, "weld": 6, "joint": 1, "tendon": 1, "distance": 1, "axes": 6}
+"""At most."""
 
 
 def _equality_capacity(m: Model, capacity: RowCapacity) -> RowCapacity:
@@ -182,10 +183,13 @@ def _tendon_settings(m: Model) -> TendonRowSettings:
 def _equality_settings(m: Model) -> EqualitySettings:
     kinds = [EQUALITY_KINDS[code] for code in m.equality_topology.kind.numpy()]
     couplings = [i for i, kind in enumerate(kinds) if kind in ("joint", "tendon")]
-    bodies = [i for i in range(len(kinds)) if i not in couplings]
+    axes = [i for i, kind in enumerate(kinds) if kind == "axes"]
+    bodies = [i for i in range(len(kinds)) if i not in couplings and i not in axes]
     settings = EqualitySettings()
     settings.body_count = len(bodies)
     settings.body_equality = _integers(m, bodies)
+    settings.axes_count = len(axes)
+    settings.axes_equality = _integers(m, axes)
     settings.coupling_count = len(couplings)
     settings.coupling = _integers(m, couplings)
     settings.joint_q = _integers(m, m.layout.joint_q)

@@ -152,6 +152,7 @@ class Derivation:
             ("site.rotation", m.site.rotation, _unit_quat_kernel),
             ("shape.rotation", m.shape.rotation, _unit_quat_kernel),
             ("equality.relative_rotation", m.equality.relative_rotation, _unit_quat_kernel),
+            ("equality.axes", m.equality.axes, _unit_quat_kernel),
             ("joint.axis", m.joint.axis, _unit_axis_kernel),
         ):
             if unit.size:

@@ -28,8 +28,9 @@ class EqualityTopology:
     """Per active equality."""
 
     count: wp.int32
-    kind: wp.array(dtype=wp.int32)  # CONNECT … DISTANCE
-    a: wp.array(dtype=wp.int32)  # body (connect, weld, distance), joint or tendon
+    kind: wp.array(dtype=wp.int32)  # index into EQUALITY_KINDS
+    locked: wp.array(dtype=wp.int32)  # axes: bits 0 to 2 translations, 3 to 5 turns
+    a: wp.array(dtype=wp.int32)  # body (connect, weld, distance, axes), joint or tendon
     b: wp.array(dtype=wp.int32)  # the same; -1: a joint or tendon held to a constant
 
 
@@ -74,7 +75,7 @@ def reference_poses(bodies: list[Body]) -> dict[str | None, Pose]:
 def _held_points(e: Equality, b_in_a: Pose) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Point in a, point in b and rotation of b in a that an equality of bodies holds."""
     anchor = np.asarray(e.anchor, np.float64)
-    if e.kind == "weld":
+    if e.kind in ("weld", "axes"):
         pose = b_in_a
         if e.relative_pose is not None:
             given = np.asarray(e.relative_pose, np.float64)
@@ -115,6 +116,7 @@ def equalities(
     topology = EqualityTopology()
     topology.count = len(active)
     topology.kind = t.integers([EQUALITY_KINDS.index(e.kind) for e in active])
+    topology.locked = t.integers([sum(held << n for n, held in enumerate(e.locked)) for e in active])
     topology.a = t.integers([_target(e, layout, e.a) for e in active])
     topology.b = t.integers([_target(e, layout, e.b) for e in active])
     p = EqualityParameters()
@@ -122,6 +124,7 @@ def equalities(
     p.anchor_b = t.parameter("equality.anchor_b", [point[1] for point in points], vec3)
     rotations = [point[2] for point in points]
     p.relative_rotation = t.parameter("equality.relative_rotation", rotations, quat, derived=True)
+    p.axes = t.parameter("equality.axes", [e.axes for e in active], quat, derived=True)
     p.torque_scale = t.parameter("equality.torque_scale", [e.torque_scale for e in active], real)
     p.polynomial = t.parameter("equality.polynomial", [e.polynomial for e in active], vec5)
     p.range = t.parameter("equality.range", [e.distance_range for e in active], vec2)

@@ -57,6 +57,7 @@ FEEDS = {
     "tendon.coefficient": ("tendon.coefficient", "weight.tendon"),
     "site.rotation": ("site.rotation",),
     "equality.relative_rotation": ("equality.relative_rotation",),
+    "equality.axes": ("equality.axes",),
     **{f"shape.{field}": reached for field, reached in _CONTACT.items()},
     **{f"contact_override.{field}": reached for field, reached in _CONTACT.items()},
     "contact_override.solref_friction": ("pair.solref_friction",),

@@ -153,10 +153,11 @@ class TendonLimitParameters:
 class EqualityParameters:
     """Per equality."""
 
-    anchor_a: wp.array2d(dtype=vec3)  # connect, distance: point in a's frame; weld: origin of the held frame in a
+    anchor_a: wp.array2d(dtype=vec3)  # connect, distance: point in a's frame; weld, axes: origin of the held frame in a
     anchor_b: wp.array2d(dtype=vec3)  # point in b's frame
-    relative_rotation: wp.array2d(dtype=quat)  # weld: rotation of b in a
-    torque_scale: wp.array2d(dtype=real)  # weld, m
+    relative_rotation: wp.array2d(dtype=quat)  # weld, axes: rotation of b in a
+    axes: wp.array2d(dtype=quat)  # axes: rotation of the coordinates' axes in b
+    torque_scale: wp.array2d(dtype=real)  # weld, axes, m
     polynomial: wp.array2d(dtype=vec5)  # joint, tendon
     range: wp.array2d(dtype=vec2)  # distance, m
     solref: wp.array2d(dtype=vec2)

@@ -29,7 +29,7 @@ CONES = ("elliptic", "pyramidal")
 SOFTENING_PASSES = ("both", "backward")
 TRANSMISSIONS = ("joint", "tendon", "site")
 ACTUATOR_DYNAMICS = ("none", "integrator", "filter", "filterexact")
-EQUALITY_KINDS = ("connect", "weld", "joint", "tendon", "distance")
+EQUALITY_KINDS = ("connect", "weld", "joint", "tendon", "distance", "axes")
 SENSOR_TARGETS = ("", "body", "inertia", "site", "shape", "joint", "tendon", "actuator")
 
 DEFAULT_SOLREF = (0.02, 1.0)
@@ -258,6 +258,8 @@ class Equality:
     joint, tendon: a − a₀ = polynomial(b − b₀), of q or length, where a₀, b₀ are those of the reference configuration;
         without b: a − a₀ = polynomial[0].
     distance: |point a − point b| within `distance_range`.
+    axes: as a weld, but only the `locked` ones of six coordinates are held: the translation of b's point along axes
+        that turn with a, then turns about x, y and z in that order.
     """
 
     name: str
@@ -265,11 +267,16 @@ class Equality:
     a: str | None = None
     b: str | None = None
     anchor: np.ndarray = field(default_factory=_zeros3)
-    """connect, distance: point in a's frame, m; weld: the point in b's frame that is held."""
+    """connect, distance: point in a's frame, m; weld, axes: the point in b's frame that is held."""
     anchor_b: np.ndarray | None = None
     """connect, distance: point in b's frame; None: where `anchor` is at the reference configuration."""
     relative_pose: np.ndarray | None = None
-    """weld: (7,) pose of b in a; None: that of the reference configuration."""
+    """weld, axes: (7,) pose of b in a (axes: where its coordinates are zero); None: that of the reference
+    configuration."""
+    axes: np.ndarray = field(default_factory=_identity_quat)
+    """axes: rotation of the six coordinates' axes in b's frame, where they are zero."""
+    locked: tuple[bool, ...] = (True,) * 6
+    """axes: translations along x, y, z and turns about x, y, z that are held at zero."""
     torque_scale: float = 1.0
     polynomial: np.ndarray = field(default_factory=lambda: np.array([0.0, 1.0, 0.0, 0.0, 0.0]))
     distance_range: tuple[float, float] = (0.0, np.inf)

@@ -196,6 +196,11 @@ def _check_equalities(scene: Scene) -> None:
         check_not_negative(equality, "torque_scale", "distance_range")
         if equality.relative_pose is not None:
             check_unit(equality, "relative_pose", part=slice(3, None))
+        check_unit(equality, "axes")
+        if equality.kind == "axes" and (len(equality.locked) != 6 or not any(equality.locked)):
+            raise SceneError(
+                f"{place(equality)}: locked is {equality.locked}; give six flags, at least one of them true"
+            )
 
 
 def _check_ends(equality: Equality, bodies: set[str], joints: dict[str, str], tendons: set[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 from pxr import Sdf, Usd
 
@@ -15,29 +17,52 @@ HINGE_ARM = 0.1
 """m between the two points that hold a loop-closing hinge's axis."""
 
 
-def add_loop(context: Context, spec: JointSpec, kinematic: set[Sdf.Path]) -> None:
-    """Adds the constraints of a joint that closes a loop (or of a distance joint, which never opens a branch)."""
-    if all(end is None or end in kinematic for end in spec.ends):
-        context.ledger.ignored(spec.prim, "physics:body0", "both ends move as they are told, so the joint cannot act")
-        return
+def add_loops(context: Context, specs: list[JointSpec], kinematic: set[Sdf.Path]) -> None:
+    """Adds the constraints of joints that close loops (and of distance joints, which never open a branch)."""
+    shared = Counter(spec.ends for spec in specs if spec.kind == "moving" and spec.dofs)
+    for spec in specs:
+        if all(end is None or end in kinematic for end in spec.ends):
+            reason = "both ends move as they are told, so the joint cannot act"
+            context.ledger.ignored(spec.prim, "physics:body0", reason)
+            continue
+        if shared[spec.ends] > 1:
+            reason = "several joints close a loop between these two bodies: each holds on its own, not as a compound"
+            context.ledger.unsupported(spec.prim, spec.prim.GetTypeName(), reason)
+        _add_loop(context, spec)
+
+
+def _add_loop(context: Context, spec: JointSpec) -> None:
+    kinds = [dof.kind for dof in spec.dofs]
     if spec.kind == "distance":
         _add(context, spec, "distance", spec.frame0.position, spec.frame1.position, distance=spec.distance)
-    elif not spec.dofs:
+    elif not kinds:
         _weld(context, spec)
-    elif [dof.kind for dof in spec.dofs] == ["ball"]:
+    elif kinds == ["ball"]:
         _add(context, spec, "connect", spec.frame0.position, spec.frame1.position)
-    elif [dof.kind for dof in spec.dofs] == ["hinge"]:
+    elif kinds == ["hinge"]:
         arm = HINGE_ARM * spec.dofs[0].axis
         for suffix, sign in ((":near", -0.5), (":far", 0.5)):
             _add(context, spec, "connect", spec.frame0.apply(sign * arm), spec.frame1.apply(sign * arm), suffix=suffix)
-        if spec.dofs[0].limit is not None:
-            for name in spec.dofs[0].limit_attributes or ():
-                context.ledger.unsupported(spec.prim, name, "a hinge that closes a loop is not limited")
     else:
-        kinds = ", ".join(dof.kind for dof in spec.dofs)
-        context.ledger.unsupported(
-            spec.prim, spec.prim.GetTypeName(), f"a loop cannot be closed by: {kinds}; it stays open"
-        )
+        _lock_axes(context, spec)
+    for dof in spec.dofs:
+        for name in dof.limit_attributes or () if dof.limit is not None else ():
+            context.ledger.unsupported(spec.prim, name, "a joint that closes a loop is not limited")
+
+
+def _lock_axes(context: Context, spec: JointSpec) -> None:
+    """A joint with other degrees of freedom: everything else is locked. Its coordinates are counted from body0."""
+    locked = np.ones(6, bool)
+    for dof in spec.dofs:
+        along = int(np.argmax(np.abs(dof.axis)))
+        locked[{"slide": along, "hinge": 3 + along, "ball": slice(3, 6)}[dof.kind]] = False
+    ends = (None if body is None else str(body) for body in (spec.body0, spec.body1))
+    equality = Equality(spec.name, "axes", *ends, anchor=spec.frame1.position, axes=spec.frame1.rotation)
+    pose = spec.frame0 @ spec.frame1.inverse()
+    equality.relative_pose = np.concatenate([pose.position, pose.rotation])
+    equality.locked = tuple(bool(held) for held in locked)
+    _softness(context, spec.prim, equality)
+    context.scene.equalities.append(equality)
 
 
 def _add(

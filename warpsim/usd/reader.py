@@ -19,7 +19,7 @@ from warpsim.usd.filters import add_filters
 from warpsim.usd.initial import set_initial_state
 from warpsim.usd.joints import read_joints
 from warpsim.usd.ledger_scan import Ledger, scan
-from warpsim.usd.loops import add_loop, add_mimics
+from warpsim.usd.loops import add_loops, add_mimics
 from warpsim.usd.mass import set_body_mass
 from warpsim.usd.options import read_options
 from warpsim.usd.physics_objects import find_physics, list_lost_colliders
@@ -96,8 +96,7 @@ def _build(context: Context) -> None:
     for link in tree.links:
         set_initial_state(context, objects, link, joints[str(link.body)])
         add_drives(context, link)
-    for spec in tree.loops:
-        add_loop(context, spec, kinematic)
+    add_loops(context, tree.loops, kinematic)
     add_mimics(context, specs)
     add_sites(context, objects)
     add_tendons(context)

@@ -13,6 +13,7 @@ from warpsim.usd import author
 from warpsim.usd.export.bodies import mark_joint_collisions, zero_frame
 from warpsim.usd.export.state import Export
 from warpsim.usd.frames import Pose, unit
+from warpsim.usd.state_names import D6_AXES
 from warpsim.usd.units import DEGREE
 
 
@@ -177,11 +178,19 @@ def add_equality(export: Export, equality: Equality) -> None:
         _hold(export, equality, "PhysicsSphericalJoint", softness)
     elif equality.kind == "weld" and equality.relative_pose is not None:
         _hold(export, equality, "PhysicsFixedJoint", softness)
+    elif equality.kind == "axes" and equality.relative_pose is not None:
+        _lock(_hold(export, equality, "PhysicsJoint", softness), equality.locked)
     else:
         export.lost("equality", equality.name, equality.kind, "USD has no joint for it as it is given")
 
 
-def _hold(export: Export, equality: Equality, kind: str, softness: dict[str, Any]) -> None:
+def _lock(prim: Usd.Prim, locked: tuple[bool, ...]) -> None:
+    for axis in (axis for axis, held in zip(D6_AXES, locked, strict=True) if held):
+        UsdPhysics.LimitAPI.Apply(prim, axis)
+        author.set_attributes(prim, {f"limit:{axis}:physics:low": 1.0, f"limit:{axis}:physics:high": -1.0})
+
+
+def _hold(export: Export, equality: Equality, kind: str, softness: dict[str, Any]) -> Usd.Prim:
     parent = _scope(export, "Loops")
     prim = parent.GetStage().DefinePrim(parent.GetPath().AppendChild(export.name(parent, equality.name)), kind)
     joint = UsdPhysics.Joint(prim)
@@ -189,11 +198,11 @@ def _hold(export: Export, equality: Equality, kind: str, softness: dict[str, Any
         if name is not None:
             make().SetTargets([export.prims[("body", name)].GetPath()])
     values: dict[str, Any] = {"physics:excludeFromArticulation": True, "physics:collisionEnabled": True}
-    if equality.kind == "weld" and equality.relative_pose is not None:
+    if equality.kind in ("weld", "axes") and equality.relative_pose is not None:
         pose = Pose(equality.relative_pose[:3], unit(equality.relative_pose[3:]))
-        frame = pose @ Pose(equality.anchor, np.array([1.0, 0.0, 0.0, 0.0]))
+        frame = pose @ Pose(equality.anchor, equality.axes)
         values |= {"physics:localPos0": frame.position, "physics:localRot0": frame.rotation}
-        values |= {"physics:localPos1": equality.anchor}
+        values |= {"physics:localPos1": equality.anchor, "physics:localRot1": equality.axes}
         if equality.torque_scale != 1.0:
             export.lost("equality", equality.name, "torque_scale", "there is no attribute for it")
     else:
@@ -202,3 +211,4 @@ def _hold(export: Export, equality: Equality, kind: str, softness: dict[str, Any
         low, high = equality.distance_range
         values |= {"physics:minDistance": low, "physics:maxDistance": high if np.isfinite(high) else None}
     author.set_attributes(prim, {**values, **softness})
+    return prim
