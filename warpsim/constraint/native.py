@@ -1,9 +1,7 @@
-"""Linear algebra of the contact solver on the rows of one world, as native code on raw pointers. Not taped.
+"""Products and costs of the contact solver on the rows of one world, as native code on raw pointers. Not taped.
 
 Native, because the compiler then knows what does not overlap and can keep sums in registers; the same text compiles
-for CPU and CUDA. H is kept as the lower triangle of the dofs in reverse order with a row envelope: depth-first
-numbering makes every subtree contiguous, so without contacts between branches the envelope is the tree's own pattern
-and nothing fills in.
+for CPU and CUDA. Groups have one of few numbers of rows, for each of which a loop of fixed length is compiled.
 
 Kinds of rows (`warpsim.constraint.rows`): 0 equality, 1 unilateral, 2 dry friction (Huber), 3 elliptic cone.
 """
@@ -29,52 +27,82 @@ def _pointers(reals: list[str], integers: list[str]) -> str:
     return "\n".join(lines)
 
 
-_ROW_POINTERS = _pointers(
+ROW_POINTERS = _pointers(
     ["rows.weight", "rows.reference", "rows.scale", "rows.entry"],
     ["rows.used", "rows.kind", "rows.first_row", "rows.first_column", "rows.first_entry", "rows.column"],
 )
 
+# `by_rows(dim, act)` calls act with an object whose `value` is the number of rows of a group, known to the compiler.
+_SIZES = (1, 2, 3, 4, 5, 6, 10)  # at most six, or the ten edges of a pyramid
+BY_ROWS = "\n".join(
+    [
+        *(f"    struct Rows{n} {{ enum {{ value = {n} }}; }};" for n in _SIZES),
+        "    auto by_rows = [](int dim, auto&& act) {",
+        "        switch (dim) {",
+        *(f"        case {n}: act(Rows{n}()); break;" for n in _SIZES),
+        "        }",
+        "    };",
+    ]
+)
+
 # y = J x (minus aref if asked for), group by group.
 _JACOBIAN_PRODUCT = (
-    _ROW_POINTERS
+    ROW_POINTERS
+    + BY_ROWS
     + """
     scalar* __restrict__ px = reinterpret_cast<scalar*>(reinterpret_cast<char*>(x.data) + w * x.strides[0]);
     scalar* __restrict__ py = reinterpret_cast<scalar*>(reinterpret_cast<char*>(y.data) + w * y.strides[0]);
     for (int g = 0; g < p_rows_used[0]; ++g) {
-        const int r0 = p_rows_first_row[g], dim = p_rows_first_row[g + 1] - r0;
+        const int r0 = p_rows_first_row[g];
         const int c0 = p_rows_first_column[g], columns = p_rows_first_column[g + 1] - c0;
-        for (int r = 0; r < dim; ++r) py[r0 + r] = subtract ? -p_rows_reference[r0 + r] : scalar(0);
         const scalar* entry = p_rows_entry + p_rows_first_entry[g];
-        for (int c = 0; c < columns; ++c) {
-            const scalar value = px[p_rows_column[c0 + c]];
-            for (int r = 0; r < dim; ++r) py[r0 + r] += entry[c * dim + r] * value;
-        }
+        by_rows(p_rows_first_row[g + 1] - r0, [&](auto rows_of_group) {
+            constexpr int dim = decltype(rows_of_group)::value;
+            scalar total[dim];
+            for (int r = 0; r < dim; ++r) total[r] = subtract ? -p_rows_reference[r0 + r] : scalar(0);
+            for (int c = 0; c < columns; ++c) {
+                const scalar value = px[p_rows_column[c0 + c]];
+                for (int r = 0; r < dim; ++r) total[r] += entry[c * dim + r] * value;
+            }
+            for (int r = 0; r < dim; ++r) py[r0 + r] = total[r];
+        });
     }
 """
 )
 
 # x += sign · Jᵀ f
 _JACOBIAN_TRANSPOSE = (
-    _ROW_POINTERS
+    ROW_POINTERS
+    + BY_ROWS
     + """
     scalar* __restrict__ pf = reinterpret_cast<scalar*>(reinterpret_cast<char*>(f.data) + w * f.strides[0]);
     scalar* __restrict__ px = reinterpret_cast<scalar*>(reinterpret_cast<char*>(x.data) + w * x.strides[0]);
     for (int g = 0; g < p_rows_used[0]; ++g) {
-        const int r0 = p_rows_first_row[g], dim = p_rows_first_row[g + 1] - r0;
+        const int r0 = p_rows_first_row[g];
         const int c0 = p_rows_first_column[g], columns = p_rows_first_column[g + 1] - c0;
         const scalar* entry = p_rows_entry + p_rows_first_entry[g];
-        for (int c = 0; c < columns; ++c) {
-            scalar total = 0;
-            for (int r = 0; r < dim; ++r) total += entry[c * dim + r] * pf[r0 + r];
-            px[p_rows_column[c0 + c]] += sign * total;
-        }
+        by_rows(p_rows_first_row[g + 1] - r0, [&](auto rows_of_group) {
+            constexpr int dim = decltype(rows_of_group)::value;
+            scalar force[dim];
+            bool any = false;
+            for (int r = 0; r < dim; ++r) {
+                force[r] = sign * pf[r0 + r];
+                any = any || force[r] != 0;
+            }
+            if (!any) return;
+            for (int c = 0; c < columns; ++c) {
+                scalar total = 0;
+                for (int r = 0; r < dim; ++r) total += entry[c * dim + r] * force[r];
+                px[p_rows_column[c0 + c]] += total;
+            }
+        });
     }
 """
 )
 
 # Cost of all rows at y, their force −∇s, and along a direction z its slope and curvature.
 _COST = (
-    _ROW_POINTERS
+    ROW_POINTERS
     + """
     scalar* __restrict__ py = reinterpret_cast<scalar*>(reinterpret_cast<char*>(y.data) + w * y.strides[0]);
     scalar* __restrict__ pz = reinterpret_cast<scalar*>(reinterpret_cast<char*>(z.data) + w * z.strides[0]);
@@ -146,152 +174,6 @@ _COST = (
 """
 )
 
-# H = M + JᵀWJ at y, factored as L Lᵀ within the envelope; returns 0, or 1 if a pivot is not positive.
-_FACTOR = (
-    _ROW_POINTERS
-    + """
-    scalar* __restrict__ py = reinterpret_cast<scalar*>(reinterpret_cast<char*>(y.data) + w * y.strides[0]);
-    scalar* __restrict__ m = reinterpret_cast<scalar*>(reinterpret_cast<char*>(matrix.data) + w * matrix.strides[0]);
-    scalar* __restrict__ diagonal =
-        reinterpret_cast<scalar*>(reinterpret_cast<char*>(implicit.data) + w * implicit.strides[0]);
-    scalar* h = reinterpret_cast<scalar*>(reinterpret_cast<char*>(factor.data) + w * factor.strides[0]);
-    int* first = reinterpret_cast<int*>(reinterpret_cast<char*>(envelope.data) + w * envelope.strides[0]);
-    const int* start = t.row_start.data;
-    const int* column = t.row_column.data;
-    const int n = t.nv;
-    for (int i = 0; i < n; ++i) first[i] = i;
-    for (int dof = n - 1; dof >= 0; --dof)
-        for (int e = start[dof] + 1; e < start[dof + 1]; ++e) {
-            const int i = n - 1 - column[e], j = n - 1 - dof;
-            if (j < first[i]) first[i] = j;
-        }
-    for (int g = 0; g < p_rows_used[0]; ++g) {
-        const int c0 = p_rows_first_column[g], c1 = p_rows_first_column[g + 1];
-        int least = n;
-        for (int c = c0; c < c1; ++c) least = wp::min(least, n - 1 - p_rows_column[c]);
-        for (int c = c0; c < c1; ++c) {
-            const int i = n - 1 - p_rows_column[c];
-            if (least < first[i]) first[i] = least;
-        }
-    }
-    for (int i = 0; i < n; ++i)
-        for (int j = first[i]; j <= i; ++j) h[i * (i + 1) / 2 + j] = 0;
-    for (int dof = 0; dof < n; ++dof) {
-        const int j = n - 1 - dof;
-        h[j * (j + 1) / 2 + j] = m[start[dof]] + diagonal[dof];
-        for (int e = start[dof] + 1; e < start[dof + 1]; ++e) {
-            const int i = n - 1 - column[e];
-            h[i * (i + 1) / 2 + j] = m[e];
-        }
-    }
-    for (int g = 0; g < p_rows_used[0]; ++g) {
-        const int kind = p_rows_kind[g], r0 = p_rows_first_row[g], dim = p_rows_first_row[g + 1] - r0;
-        const int c0 = p_rows_first_column[g], columns = p_rows_first_column[g + 1] - c0;
-        const scalar* d = p_rows_weight + r0;
-        const scalar* s = p_rows_scale + r0;
-        const scalar* entry = p_rows_entry + p_rows_first_entry[g];
-        scalar hessian[36];
-        scalar weight[10];
-        bool full = false, any = false;
-        for (int r = 0; r < dim; ++r) {
-            const scalar value = py[r0 + r];
-            weight[r] = 0;
-            if (kind == 0 || (kind == 1 && value < 0)) weight[r] = d[r];
-            if (kind == 2 && fabs(value) < s[r] / d[r]) weight[r] = d[r];
-        }
-        if (kind == 3) {
-            scalar u[6], t2 = 0;
-            for (int r = 0; r < dim; ++r) { u[r] = s[r] * py[r0 + r]; if (r) t2 += u[r] * u[r]; }
-            const scalar mu = s[0], normal = u[0];
-            if (normal >= 0 && normal * normal >= mu * mu * t2) continue;
-            if (normal <= 0 && mu * mu * normal * normal >= t2) {
-                for (int r = 0; r < dim; ++r) weight[r] = d[r];
-            } else {
-                full = true;
-                const scalar tangent = sqrt(t2), dm = d[0] / (mu * mu * (1 + mu * mu)), ratio = mu * normal / tangent;
-                for (int r = 0; r < dim; ++r)
-                    for (int q = 0; q < dim; ++q) {
-                        scalar value;
-                        if (r == 0 && q == 0) value = 1;
-                        else if (r == 0 || q == 0) value = -mu * u[r + q] / tangent;
-                        else value = ratio * u[r] * u[q] / t2 + (r == q ? mu * mu - ratio : scalar(0));
-                        hessian[r * dim + q] = dm * value * s[r] * s[q];
-                    }
-            }
-        }
-        if (!full) {
-            for (int r = 0; r < dim; ++r) any = any || weight[r] != 0;
-            if (!any) continue;
-        }
-        for (int c = 0; c < columns; ++c) {
-            scalar product[10];
-            for (int r = 0; r < dim; ++r) {
-                if (full) {
-                    scalar total = 0;
-                    for (int q = 0; q < dim; ++q) total += hessian[r * dim + q] * entry[c * dim + q];
-                    product[r] = total;
-                } else {
-                    product[r] = weight[r] * entry[c * dim + r];
-                }
-            }
-            const int i = n - 1 - p_rows_column[c0 + c];
-            for (int e = 0; e < columns; ++e) {
-                const int j = n - 1 - p_rows_column[c0 + e];
-                if (j > i) continue;
-                scalar total = 0;
-                for (int r = 0; r < dim; ++r) total += product[r] * entry[e * dim + r];
-                h[i * (i + 1) / 2 + j] += total;
-            }
-        }
-    }
-    for (int i = 0; i < n; ++i) {
-        scalar* __restrict__ row = h + i * (i + 1) / 2;
-        for (int j = first[i]; j <= i; ++j) {
-            const scalar* other = h + j * (j + 1) / 2;
-            const int begin = wp::max(first[i], first[j]);
-            // four partial sums: independent, so they can run side by side, in a fixed order
-            scalar s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-            int k = begin;
-            for (; k + 3 < j; k += 4) {
-                s0 += row[k] * other[k];
-                s1 += row[k + 1] * other[k + 1];
-                s2 += row[k + 2] * other[k + 2];
-                s3 += row[k + 3] * other[k + 3];
-            }
-            for (; k < j; ++k) s0 += row[k] * other[k];
-            const scalar rest = row[j] - ((s0 + s1) + (s2 + s3));
-            if (i == j) {
-                if (!(rest > 0)) return 1;
-                row[j] = sqrt(rest);
-            } else {
-                row[j] = rest / other[j];
-            }
-        }
-    }
-    return 0;
-"""
-)
-
-# x ← (L Lᵀ)⁻¹ x
-_SOLVE = """
-    using scalar = decltype(factor.data[0] + factor.data[0]);
-    scalar* h = reinterpret_cast<scalar*>(reinterpret_cast<char*>(factor.data) + w * factor.strides[0]);
-    const int* first = reinterpret_cast<int*>(reinterpret_cast<char*>(envelope.data) + w * envelope.strides[0]);
-    scalar* __restrict__ px = reinterpret_cast<scalar*>(reinterpret_cast<char*>(x.data) + w * x.strides[0]);
-    for (int i = 0; i < nv; ++i) {
-        const scalar* row = h + i * (i + 1) / 2;
-        scalar value = px[nv - 1 - i];
-        for (int j = first[i]; j < i; ++j) value -= row[j] * px[nv - 1 - j];
-        px[nv - 1 - i] = value / row[i];
-    }
-    for (int i = nv - 1; i >= 0; --i) {
-        const scalar* row = h + i * (i + 1) / 2;
-        const scalar value = px[nv - 1 - i] / row[i];
-        px[nv - 1 - i] = value;
-        for (int j = first[i]; j < i; ++j) px[nv - 1 - j] -= row[j] * value;
-    }
-"""
-
 # y = (M + diagonal) x on the tree's rows
 _MASS_PRODUCT = """
     using scalar = decltype(matrix.data[0] + matrix.data[0]);
@@ -313,6 +195,29 @@ _MASS_PRODUCT = """
         py[d] += total;
     }
 """
+
+# four partial sums: independent, so they can run side by side, in a fixed order
+_DOT = """
+    using scalar = decltype(a.data[0] + a.data[0]);
+    const scalar* pa = reinterpret_cast<scalar*>(reinterpret_cast<char*>(a.data) + w * a.strides[0]);
+    const scalar* pb = reinterpret_cast<scalar*>(reinterpret_cast<char*>(b.data) + w * b.strides[0]);
+    scalar s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    int i = 0;
+    for (; i + 3 < n; i += 4) {
+        s0 += pa[i] * pb[i];
+        s1 += pa[i + 1] * pb[i + 1];
+        s2 += pa[i + 2] * pb[i + 2];
+        s3 += pa[i + 3] * pb[i + 3];
+    }
+    for (; i < n; ++i) s0 += pa[i] * pb[i];
+    return (s0 + s1) + (s2 + s3);
+"""
+
+
+@wp.func_native(_DOT)
+def dot(n: int, w: int, a: wp.array2d(dtype=real), b: wp.array2d(dtype=real)) -> real:
+    """Scalar product of the first n entries of world w."""
+    return real(0.0)
 
 
 @wp.func_native(_JACOBIAN_PRODUCT)
@@ -337,32 +242,6 @@ def row_cost(
     out: wp.array2d(dtype=real),
 ):
     """Cost, slope and curvature of s along z at y + alpha z, into `out`; with `keep`, the force −∇s into f."""
-
-
-@wp.func_native(_FACTOR)
-def factor_hessian(
-    rows: Rows,
-    t: Topology,
-    w: int,
-    y: wp.array2d(dtype=real),
-    matrix: wp.array2d(dtype=real),
-    implicit: wp.array2d(dtype=real),
-    factor: wp.array2d(dtype=real),
-    envelope: wp.array2d(dtype=wp.int32),
-) -> int:
-    """Forms and factors H at y; 0 if it is positive definite."""
-    return 0
-
-
-@wp.func_native(_SOLVE)
-def solve_hessian(
-    nv: int,
-    w: int,
-    factor: wp.array2d(dtype=real),
-    envelope: wp.array2d(dtype=wp.int32),
-    x: wp.array2d(dtype=real),
-):
-    """Solves H x = b in place."""
 
 
 @wp.func_native(_MASS_PRODUCT)

@@ -12,14 +12,8 @@ from dataclasses import dataclass
 
 import warp as wp
 
-from warpsim.constraint.native import (
-    factor_hessian,
-    jacobian_product,
-    jacobian_transpose,
-    mass_product,
-    row_cost,
-    solve_hessian,
-)
+from warpsim.constraint.hessian import factor_hessian, solve_hessian
+from warpsim.constraint.native import dot, jacobian_product, jacobian_transpose, mass_product, row_cost
 from warpsim.constraint.rows import Rows
 from warpsim.model.topology import Topology
 from warpsim.precision import EPSILON, real
@@ -69,14 +63,6 @@ def allocate_vectors(worlds: int, rows: int, nv: int, device: wp.Device) -> Newt
     for name, size in sizes.items():
         setattr(vectors, name, wp.zeros((worlds, size), dtype=real, device=device))
     return vectors
-
-
-@wp.func
-def _dot(n: int, w: int, a: wp.array2d(dtype=real), b: wp.array2d(dtype=real)) -> real:
-    total = real(0.0)
-    for i in range(n):
-        total += a[w, i] * b[w, i]
-    return total
 
 
 @wp.func
@@ -171,14 +157,16 @@ def _newton_kernel(
         return
     if rows.used[w, 0] == 0:
         if keep_factor == 1:
-            factor_hessian(rows, t, w, v.y, matrix, implicit, factor, envelope)
+            factor_hessian(rows, t, w, v.y, matrix, implicit, 0, factor, envelope)
         mass_product(t, w, matrix, implicit, a, v.mass_a)
         return
     inertia = real(0.0)
     for d in range(n):
         inertia += matrix[w, t.row_start[d]]
-    free = wp.sqrt(_dot(n, w, a, a))
-    best = _evaluate(t, rows, v, w, matrix, implicit, rest, a)
+    free = wp.sqrt(dot(n, w, a, a))
+    jacobian_product(rows, w, a, 1, v.y)
+    row_cost(rows, w, v.y, v.z, real(0.0), 0, v.force, v.curve)
+    best = v.curve[w, 0] + real(0.5) * dot(n, w, a, rest)  # M a₀ is −rest
     for d in range(n):
         v.direction[w, d] = warm_start[w, d]
     if _evaluate(t, rows, v, w, matrix, implicit, rest, v.direction) < best:
@@ -192,10 +180,10 @@ def _newton_kernel(
     still = int(0)
     running = int(1)
     while running == 1:
-        norm = wp.sqrt(_dot(n, w, v.gradient, v.gradient)) / inertia
+        norm = wp.sqrt(dot(n, w, v.gradient, v.gradient)) / inertia
         error[w] = norm
         # rounding in g = M a − M a₀ − Jᵀf is of the order of ε times its terms
-        floor = real(8.0) * _EPSILON * wp.sqrt(_dot(n, w, v.mass_a, v.mass_a)) / inertia
+        floor = real(8.0) * _EPSILON * wp.sqrt(dot(n, w, v.mass_a, v.mass_a)) / inertia
         if norm <= tolerance:
             code = int(CONVERGED)
             running = int(0)
@@ -204,7 +192,7 @@ def _newton_kernel(
             running = int(0)
         elif count >= iterations:
             running = int(0)
-        elif factor_hessian(rows, t, w, v.y, matrix, implicit, factor, envelope) != 0:
+        elif factor_hessian(rows, t, w, v.y, matrix, implicit, wp.min(count, 1), factor, envelope) != 0:
             code = int(NOT_DEFINITE)
             running = int(0)
         else:
@@ -213,13 +201,13 @@ def _newton_kernel(
                 v.direction[w, d] = -v.gradient[w, d]
             solve_hessian(n, w, factor, envelope, v.direction)
             # stiff rows round at ε D |aref|, above the floor; a direction at the rounding of a says so in their stead
-            size = free + wp.sqrt(_dot(n, w, a, a))
-            still = wp.where(wp.sqrt(_dot(n, w, v.direction, v.direction)) <= real(16.0) * _EPSILON * size, 1, 0)
+            size = free + wp.sqrt(dot(n, w, a, a))
+            still = wp.where(wp.sqrt(dot(n, w, v.direction, v.direction)) <= real(16.0) * _EPSILON * size, 1, 0)
             jacobian_product(rows, w, v.direction, 0, v.z)
             mass_product(t, w, matrix, implicit, v.direction, v.mass_p)
-            slope0 = _dot(n, w, v.direction, v.gradient)
-            slope_mass = _dot(n, w, v.direction, v.mass_a) + _dot(n, w, v.direction, rest)
-            curve_mass = _dot(n, w, v.direction, v.mass_p)
+            slope0 = dot(n, w, v.direction, v.gradient)
+            slope_mass = dot(n, w, v.direction, v.mass_a) + dot(n, w, v.direction, rest)
+            curve_mass = dot(n, w, v.direction, v.mass_p)
             alpha = _line_search(rows, v, w, slope0, slope_mass, curve_mass)
             for d in range(n):
                 a[w, d] = a[w, d] + alpha * v.direction[w, d]
@@ -228,4 +216,4 @@ def _newton_kernel(
     status[w, 0] = count
     status[w, 1] = code
     if keep_factor == 1:
-        factor_hessian(rows, t, w, v.y, matrix, implicit, factor, envelope)
+        factor_hessian(rows, t, w, v.y, matrix, implicit, wp.min(count, 1), factor, envelope)

@@ -33,6 +33,7 @@ class Rows:
     scale: wp.array2d(dtype=real)  # (W, R) elliptic: μ, friction …; dry friction: its force
     column: wp.array2d(dtype=wp.int32)  # (W, C) dof
     entry: wp.array2d(dtype=real)  # (W, E) J
+    mode: wp.array2d(dtype=wp.int32)  # (W, G) which rows of a group the last Hessian held, see `hessian`
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def allocate_rows(worlds: int, capacity: RowCapacity, device: wp.Device) -> Rows
     sizes = {
         "used": 4,
         "kind": capacity.groups,
+        "mode": capacity.groups,
         "first_row": capacity.groups + 1,
         "first_column": capacity.groups + 1,
         "first_entry": capacity.groups + 1,
@@ -76,7 +78,7 @@ def allocate_rows(worlds: int, capacity: RowCapacity, device: wp.Device) -> Rows
 
 @wp.func
 def close_group(rows: Rows, w: int, kind: int, dim: int, columns: int):
-    """Ends the group that was just written at the lists' ends: `dim` rows over `columns` dofs."""
+    """Ends the group that was just written at the lists' ends: `dim` rows (1 to 6, or 10) over `columns` dofs."""
     g = rows.used[w, 0]
     rows.kind[w, g] = kind
     rows.first_row[w, g] = rows.used[w, 1]

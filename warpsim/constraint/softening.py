@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.constraint.hessian import factor_hessian
 from warpsim.constraint.impedance import impedance
-from warpsim.constraint.native import factor_hessian, jacobian_product
+from warpsim.constraint.native import jacobian_product
 from warpsim.constraint.rows import Rows
 from warpsim.model.topology import Topology
 from warpsim.precision import real, vec5
@@ -68,7 +69,7 @@ def _refactor_kernel(
             factor[w, i] = real(wp.static(float("nan")))
     jacobian_product(rows, w, a, 1, y)
     if rows.overflow[w] == 0:
-        factor_hessian(rows, t, w, y, matrix, implicit, factor, envelope)
+        factor_hessian(rows, t, w, y, matrix, implicit, 0, factor, envelope)
 
 
 def refactor(

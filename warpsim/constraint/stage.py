@@ -22,8 +22,9 @@ from warpsim.constraint.equality_rows import (
     _equality_force_kernel,
     _equality_rows_kernel,
 )
+from warpsim.constraint.hessian import solve_hessian
 from warpsim.constraint.joint_rows import _dry_rows_kernel, _joint_force_kernel, _limit_rows_kernel
-from warpsim.constraint.native import mass_product, solve_hessian
+from warpsim.constraint.native import mass_product
 from warpsim.constraint.newton import _newton_kernel
 from warpsim.constraint.rows import clear_rows
 from warpsim.constraint.softening import contact_reach, refactor
