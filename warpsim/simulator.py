@@ -83,6 +83,7 @@ class Simulator(Contents):
         self._stepper = Stepper(self._engine)
         self._initial = InitialState(model)
         self._parameters = Parameters(self._engine.defaults)
+        self._taken: Parameters | None = None
         self._start: StateTensors = self._initial.state()
         self._state: StateTensors = self._start
         self._steps_taken = 0
@@ -133,6 +134,14 @@ class Simulator(Contents):
                 every later step and rollout.
         """
         self._parameters = Parameters(self._engine.defaults).replaced(self._engine, parameters or {})
+
+    def use_parameters_of(self, other: Simulator) -> None:
+        """Puts the values in force in world 0 of another simulator of the same scene in force in all worlds here."""
+        if other._parameters is self._taken:
+            return
+        changed = {n: v for n, v in other._parameters.values.items() if v is not other._engine.defaults[n]}
+        self.set_parameters({name: to_torch(value)[0] for name, value in changed.items()})
+        self._taken = other._parameters
 
     def reset(
         self,

@@ -49,6 +49,31 @@ def shift(layout: Layout, q: torch.Tensor, delta: torch.Tensor) -> torch.Tensor:
     return moved
 
 
+def quat_logarithm(q: torch.Tensor) -> torch.Tensor:
+    """Rotation vector (…, 3), rad, of a unit quaternion; the shorter way round, and smooth at no rotation."""
+    w, v = q[..., :1], q[..., 1:]
+    square = (v * v).sum(-1, keepdim=True)
+    near = square < 1e-4 * w * w  # there 2·atan(t)/t, t = |v|/w, by its series; elsewhere a root with a derivative
+    t2 = square / torch.where(near, w * w, 1.0)
+    series = 2 * (1 - t2 / 3 + t2**2 / 5 - t2**3 / 7) / torch.where(near, w, 1.0)
+    sine = torch.where(near, 1.0, square).sqrt()
+    sign = torch.where(w < 0, -1.0, 1.0)
+    return v * torch.where(near, series, 2 * sign * torch.atan2(sine, w.abs()) / sine)
+
+
+def difference(layout: Layout, q: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """δ (…, nv) with reference ⊕ δ = q, for coordinates (…, nq) that may be broadcast together; differentiable."""
+    q, reference = torch.broadcast_tensors(q, reference)
+    parts = []
+    for rotation, c, _ in _parts(layout):
+        if rotation:
+            inverse = reference[..., c] * reference.new_tensor([1.0, -1.0, -1.0, -1.0])
+            parts.append(quat_logarithm(quat_product(inverse, q[..., c])))
+        else:
+            parts.append(q[..., c] - reference[..., c])
+    return torch.cat(parts, -1) if parts else q.new_zeros(*q.shape[:-1], 0)
+
+
 def basis(layout: Layout, q: torch.Tensor) -> torch.Tensor:
     """E (…, nq, nv): derivative of q ⊕ δ by δ at δ = 0.
 

@@ -29,9 +29,9 @@ class Adam:
     clip: float = torch.inf
     name = "adam"
 
-    def begin(self, problem: Problem) -> Iterate:
-        """The iterate at the problem's start."""
-        return _iterate(problem, Evaluation(problem, problem.start, strict=True), 1, {"rate": self.rate})
+    def begin(self, problem: Problem, x: torch.Tensor) -> Iterate:
+        """The iterate at a start (n,)."""
+        return _iterate(problem, Evaluation(problem, x, strict=True), 1, {"rate": self.rate})
 
     def advance(self, problem: Problem, iterate: Iterate) -> Iterate:
         """One step against the gradient of this iterate, and the gradient where it leads."""

@@ -45,28 +45,30 @@ def box_qp(
     """
     x = np.clip(start, lower, upper)
     held: np.ndarray | None = None
+    exact = False  # whether the last step was a whole Newton step that met no bound
     factor = np.zeros((0, 0))
     for _ in range(_MOST_STEPS):
         slope = hessian @ x + gradient
         now_held = ((x <= lower) & (slope > 0)) | ((x >= upper) & (slope < 0))
         free = ~now_held
         if held is None or (now_held != held).any():
+            exact = False
             factor = np.linalg.cholesky(hessian[np.ix_(free, free)])
             held = now_held
+        if exact:
+            break
         step = np.zeros_like(x)
         step[free] = -_solve(factor, slope[free])
-        if not (np.abs(step) > 1e-14 * (1 + np.abs(x))).any():
-            break
-        moved = _bent_step(hessian, gradient, lower, upper, x, step, slope)
+        moved = _bent_step(hessian, lower, upper, x, step, slope)
         if (moved == x).all():
             break
+        exact = bool((moved == x + step).all())
         x = moved
     return BoxSolution(x, ~held if held is not None else np.ones(len(x), bool), factor)
 
 
 def _bent_step(
     hessian: np.ndarray,
-    gradient: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
     x: np.ndarray,

@@ -41,8 +41,8 @@ class Method(Protocol):
         """As in `minimise(method=…)`."""
         ...
 
-    def begin(self, problem: Problem) -> Iterate:
-        """The iterate at the problem's start."""
+    def begin(self, problem: Problem, x: torch.Tensor) -> Iterate:
+        """The iterate at a start (n,)."""
         ...
 
     def advance(self, problem: Problem, iterate: Iterate) -> Iterate:

@@ -37,9 +37,9 @@ class LBFGS:
     trials: int = 25
     name = "lbfgs"
 
-    def begin(self, problem: Problem) -> Iterate:
-        """The iterate at the problem's start."""
-        return _iterate(problem, Evaluation(problem, problem.start, strict=True), 1, [])
+    def begin(self, problem: Problem, x: torch.Tensor) -> Iterate:
+        """The iterate at a start (n,)."""
+        return _iterate(problem, Evaluation(problem, x, strict=True), 1, [])
 
     def advance(self, problem: Problem, iterate: Iterate) -> Iterate:
         """One line search along the quasi-Newton direction, or down the gradient if that one fails."""

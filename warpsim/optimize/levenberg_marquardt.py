@@ -43,11 +43,9 @@ class LevenbergMarquardt:
     trials: int = 20
     name = "levenberg_marquardt"
 
-    def begin(self, problem: Problem) -> Iterate:
-        """The iterate at the problem's start."""
-        x = problem.start.detach().clone()
-        fit = _Fit(problem, x, strict=True)
-        return self._iterate(problem, fit, 1, {"damping": self.damping, "growth": 2.0})
+    def begin(self, problem: Problem, x: torch.Tensor) -> Iterate:
+        """The iterate at a start (n,)."""
+        return self._iterate(problem, _Fit(problem, x, strict=True), 1, {"damping": self.damping, "growth": 2.0})
 
     def advance(self, problem: Problem, iterate: Iterate) -> Iterate:
         """Damped Gauss–Newton steps until one lowers the sum of squares; the damping follows Nielsen's rule (1999)."""

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+import torch
+
 from warpsim.errors import InputError, unknown_name
 from warpsim.optimize.adam import Adam
+from warpsim.optimize.ilqr import ILQR
 from warpsim.optimize.iterate import Method
 from warpsim.optimize.lbfgs import LBFGS
 from warpsim.optimize.levenberg_marquardt import LevenbergMarquardt
@@ -15,7 +18,7 @@ from warpsim.optimize.problem import Problem
 from warpsim.optimize.result import Result
 from warpsim.optimize.search import Callback, Search, Stopping
 
-METHODS: Mapping[str, Any] = {kind.name: kind for kind in (Adam, LBFGS, LevenbergMarquardt)}
+METHODS: Mapping[str, Any] = {kind.name: kind for kind in (Adam, LBFGS, LevenbergMarquardt, ILQR)}
 """Methods by name; each takes its options as keywords."""
 
 
@@ -23,6 +26,7 @@ def minimise(
     problem: Problem,
     method: str | Method = "lbfgs",
     *,
+    start: torch.Tensor | None = None,
     stopping: Stopping | None = None,
     callback: Callback | None = None,
     progress: bool = False,
@@ -36,7 +40,9 @@ def minimise(
 
     Args:
         problem: What to minimise.
-        method: "lbfgs", "adam", "levenberg_marquardt", or a method with its options.
+        method: "lbfgs", "adam", "levenberg_marquardt" for sums of squares, "ilqr" for a `ControlProblem`, or a method
+            with its options.
+        start: (n,): where to begin; None: at the problem's start.
         stopping: When to stop; its fields may also be given as options: `iterations=50, target=1e-6`.
         callback: Called with a `Progress` after each iteration; returning True ends the search.
         progress: Show a bar with loss and gradient norm.
@@ -48,7 +54,7 @@ def minimise(
     if given and stopping is not None:
         raise InputError(f"{', '.join(given)}: give either stopping= or its fields, not both")
     chosen = stopping if stopping is not None else Stopping(**given)
-    return Search(problem, make_method(method, options), chosen, resume).run(callback, progress)
+    return Search(problem, make_method(method, options), chosen, start, resume).run(callback, progress)
 
 
 def make_method(method: str | Method, options: Mapping[str, Any]) -> Method:
@@ -59,7 +65,7 @@ def make_method(method: str | Method, options: Mapping[str, Any]) -> Method:
         return method
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
-    known = [f.name for f in fields(METHODS[method])]
+    known = [f.name for f in fields(METHODS[method]) if f.init]
     for name in options:
         if name not in known:
             raise unknown_name(f"option of {method}", name, [*known, *(f.name for f in fields(Stopping))])

@@ -95,7 +95,7 @@ class FunctionProblem:
         self.names = tuple(f"x{i}" for i in range(len(self.start))) if names is None else tuple(names)
         if len(self.names) != len(self.start):
             raise InputError(f"{len(self.names)} names for {len(self.start)} values")
-        check_bounds(self)
+        check_bounds(self, self.start)
         self._loss = loss
         self._residuals = residuals
 
@@ -124,9 +124,13 @@ class FunctionProblem:
         return given.expand(self.start.shape).clone()
 
 
-def check_bounds(problem: Problem) -> None:
+def check_bounds(problem: Problem, start: torch.Tensor) -> None:
     """Raises `InputError` where a start or a bound is not a number, or the start is out of bounds."""
-    low, high, start = problem.lower, problem.upper, problem.start
+    low, high = problem.lower, problem.upper
+    if start.shape != low.shape:
+        raise InputError(f"the start has shape {tuple(start.shape)}; needed: {tuple(low.shape)}")
+    if bool((low <= start).all()) and bool((start <= high).all()) and bool(torch.isfinite(start).all()):
+        return
     for i, name in enumerate(problem.names):
         if not float(low[i]) <= float(high[i]):
             raise InputError(f"{name}: the lower bound {float(low[i]):g} is not below the upper, {float(high[i]):g}")

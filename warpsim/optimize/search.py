@@ -77,13 +77,21 @@ class _Stand:
 class Search:
     """A search under way."""
 
-    def __init__(self, problem: Problem, method: Method, stopping: Stopping, resume: Mapping[str, Any] | None) -> None:
-        check_bounds(problem)
+    def __init__(
+        self,
+        problem: Problem,
+        method: Method,
+        stopping: Stopping,
+        start: torch.Tensor | None = None,
+        resume: Mapping[str, Any] | None = None,
+    ) -> None:
+        first = problem.start if start is None else torch.as_tensor(start, dtype=torch.float64)
+        check_bounds(problem, first)
         self._problem, self._method, self._stopping = problem, method, stopping
         self._began = time.perf_counter()
         if resume is None:
-            first = method.begin(problem)
-            self._at = _Stand(first, first, (self._row(0, first),))
+            begun = method.begin(problem, first.detach().clone())
+            self._at = _Stand(begun, begun, (self._row(0, begun),))
         else:
             self._at = self._restore(resume)
 
