@@ -109,3 +109,21 @@ def test_what_a_network_cannot_do_is_said(sim):
         sim.network_policy(activation="tan")
     with pytest.raises(InputError, match="not wrenches"):
         Simulator(arm(), controls=("wrench",)).network_policy()
+
+
+def test_clipping_bounds_the_adjoint_between_segments(sim):
+    """Two steps in two segments by hand: the adjoint at the step between them is scaled down world by world."""
+    first = {name: tensor.detach().requires_grad_() for name, tensor in start().items()}
+    names = [name for name in ("q", "qd", "activation") if name in sim.state]
+    seed = torch.tensor([[1.0], [50.0], [2.0]], dtype=torch.float64)
+    whole = sim.rollout(2, **first, segment=1, clip=20.0)
+    ours = torch.autograd.grad((seed * whole.q[-1]).sum(), list(first.values()))
+    begun = sim.rollout(1, **first)
+    middle = {name: begun[name][-1].detach().requires_grad_() for name in names}
+    adjoint = torch.autograd.grad((seed * sim.rollout(1, **middle).q[-1]).sum(), list(middle.values()))
+    norm = torch.cat(adjoint, -1).norm(dim=-1, keepdim=True)
+    assert norm[1] > 20.0 and norm[0] < 20.0
+    clipped = [a * (20.0 / norm).clamp(max=1.0) for a in adjoint]
+    expected = torch.autograd.grad([begun[name][-1] for name in names], list(first.values()), clipped)
+    for got, wanted in zip(ours, expected, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-10, atol=1e-12)

@@ -213,6 +213,7 @@ class Simulator(Contents):
         schedule: Schedule | None = None,
         threads: int = 1,
         progress: bool = False,
+        clip: float | None = None,
     ) -> Trajectory:
         """Simulates many steps as one node of torch's graph, differentiable within a memory budget.
 
@@ -236,6 +237,8 @@ class Simulator(Contents):
             schedule: See `warpsim.tape`; None: the cheapest that fits.
             threads: CPU threads that share the worlds.
             progress: Show a bar.
+            clip: Largest norm of a world's state adjoint that is handed from segment to segment of the backward pass;
+                keeps a few wild worlds from drowning the others. None: the exact gradient.
 
         Returns:
             The trajectory, N // keep_every + 1 rows; row 0 is the initial state.
@@ -253,6 +256,7 @@ class Simulator(Contents):
             fixed={n: to_warp(t, self._initial.dtypes[n]) for n, t in first.items() if n not in varied},
             keep_every=keep_every,
             progress=progress,
+            clip=clip,
         )
         made = roll_out(call, first, given)
         return Trajectory(self.model, self._source, made, keep_every * _timestep(call.parameters))
@@ -274,6 +278,7 @@ class Simulator(Contents):
         memory_budget: int | float | str | None = None,
         threads: int = 1,
         in_kernels: bool | None = None,
+        clip: float | None = None,
     ) -> Trajectory:
         """Simulates in closed loop with a policy, with gradients through policy and physics.
 
@@ -300,6 +305,7 @@ class Simulator(Contents):
             memory_budget: In kernels: as in `rollout`.
             threads: In kernels: CPU threads that share the worlds.
             in_kernels: False runs a `NetworkPolicy` in torch too, with the same numbers to rounding.
+            clip: In kernels: as in `rollout`.
 
         Returns:
             The trajectory, N + 1 rows.
@@ -309,15 +315,15 @@ class Simulator(Contents):
             in_kernels = isinstance(policy, NetworkPolicy)
         if in_kernels and not isinstance(policy, NetworkPolicy):
             raise InputError("only a NetworkPolicy can run in kernels; make one with `sim.network_policy(…)`")
-        if not in_kernels and (memory_budget is not None or threads != 1):
-            raise InputError("memory_budget and threads are for policies in kernels; in torch, choose segment=")
+        if not in_kernels and (memory_budget is not None or threads != 1 or clip is not None):
+            raise InputError("memory_budget, threads and clip are for policies in kernels; in torch, choose segment=")
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
         first = self._initial.state(q=q, qd=qd, activation=activation, base=self._start if start is None else start)
         used = self._parameters.replaced(self._engine, parameters or {})
         if in_kernels and isinstance(policy, NetworkPolicy):
             network = self._engine.network(policy.spec(hold, delay))
             spec = RolloutSpec(given_steps(None, steps), (), shown, memory_budget, segment, None, threads, network.spec)
-            return self._closed_loop(policy, network, spec, first, used)
+            return self._closed_loop(policy, network, spec, first, used, clip)
         used.prepare(self._engine)
         kept = self._initial.differentiable
         loop = ClosedLoop(self._stepper, self._controls, self._show, used, kept, shown)
@@ -359,14 +365,20 @@ class Simulator(Contents):
         )
 
     def _closed_loop(
-        self, policy: NetworkPolicy, network: Network, spec: RolloutSpec, first: StateTensors, used: Parameters
+        self,
+        policy: NetworkPolicy,
+        network: Network,
+        spec: RolloutSpec,
+        first: StateTensors,
+        used: Parameters,
+        clip: float | None,
     ) -> Trajectory:
         """A rollout with the policy in its kernels."""
         varied = self._initial.differentiable
         fixed = {n: to_warp(t, self._initial.dtypes[n]) for n, t in first.items() if n not in varied}
         for f in closed_loop_fields(network):
             fixed[f.name] = wp.zeros(f.shape, dtype=f.dtype, device=self.model.device)
-        call = RolloutCall(self._engine, spec, varied, used, fixed, weights=policy.weights())
+        call = RolloutCall(self._engine, spec, varied, used, fixed, weights=policy.weights(), clip=clip)
         return Trajectory(self.model, self._source, roll_out(call, first, {}), _timestep(used))
 
     def jacobians(self, trajectory: Trajectory, controls: Controls | None = None) -> Linearisation:

@@ -46,6 +46,7 @@ class RolloutCall:
         fixed: State fields that carry no gradient, (W, …).
         keep_every: Rows of the trajectory are this many steps apart.
         progress: Show a bar.
+        clip: Largest norm of a world's state adjoint that is handed from segment to segment; None: the exact gradient.
     """
 
     engine: Engine
@@ -56,6 +57,7 @@ class RolloutCall:
     weights: torch.Tensor | None = None
     keep_every: int = 1
     progress: bool = False
+    clip: float | None = None
 
     def sort(self, items: Sequence[Any]) -> SortedItems:
         """Items in the order of the node's tensors, by what they belong to and by name."""
@@ -171,6 +173,7 @@ def _pull_back(
         output_seeds=of_outputs.seeds(call.keep_every, first=1),
         retain=True,
         accumulate=True,
+        clip=call.clip,
     )
     observer = engine.observer(call.spec.outputs)
     at_start = observer.backward(finished.first, of_outputs.row(0, observer.names))
