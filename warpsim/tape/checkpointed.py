@@ -269,7 +269,11 @@ class CheckpointedTape:
 
     def _feeds(self, inputs: Mapping[str, Any] | InputProvider | None) -> Callable[[range], Feed]:
         """How each group of worlds gets its inputs."""
-        if isinstance(inputs, InputProvider):
+        if inputs is not None and not isinstance(inputs, Mapping):
+            if not isinstance(inputs, InputProvider):
+                raise InputError(
+                    f"inputs are a mapping of arrays or an object with `fill` and `accumulate`, not {type(inputs).__name__}"
+                )
             return lambda worlds: ProviderFeed(inputs, worlds, self._team.guarded)
         values = feeds.adopt_arrays(self.program, inputs or {}, self.plan.steps)
         return lambda worlds: ArrayFeed(rows.worlds_of(values, worlds))
@@ -313,8 +317,11 @@ class CheckpointedTape:
     @contextmanager
     def _bar(self, what: str, shown: bool) -> Iterator[Callable[[], None]]:
         """A progress bar over segments, as the function to call after each; threads may call it."""
-        with tqdm(total=self.plan.segments * len(self._sweeps), desc=what, unit="segment", disable=not shown) as bar:
-            yield self._team.guarded(lambda: bar.update()) if shown else _nothing
+        if not shown:
+            yield _nothing
+            return
+        with tqdm(total=self.plan.segments * len(self._sweeps), desc=what, unit="segment") as bar:
+            yield self._team.guarded(lambda: bar.update())
 
 
 def _quiet(task: Callable[[Any], None]) -> Callable[[Any], None]:

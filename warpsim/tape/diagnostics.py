@@ -47,9 +47,12 @@ class NonFiniteError(SimulationError):
     """Numbers that are no longer finite; names the step, the world, the array and the kernel."""
 
 
-def norm(blocks: rows.Blocks, row: int) -> float:
+def norm(packed: rows.Packed, row: int) -> float:
     """Euclidean norm of one row over all fields and worlds."""
-    values = [block.read(row).ravel() for block in blocks.values()]
+    if packed.numbers is not None:
+        values = [packed.numbers[row]]
+    else:
+        values = [block.read(row).ravel() for block in packed.fields.values()]
     squares = sum(float(np.dot(value, value)) for value in values)
     if math.isfinite(squares):
         return math.sqrt(squares)
@@ -71,15 +74,16 @@ def clip(blocks: rows.Blocks, row: int, largest: float) -> None:
         block.write(row, value * scale.reshape(-1, *[1] * (value.ndim - 1)).astype(value.dtype))
 
 
-def finite(blocks: rows.Blocks, row: int | slice) -> bool:
+def finite(packed: rows.Packed, row: int | slice) -> bool:
     """Whether all real numbers in one row, or in a range of rows, are finite."""
-    for block in blocks.values():
-        if block.real:
-            value = block.read(row).ravel()
-            # a dot product is the quickest way to touch all numbers; only if it overflows is a closer look needed
-            if not math.isfinite(np.dot(value, value)) and not np.isfinite(value).all():
-                return False
-    return True
+    if packed.numbers is not None:
+        return _all_finite(packed.numbers[row].ravel())
+    return all(_all_finite(block.read(row).ravel()) for block in packed.fields.values() if block.real)
+
+
+def _all_finite(value: np.ndarray) -> bool:
+    # a dot product is the quickest way to touch all numbers; only if it overflows is a closer look needed
+    return math.isfinite(np.dot(value, value)) or bool(np.isfinite(value).all())
 
 
 def raise_for_state(segment: Segment, start: int, count: int, first_world: int) -> None:

@@ -85,7 +85,8 @@ class _Calls:
 
     def __init__(self) -> None:
         self._table: list[tuple[int, ...]] = []
-        self._packets = bytearray()  # launch bounds and arguments of all launches
+        self._packets = bytearray()  # launch bounds and arguments of all launches, each distinct one once
+        self._places: dict[bytes, int] = {}
         self._offsets: list[tuple[int, int]] = []  # places of the table that hold an offset into the packets
         self._alive: dict[int, Any] = {}  # owners of the memory that the arguments point to
         self._layouts: dict[tuple[type, ...], type[ctypes.Structure]] = {}
@@ -159,9 +160,11 @@ class _Calls:
         self._table.append((_BACKWARD if adjoint else _FORWARD, address, *offsets, *[0] * (3 - len(offsets))))
 
     def _append(self, packet: bytes) -> int:
-        offset = len(self._packets)
-        self._packets += packet.ljust(-(-max(len(packet), 1) // _ALIGNMENT) * _ALIGNMENT, b"\0")
-        return offset
+        """Where a packet starts; steps that share their intermediates share most packets, which keeps them cached."""
+        if packet not in self._places:
+            self._places[packet] = len(self._packets)
+            self._packets += packet.ljust(-(-max(len(packet), 1) // _ALIGNMENT) * _ALIGNMENT, b"\0")
+        return self._places[packet]
 
     def _packed(self, values: list[Any]) -> bytes:
         """The arguments as the C structure a kernel takes."""

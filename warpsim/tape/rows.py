@@ -13,7 +13,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.errors import InputError, unknown_name
-from warpsim.tape.dtypes import is_real
+from warpsim.tape.dtypes import is_real, scalar_type, value_shape
 from warpsim.tape.program import Arrays, Field
 
 
@@ -21,18 +21,32 @@ class Block:
     """An array of shape (rows, *field shape).
 
     Attributes:
-        array: The array.
         host: Its NumPy view when it lies in host memory.
         real: Whether it holds floating-point numbers.
     """
 
-    __slots__ = ("array", "host", "real")
+    __slots__ = ("_array", "_dtype", "host", "real")
 
     def __init__(self, array: wp.array, host: np.ndarray | None = None) -> None:
         """Wraps an array; `host` overrides the NumPy view made from it."""
-        self.array = array
+        self._array: wp.array | None = array
+        self._dtype = array.dtype
         self.real = is_real(array.dtype)
         self.host = host if host is not None or not array.device.is_cpu else array.numpy()
+
+    @classmethod
+    def over(cls, host: np.ndarray, dtype: Any) -> Block:
+        """A block over NumPy's memory on the CPU; Warp's array, which takes longer to make, follows if asked for."""
+        block = cls.__new__(cls)
+        block._array, block._dtype, block.real, block.host = None, dtype, is_real(dtype), host
+        return block
+
+    @property
+    def array(self) -> wp.array:
+        """The array."""
+        if self._array is None:
+            self._array = wp.array(self.host, dtype=self._dtype, device="cpu", copy=False)
+        return self._array
 
     @property
     def nbytes(self) -> int:
@@ -41,10 +55,14 @@ class Block:
 
     def worlds(self, worlds: range) -> Block:
         """The same rows restricted to a range of worlds."""
-        if worlds == range(self.array.shape[1]):
-            return self
         part = slice(worlds.start, worlds.stop)
-        return Block(self.array[:, part], None if self.host is None else self.host[:, part])
+        if self.host is not None:
+            if worlds == range(self.host.shape[1]):
+                return self
+            if self._array is None:
+                return Block.over(self.host[:, part], self._dtype)
+            return Block(self._array[:, part], self.host[:, part])
+        return self if worlds == range(self.array.shape[1]) else Block(self.array[:, part])
 
     def copy_from(self, row: int, source: Block, source_row: int, count: int, stride: int = 1) -> None:
         """Copies `count` rows of `source`, `stride` apart, to rows `row` … of this block."""
@@ -95,6 +113,8 @@ class Packed:
     Attributes:
         fields: One block per field, each a view with the stride of a row.
         data: The same rows as bytes, (rows, bytes per row).
+        numbers: The same rows as real numbers, zeros between the fields; None unless they lie in host memory and all
+            fields are of one real type.
     """
 
     def __init__(self, fields: Iterable[Field], rows: int, memory: wp.array, offset: int = 0) -> None:
@@ -108,6 +128,10 @@ class Packed:
             shape, strides = (rows, *field.shape), (stride, *inner)
             self.fields[field.name] = Block(_view(memory, offset, shape, strides, field.dtype))
             offset += _round_up(field.nbytes, _FIELD_ALIGNMENT)
+        kinds = {scalar_type(field.dtype) for field in fields}
+        self.numbers: np.ndarray | None = None
+        if self.data.host is not None and len(kinds) == 1 and is_real(kind := kinds.pop()):
+            self.numbers = self.data.host.view(wp.dtype_to_numpy(kind))
 
     @staticmethod
     def allocate(fields: Iterable[Field], rows: int, device: wp.Device, *, pinned: bool = False) -> Packed:
@@ -185,6 +209,9 @@ def adopt(what: str, value: Any, field: Field, rows: int | None, device: wp.Devi
         numbers = np.asarray(value)
         if not np.can_cast(numbers.dtype, np.float64, "same_kind"):
             raise InputError(f"{what} holds {numbers.dtype}; give real numbers")
+        full, kind = shape + value_shape(field.dtype), wp.dtype_to_numpy(scalar_type(field.dtype))
+        if device.is_cpu and numbers.shape == full and numbers.dtype == kind and numbers.flags.c_contiguous:
+            return Block.over(numbers if rows is not None else numbers[None], field.dtype)
         value = wp.array(numbers, dtype=field.dtype, device=device, copy=False)
     if tuple(value.shape) != shape or not wp.types.types_equal(value.dtype, field.dtype):
         raise InputError(

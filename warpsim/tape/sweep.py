@@ -97,7 +97,7 @@ class Sweep:
                 next_store = part.next_store()
             self._fill(part, span, slot, count)
             self._step(part, span, slot, count, recorded=part.differentiate and span.segment == self._last)
-            if part.finite and not diagnostics.finite(self.segment.states.fields, slot + count):
+            if part.finite and not diagnostics.finite(self.segment.states, slot + count):
                 diagnostics.raise_for_state(self.segment, span.start, slot + count, self.worlds.start)
             part.keep.take(part.step, slot, count, self.segment.states.fields, self.segment.outputs.fields)
             part.step += count
@@ -201,13 +201,13 @@ class Sweep:
     def _report(self, part: Part, pull: Pullback, span: Span) -> None:
         """Norm, non-finite numbers, clipping and the caller's hook, for the adjoint of the segment's start."""
         adjoints = self.segment.adjoints
-        by_state, by_input = adjoints.states.fields, adjoints.inputs.fields
+        by_state, by_input = adjoints.states, adjoints.inputs
         if part.finite and not (diagnostics.finite(by_state, 0) and diagnostics.finite(by_input, slice(span.count))):
             self._seed(pull, span)
             diagnostics.raise_for_adjoint(self.segment, span.start, span.count, self.worlds.start)
         norm = pull.norms[span.segment] = diagnostics.norm(by_state, 0)
         if pull.clip is not None and span.segment > 0:
-            diagnostics.clip(by_state, 0, pull.clip)
+            diagnostics.clip(by_state.fields, 0, pull.clip)
         if pull.on_segment is not None:
             views = adjoints.states.views("state adjoint", 0)
             pull.on_segment(SegmentReport(span.segment, span.start, span.count, self.worlds, norm, views))
