@@ -83,6 +83,11 @@ class Contents:
         """Drives in the order of the control "drive_target"."""
         return self.model.layout.drive_names
 
+    @property
+    def sensor_names(self) -> tuple[str, ...]:
+        """Sensors in the order of the output "sensors"."""
+        return tuple(sensor.name for sensor in self.model.sensors)
+
     def body(self, name: str) -> names.Handle:
         """A body by name or USD path."""
         return names.find("body", name, self.body_names)

@@ -17,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from warpsim.controls import ControlLayout
 from warpsim.errors import InputError
 from warpsim.initial import StateTensors
+from warpsim.torch_noise import SensorNoise
 from warpsim.torch_parameters import Parameters
 from warpsim.torch_step import Stepper
 from warpsim.trajectory import Observed
@@ -81,6 +82,7 @@ class ClosedLoop:
         parameters: Parameters,
         kept: tuple[str, ...],
         outputs: tuple[str, ...],
+        noise: SensorNoise,
     ) -> None:
         """Puts the parts together.
 
@@ -91,6 +93,7 @@ class ClosedLoop:
             parameters: In force.
             kept: State fields of which each step is kept.
             outputs: To be shown to the policy and kept.
+            noise: Of measurements among them.
         """
         self._stepper = stepper
         self._layout = layout
@@ -98,6 +101,7 @@ class ClosedLoop:
         self._parameters = parameters
         self._kept = kept
         self._outputs = outputs
+        self._noise = noise
 
     def run(
         self, policy: Policy, timing: Timing, steps: int, state: StateTensors, observed: dict[str, torch.Tensor]
@@ -151,7 +155,7 @@ class ClosedLoop:
                 slots=timing.hold,
                 kept=self._kept,
             )
-            state, observed = made.state, made.outputs
-            for name, block in made.rows.items():
+            state, observed = made.state, self._noise.add_one(made.outputs, run[-1])
+            for name, block in self._noise.add(made.rows, run).items():
                 rows[name].append(block)
         return (*(torch.cat(blocks) for blocks in rows.values()), *state.values(), *observed.values(), *controls)

@@ -207,5 +207,6 @@ def world_range(model: Model, first: int, last: int) -> Model:
         worlds=last - first,
         joint_force_range=_worlds(model.joint_force_range, first, last),
         authored={name: _worlds(array, first, last) for name, array in model.authored.items()},
+        range_rays=None if model.range_rays is None else model.range_rays.over(last - first),
         **groups,
     )

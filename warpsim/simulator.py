@@ -25,6 +25,7 @@ from warpsim.program import held_controls, output_fields
 from warpsim.scene import Scene
 from warpsim.tape.schedule import Plan, Schedule
 from warpsim.torch_exchange import to_torch, to_warp, torch_device, torch_real
+from warpsim.torch_noise import SensorNoise
 from warpsim.torch_observe import observe_state
 from warpsim.torch_parameters import Parameters
 from warpsim.torch_rollout import RolloutCall, roll_out
@@ -58,6 +59,7 @@ class Simulator(Contents):
         outputs: Sequence[str] = DEFAULT_OUTPUTS,
         strict: bool | None = None,
         keyframe: str | None = None,
+        sensor_seed: int | None = None,
     ) -> None:
         """Loads and compiles.
 
@@ -73,6 +75,9 @@ class Simulator(Contents):
             outputs: From `output_names`.
             strict: Whether physics that is not modelled raises; None: see `load_scene`.
             keyframe: MJCF only: the keyframe that gives the initial state.
+            sensor_seed: Seed of the sensors' noise, whose standard deviations the scene gives; None: exact sensors. A
+                number depends on the seed, its world, its step (of the rollout, or since the last full reset) and its
+                sensor alone.
         """
         self.scene = load_scene(source, strict=strict, keyframe=keyframe)
         self._source = Source(self.scene, None if isinstance(source, Scene) else Path(fspath(source)))
@@ -81,6 +86,7 @@ class Simulator(Contents):
         super().__init__(model, ControlLayout(model, default_controls(model) if controls is None else controls))
         self.outputs = self._check_outputs(outputs)
         self._stepper = Stepper(self._engine)
+        self._noise = SensorNoise(model, sensor_seed)
         self._initial = InitialState(model)
         self._parameters = Parameters(self._engine.defaults)
         self._taken: Parameters | None = None
@@ -194,7 +200,7 @@ class Simulator(Contents):
         made = self._stepper.advance(self._state, given, self._parameters, shown, self._steps_taken)
         self._state = made.state
         self._steps_taken += 1
-        return self._show(self._state, made.outputs)
+        return self._show(self._state, self._noise.add_one(made.outputs, self._steps_taken - 1))
 
     def rollout(
         self,
@@ -258,7 +264,7 @@ class Simulator(Contents):
             progress=progress,
             clip=clip,
         )
-        made = roll_out(call, first, given)
+        made = self._noise.add(roll_out(call, first, given), range(-1, count, keep_every))
         return Trajectory(self.model, self._source, made, keep_every * _timestep(call.parameters))
 
     def rollout_policy(
@@ -326,7 +332,7 @@ class Simulator(Contents):
             return self._closed_loop(policy, network, spec, first, used, clip)
         used.prepare(self._engine)
         kept = self._initial.differentiable
-        loop = ClosedLoop(self._stepper, self._controls, self._show, used, kept, shown)
+        loop = ClosedLoop(self._stepper, self._controls, self._show, used, kept, shown, self._noise)
         made = loop.run(policy, timing, given_steps(None, steps), first, self._observe(first, used, shown))
         return Trajectory(self.model, self._source, made, _timestep(used))
 
@@ -379,7 +385,8 @@ class Simulator(Contents):
         for f in closed_loop_fields(network):
             fixed[f.name] = wp.zeros(f.shape, dtype=f.dtype, device=self.model.device)
         call = RolloutCall(self._engine, spec, varied, used, fixed, weights=policy.weights(), clip=clip)
-        return Trajectory(self.model, self._source, roll_out(call, first, {}), _timestep(used))
+        made = self._noise.add(roll_out(call, first, {}), range(-1, spec.steps))
+        return Trajectory(self.model, self._source, made, _timestep(used))
 
     def jacobians(self, trajectory: Trajectory, controls: Controls | None = None) -> Linearisation:
         """A and B of every step of a trajectory, in MuJoCo's tangent space of 2·nv + na numbers; for iLQR and analysis.

@@ -17,6 +17,7 @@ from warpsim.load import is_usd
 from warpsim.model.model import Model
 from warpsim.names import find, find_joint
 from warpsim.scene import Scene
+from warpsim.sensors.layout import sensor_place
 from warpsim.usd.motion import Motion
 from warpsim.usd.writer import write_result
 
@@ -36,7 +37,7 @@ class Observed(Mapping[str, torch.Tensor]):
     `body_rotation` (nbody, 4) w first, `body_velocity` (nbody, 6) angular then linear at the body's origin, `com` (3)
     m, `linear_momentum` (3), `angular_momentum` (3) about the com, `potential_energy`, `kinetic_energy` J; all in the
     world's frame, body 0 the world. `saturated` (actuators, then drives): −1 or 1 where a range cut an input or a force
-    during the step.
+    during the step. `sensors` (n): all measurements in the order of the scene's sensors; `sensor(name)` picks one.
     """
 
     def __init__(self, model: Model, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -86,6 +87,10 @@ class Observed(Mapping[str, torch.Tensor]):
     def joint_velocity(self, joint: str) -> torch.Tensor:
         """(…, worlds, n): velocities of a joint, rad/s or m/s."""
         return self["qd"][..., find_joint(self._model.layout, joint).dofs]
+
+    def sensor(self, name: str) -> torch.Tensor:
+        """(…, worlds, n): what a sensor measured at the start of the step that led to each row; row 0 is zero."""
+        return self["sensors"][..., sensor_place(self._model.sensors, name)]
 
     def _of_body(self, output: str, body: str) -> torch.Tensor:
         return self[output][..., find("body", body, self._model.layout.body_names).index, :]

@@ -10,6 +10,7 @@ the implicit one, dt = −df / (∇f·d). How to use it::
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -161,6 +162,13 @@ class RayCast:
         self._target = wp.array(mask, dtype=wp.uint8, device=device)
         self._shape = (worlds, rays)
         self.result = RayHits.allocate(worlds, rays, device)
+
+    def over(self, worlds: int) -> RayCast:
+        """The same query in another number of worlds; the tables of shapes are shared."""
+        twin = copy.copy(self)
+        twin._shape = (worlds, self._shape[1])
+        twin.result = RayHits.allocate(*twin._shape, self._kind.device)
+        return twin
 
     def __call__(
         self, origin: wp.array, direction: wp.array, shapes: ShapePoses, hits: RayHits | None = None

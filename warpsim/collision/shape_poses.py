@@ -38,13 +38,17 @@ def _shape_poses_kernel(
 @stage
 def shape_poses(m: Model, work: Work) -> None:
     """`work.shape_position` and `work.shape_rotation` from the poses of links; nothing where no shapes collide."""
-    if not m.npair:
-        return
+    if m.npair:
+        place_shapes(m, work, work.shape_position, work.shape_rotation)
+
+
+def place_shapes(m: Model, work: Work, position: wp.array, rotation: wp.array) -> None:
+    """World poses of all shapes, (W, nshape), from the poses of links."""
     wp.launch(
         _shape_poses_kernel,
         dim=m.worlds,
         inputs=[m.shape_body, m.topology.body_link, m.shape, work.link_position, work.link_rotation],
-        outputs=[work.shape_position, work.shape_rotation],
+        outputs=[position, rotation],
         device=m.device,
     )
 

@@ -9,7 +9,7 @@ from warpsim.mjcf.source import MjSource
 from warpsim.scene.checks import sensor_targets
 from warpsim.scene.description import Scene, Sensor
 
-_SITE_KINDS = ("accelerometer", "velocimeter", "gyro", "force", "torque")
+_SITE_KINDS = ("accelerometer", "velocimeter", "gyro", "force", "torque", "rangefinder")
 _JOINT_KINDS = (
     "jointpos",
     "jointvel",

@@ -9,6 +9,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.collision.contacts import PairTable
+from warpsim.collision.ray_cast import RayCast
 from warpsim.errors import InputError
 from warpsim.model.actuators import DYNAMICS_CODES, ActuatorTopology, DriveTopology
 from warpsim.model.contact_mixing import contact_mixing, no_pairs
@@ -276,6 +277,17 @@ def _constraints(t: Tables, scene: Scene, layout: Layout, joints: list[Joint], b
     )
 
 
+def _range_rays(scene: Scene, worlds: int, device: wp.Device) -> RayCast | None:
+    """Rays of the range finders; each may meet all shapes but those of its site's body and those nobody can notice."""
+    sites = {site.name: site for site in scene.sites}
+    starts = [sites[s.target] for s in scene.sensors if s.kind == "rangefinder" and s.target in sites]
+    if not starts:
+        return None
+    noticed = [shape for shape in scene.shapes if shape.collides or shape.visible]
+    targets = [[shape.name for shape in noticed if shape.body != site.body] for site in starts]
+    return RayCast(scene, len(starts), worlds, device, targets=targets)
+
+
 def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "cpu") -> Model:
     """Compiles a scene for a device.
 
@@ -332,6 +344,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         inertia_axes=np.array([[1.0, 0.0, 0.0, 0.0]] + [_inertia_axes(scene, b) for b in bodies]),
         authored=t.authored,
         sensors=tuple(scene.sensors),
+        range_rays=_range_rays(scene, worlds, device),
         na=len(activation),
         initial_q=np.array(rows.q0, np.float64),
         initial_qd=np.array(rows.qd0, np.float64),

@@ -12,6 +12,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.collision.contacts import PairTable
+from warpsim.collision.ray_cast import RayCast
 from warpsim.errors import InputError, unknown_name
 from warpsim.model.actuators import ActuatorTopology, DriveTopology
 from warpsim.model.contact_mixing import ContactMixing
@@ -133,6 +134,7 @@ class Model:
     inertia_axes: np.ndarray  # (nbody, 4) rotations near which principal axes are looked for
     authored: dict[str, wp.array]
     sensors: tuple[Sensor, ...]
+    range_rays: RayCast | None  # those of range finders, in the order of their sensors
     na: int
     initial_q: np.ndarray  # (nq,)
     initial_qd: np.ndarray  # (nv,)

@@ -30,6 +30,31 @@ SOFTENING_PASSES = ("both", "backward")
 TRANSMISSIONS = ("joint", "tendon", "site")
 ACTUATOR_DYNAMICS = ("none", "integrator", "filter", "filterexact")
 EQUALITY_KINDS = ("connect", "weld", "joint", "tendon", "distance", "axes")
+SENSOR_KINDS = (
+    "jointpos",
+    "jointvel",
+    "jointacc",
+    "ballquat",
+    "ballangvel",
+    "tendonpos",
+    "tendonvel",
+    "actuatorfrc",
+    "framepos",
+    "framequat",
+    "framexaxis",
+    "frameyaxis",
+    "framezaxis",
+    "framelinvel",
+    "frameangvel",
+    "framelinacc",
+    "frameangacc",
+    "velocimeter",
+    "gyro",
+    "accelerometer",
+    "contactforce",
+    "rangefinder",
+)
+"""Kinds of sensors that can be simulated; a scene may hold others."""
 SENSOR_TARGETS = ("", "body", "inertia", "site", "shape", "joint", "tendon", "actuator")
 
 DEFAULT_SOLREF = (0.02, 1.0)
@@ -312,7 +337,9 @@ class Sensor:
     reference: str | None = None
     """Name of what it is measured from; None is the world."""
     noise: float = 0.0
+    """Standard deviation, in the measurement's unit; added where a simulation is given a seed for it."""
     cutoff: float = 0.0
+    """Largest absolute value, in the measurement's unit; 0: none."""
     target_kind: str = "site"
     """One of SENSOR_TARGETS; "body" is its frame, "inertia" that of its principal axes at its centre of mass."""
     reference_kind: str = "site"

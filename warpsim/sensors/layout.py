@@ -5,6 +5,7 @@ Kinds and conventions are MuJoCo's, so that the vector equals its `sensordata` w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ import warp as wp
 
 from warpsim.errors import UnsupportedError, unknown_name
 from warpsim.model.model import Model
+from warpsim.precision import real
 from warpsim.scene import Sensor
 
 
@@ -48,10 +50,14 @@ KINDS: dict[str, SensorKind] = {
     "gyro": SensorKind(17, 3, "rad/s", "site", ("site",)),
     "accelerometer": SensorKind(18, 3, "m/s², gravity included", "site", ("site",)),
     "contactforce": SensorKind(19, 3, "N", "world", ("shape",)),
+    "jointacc": SensorKind(20, 1, "rad/s² or m/s²", "joint", ("joint",)),
+    "rangefinder": SensorKind(21, 1, "m, -1 where nothing is met", "along the site's z axis", ("site",)),
 }
-"""By name; "contactforce", the sum of contact forces on a shape, is ours, the others are MuJoCo's."""
+"""By name; "contactforce", the sum of contact forces on a shape, and "jointacc" are ours, the others are MuJoCo's."""
 
 _FRAME_CODES = {"site": 0, "body": 1, "shape": 2}
+_DIRECTIONS = {"ballquat", "framequat", "framexaxis", "frameyaxis", "framezaxis"}
+"""Kinds whose numbers no cutoff may cut."""
 
 
 @wp.struct
@@ -66,6 +72,8 @@ class SensorTopology:
     reference_frame: wp.array(dtype=wp.int32)
     q: wp.array(dtype=wp.int32)  # of joints: first coordinate
     dof: wp.array(dtype=wp.int32)  # of joints: first dof
+    ray: wp.array(dtype=wp.int32)  # (rangefinders,) which sensors
+    cutoff: wp.array(dtype=real)  # (size,) largest absolute value of each number
     site_body: wp.array(dtype=wp.int32)  # (nsite,)
     shape_body: wp.array(dtype=wp.int32)  # (nshape,)
 
@@ -75,27 +83,42 @@ class SensorLayout:
     """The measurement vector of a model, on the host and on its device."""
 
     sensors: tuple[Sensor, ...]
-    starts: tuple[int, ...]
     size: int
     topology: SensorTopology
 
     def place(self, name: str) -> slice:
         """Where a sensor's numbers stand."""
-        names = [s.name for s in self.sensors]
-        if name not in names:
-            raise unknown_name("sensor", name, names)
-        k = names.index(name)
-        return slice(self.starts[k], self.starts[k] + KINDS[self.sensors[k].kind].size)
+        return sensor_place(self.sensors, name)
+
+    @property
+    def has_cutoff(self) -> bool:
+        """Whether a sensor's numbers are cut at a largest value."""
+        return any(s.cutoff > 0 for s in self.sensors)
 
     @property
     def has_contact(self) -> bool:
         """Whether a sensor reads contact forces."""
         return any(s.kind == "contactforce" for s in self.sensors)
 
-    @property
-    def noise(self) -> np.ndarray:
-        """(size,) standard deviation of each number, as the scene says."""
-        return np.concatenate([np.zeros(0)] + [np.full(KINDS[s.kind].size, s.noise) for s in self.sensors])
+
+def _per_number(sensors: Sequence[Sensor], values: Sequence[float]) -> np.ndarray:
+    """(size,) one value per sensor, repeated for each of its numbers."""
+    return np.repeat(np.array(values, np.float64), [KINDS[s.kind].size for s in sensors])
+
+
+def noise_levels(sensors: Sequence[Sensor]) -> np.ndarray:
+    """(size,) standard deviation of each number, as the scene says."""
+    return _per_number(sensors, [s.noise for s in sensors])
+
+
+def sensor_place(sensors: Sequence[Sensor], name: str) -> slice:
+    """Where a sensor's numbers stand in the measurement vector."""
+    names = [s.name for s in sensors]
+    if name not in names:
+        raise unknown_name("sensor", name, names)
+    k = names.index(name)
+    first = sum(KINDS[s.kind].size for s in sensors[:k])
+    return slice(first, first + KINDS[sensors[k].kind].size)
 
 
 def sensor_size(m: Model) -> int:
@@ -128,6 +151,8 @@ def sensor_layout(m: Model) -> SensorLayout:
         if kind is None or s.target_kind not in kind.targets:
             what = f"{s.kind!r} of a {s.target_kind or 'world'}"
             raise UnsupportedError(f"sensor {s.name!r}: cannot measure {what}; kinds: {', '.join(KINDS)}")
+        if s.cutoff > 0 and s.kind in _DIRECTIONS:
+            raise UnsupportedError(f"sensor {s.name!r}: a cutoff of {s.kind} would bend a direction; leave it out")
         target = index[s.target_kind].index(s.target)
         joint = s.target_kind == "joint"
         row = dict(
@@ -146,6 +171,10 @@ def sensor_layout(m: Model) -> SensorLayout:
     topology = SensorTopology()
     for name, values in columns.items():
         setattr(topology, name, wp.array(np.array(values, np.int32), dtype=wp.int32, device=m.device))
+    rays = [i for i, s in enumerate(m.sensors) if s.kind == "rangefinder"]
+    topology.ray = wp.array(np.array(rays, np.int32), dtype=wp.int32, device=m.device)
+    cutoff = [s.cutoff or np.inf for s in m.sensors]
+    topology.cutoff = wp.array(_per_number(m.sensors, cutoff), dtype=real, device=m.device)
     topology.site_body = m.actuator_topology.site_body
     topology.shape_body = m.shape_body
-    return SensorLayout(m.sensors, tuple(columns["start"]), size, topology)
+    return SensorLayout(m.sensors, size, topology)

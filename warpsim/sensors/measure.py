@@ -13,6 +13,7 @@ from warpsim.model.tendons import TendonTopology, tendon_length, tendon_rate
 from warpsim.model.topology import Topology
 from warpsim.precision import quat, real, vec3, vec6
 from warpsim.sensors.layout import SensorLayout, SensorTopology
+from warpsim.sensors.range import RangeWork, make_range_work, measure_ranges
 from warpsim.spatial import (
     angular,
     linear,
@@ -45,12 +46,20 @@ class SensorWork:
 
     acceleration: wp.array  # (W, nv + 1) vec6, gravity included
     shape_force: wp.array  # (W, nshape) vec3, N: contact forces on shapes, where a sensor reads them
+    range: RangeWork | None  # None without range finders
+    uncut: wp.array | None  # (W, size): measurements before cutoffs; None without cutoffs
 
 
 def make_sensor_work(m: Model, layout: SensorLayout, arena: Arena) -> SensorWork:
     """Allocates them."""
     shapes = len(m.layout.shape_names) if layout.has_contact else 0
-    return SensorWork(arena.array((m.worlds, m.nv + 1), vec6), arena.array((m.worlds, shapes), vec3))
+    rays = layout.topology.ray.shape[0]
+    return SensorWork(
+        acceleration=arena.array((m.worlds, m.nv + 1), vec6),
+        shape_force=arena.array((m.worlds, shapes), vec3),
+        range=make_range_work(m, rays, arena) if rays else None,
+        uncut=arena.array((m.worlds, layout.size), real) if layout.has_cutoff else None,
+    )
 
 
 @wp.kernel
@@ -189,6 +198,7 @@ def _joint_sensor_kernel(
     q: wp.array2d(dtype=real),
     qd: wp.array2d(dtype=real),
     # work in
+    qdd: wp.array2d(dtype=real),
     actuator_force: wp.array2d(dtype=real),
     shape_force: wp.array2d(dtype=vec3),
     # out
@@ -213,6 +223,22 @@ def _joint_sensor_kernel(
         out[w, k] = actuator_force[w, c.target[i]]
     elif kind == 19:
         _store3(out, w, k, shape_force[w, c.target[i]])
+    elif kind == 20:
+        out[w, k] = qdd[w, c.dof[i]]
+
+
+@wp.kernel
+def _cutoff_kernel(c: SensorTopology, uncut: wp.array2d(dtype=real), out: wp.array2d(dtype=real)):
+    """Cut to ±cutoff, beyond which there is no slope."""
+    w, k = wp.tid()
+    x = uncut[w, k]
+    most = c.cutoff[k]
+    if x > most:
+        out[w, k] = most
+    elif x < -most:
+        out[w, k] = -most
+    else:
+        out[w, k] = x
 
 
 @stage
@@ -228,6 +254,7 @@ def measure(m: Model, layout: SensorLayout, s: State, work: Work, sensor: Sensor
         out: (W, size), written.
     """
     qdd = work.qdd if work.constraint is None else work.constraint.qdd
+    measured = out if sensor.uncut is None else sensor.uncut
     wp.launch(
         _acceleration_kernel,
         dim=m.worlds,
@@ -243,7 +270,7 @@ def measure(m: Model, layout: SensorLayout, s: State, work: Work, sensor: Sensor
         _frame_sensor_kernel,
         dim=dim,
         inputs=[layout.topology, m.topology, m.site, m.shape, motion],
-        outputs=[out],
+        outputs=[measured],
         device=m.device,
     )
     wp.launch(
@@ -255,9 +282,14 @@ def measure(m: Model, layout: SensorLayout, s: State, work: Work, sensor: Sensor
             m.tendon.coefficient,
             s.q,
             s.qd,
+            qdd,
             work.actuator_force,
             sensor.shape_force,
         ],
-        outputs=[out],
+        outputs=[measured],
         device=m.device,
     )
+    if sensor.range is not None:
+        measure_ranges(m, layout.topology, work, sensor.range, measured)
+    if sensor.uncut is not None:
+        wp.launch(_cutoff_kernel, dim=out.shape, inputs=[layout.topology, measured], outputs=[out], device=m.device)

@@ -4,7 +4,7 @@
 - rel `target`: what is measured: a body, site, collider, joint, tendon or actuator
 - token `targetKind`: which of these, where the prim is several ("inertia" for a body's principal frame)
 - rel `reference`, token `referenceKind`: what it is measured from
-- double `noise`, `cutoff`
+- double `noise` (standard deviation), `cutoff` (largest absolute value), in SI
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pxr import Usd
 
 from warpsim.errors import SceneError
 from warpsim.scene import Scene, Sensor
-from warpsim.scene.description import SENSOR_TARGETS
+from warpsim.scene.description import SENSOR_KINDS, SENSOR_TARGETS
 from warpsim.usd.context import Context
 from warpsim.usd.state_names import FREE_SUFFIX
 
@@ -36,6 +36,9 @@ def add_sensors(context: Context) -> None:
             value = context.read.number(prim, PREFIX + field)
             if value is not None:
                 setattr(sensor, field, value)
+        if kind not in SENSOR_KINDS:
+            reason = f"no such sensor; kinds: {', '.join(SENSOR_KINDS)}"
+            context.ledger.unsupported(prim, PREFIX + "kind", reason)
         context.scene.sensors.append(sensor)
 
 
