@@ -55,7 +55,8 @@ def _lock_axes(context: Context, spec: JointSpec) -> None:
     locked = np.ones(6, bool)
     for dof in spec.dofs:
         along = int(np.argmax(np.abs(dof.axis)))
-        locked[{"slide": along, "hinge": 3 + along, "ball": slice(3, 6)}[dof.kind]] = False
+        freed = {"slide": [along], "hinge": [3 + along], "ball": [3, 4, 5]}[dof.kind]
+        locked[freed] = False
     a, b = (None if body is None else str(body) for body in (spec.body0, spec.body1))
     equality = Equality(spec.name, "axes", a, b, anchor=spec.frame1.position, axes=spec.frame1.rotation)
     pose = spec.frame0 @ spec.frame1.inverse()
