@@ -94,7 +94,7 @@ class RigidProgram:
         self.outputs = tuple(reported[name] for name in outputs)
         self.parameters: Mapping[str, wp.array] = model.physical
         self.constants = dict(constants) if constants is not None else held_controls(model, controls)
-        self._scratch = make_scratch(model)
+        self.scratch = make_scratch(model)
         self._sensors = sensor_layout(model) if "sensors" in outputs else None
         observables = observable_fields(model)
         self._observed = tuple(name for name in outputs if name in observables)
@@ -119,9 +119,9 @@ class RigidProgram:
         """One time step by the model's integrator, and the outputs of the state it reaches."""
         control = Arrays("control", {**self.constants, **inputs})
         if isinstance(work.step, RungeKuttaWork):
-            step.runge_kutta(self.model, state, control, work.step, self._scratch, next_state, tape)
+            step.runge_kutta(self.model, state, control, work.step, self.scratch, next_state, tape)
         else:
-            step.euler(self.model, state, control, work.step, self._scratch, next_state, tape)
+            step.euler(self.model, state, control, work.step, self.scratch, next_state, tape)
         if work.observation is not None:
             observe(self.model, next_state, work.observation, outputs, self._observed)
         first = work.step.evaluations[0] if isinstance(work.step, RungeKuttaWork) else work.step
@@ -136,7 +136,7 @@ class RigidProgram:
         report(self.model, first.constraint, outputs)
 
     def _contact_force(self, state: Arrays, work: Work, out: wp.array, tape: wp.Tape | None) -> None:
-        c, space = work.constraint, self._scratch.constraint
+        c, space = work.constraint, self.scratch.constraint
         if c is None or space is None or not self.model.max_contacts:
             out.zero_()
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,9 @@ from warpsim.contents import Contents
 from warpsim.controls import ControlLayout, Controls, default_controls, given_steps
 from warpsim.engine import Engine, RolloutSpec
 from warpsim.errors import InputError, unknown_name
+from warpsim.gradcheck import Report as GradientReport
+from warpsim.gradcheck import Subject, default_parameters, gradcheck
+from warpsim.gradcheck.probe import Point
 from warpsim.initial import InitialState, StateTensors
 from warpsim.jacobians import Linearisation, Lineariser
 from warpsim.load import load_scene
@@ -406,6 +409,49 @@ class Simulator(Contents):
             self._lineariser = Lineariser(self.scene, self._engine, self.control_names)
         state = {name: trajectory[name][:-1] for name in self._initial.differentiable}
         return self._lineariser.run(state, given, self._parameters.values)
+
+    def gradcheck(
+        self,
+        steps: int | None = None,
+        controls: Controls | None = None,
+        *,
+        parameters: Sequence[str] | None = None,
+        loss: Callable[[Trajectory], torch.Tensor] | None = None,
+        outputs: Sequence[str] | None = None,
+        window: int = 10,
+        seed: int = 0,
+    ) -> GradientReport:
+        """Checks gradients of world 0 against central differences; print the report, or ask it whether it is `ok`.
+
+        A free-motion and a contact window are looked for in the rollout; each is checked with a random linear form of
+        its final state, by controls, initial state and parameters. Where gradient and differences disagree although
+        contacts, cones, limits and saturations stay the same, the guilty stage is looked for.
+
+        Args:
+            steps: Length of the rollout; None: that of `controls`, or two seconds.
+            controls: As in `rollout`.
+            parameters: Names of the parameters to check; None: masses, sizes, friction, damping, gains, gravity.
+            loss: A function of a trajectory of one world; with it the whole rollout is checked, too.
+            outputs: What the loss reads besides the state; None: `self.outputs`.
+            window: Most steps of a window.
+            seed: Of the random directions.
+        """
+        if steps is None and controls is None:
+            steps = max(1, round(2.0 / self.timestep))
+        count = given_steps(controls, steps)
+        given = self._default_controls(count)
+        if controls is not None:
+            given.update(self._controls.split(controls, count))
+        names = default_parameters(self.model) if parameters is None else tuple(parameters)
+        changed = [name for name in self._parameters.tensors if name not in names]
+        point = Point(
+            {name: self._start[name][0].detach() for name in self._initial.differentiable},
+            {name: tensor[:, 0].detach() for name, tensor in given.items()},
+            {name: self.parameter(name)[0] for name in (*names, *changed)},
+        )
+        subject = Subject(self.scene, self._source, self.model.device, point, names)
+        shown = self.outputs if outputs is None else self._check_outputs(outputs)
+        return gradcheck(subject, window=window, loss=loss, outputs=shown if loss is not None else (), seed=seed)
 
     def plan(
         self,
