@@ -165,9 +165,9 @@ class _Checker:
         moves = [(d, sign * h) for d in directions for h in SWEEP for sign in (1.0, -1.0)]
         losses, same = self._losses(point, loss, moves)
         shape = (len(directions), len(SWEEP), 2)
-        losses, same = losses.reshape(shape), same.reshape(shape).all(axis=2)
+        both = np.all(same.reshape(shape), axis=2)
         found = []
-        for d, values, kept in zip(directions, losses, same, strict=True):
+        for d, values, kept in zip(directions, losses.reshape(shape), both, strict=True):
             products = gradients[d.input].numpy(force=True) * d.tangent
             by_differences = estimate(values[:, 0], values[:, 1], kept, SWEEP, max(size, np.abs(values).max()))
             found.append(Derivative(d, float(products.sum()), float(np.abs(products).sum()), by_differences))

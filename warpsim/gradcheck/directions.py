@@ -56,10 +56,7 @@ class Direction:
 def state_directions(name: str, size: int, model: Model) -> list[Direction]:
     """Unit moves of every dof's position or velocity, or of every activation."""
     labels = dof_names(model.layout) if name in ("q", "qd") else [str(i) for i in range(size)]
-    rows = list(np.eye(size))
-    return _spread(
-        [Direction("state", name, label, i, row) for i, (label, row) in enumerate(zip(labels, rows, strict=True))]
-    )
+    return _spread([Direction("state", name, labels[i], i, row) for i, row in enumerate(np.eye(size))])
 
 
 def control_directions(name: str, value: np.ndarray, model: Model, rng: np.random.Generator) -> list[Direction]:

@@ -73,7 +73,7 @@ class ModeObserver:
 
         def watch(name: str, run: Callable[[], None]) -> None:
             run()
-            if name == _SOLVE:
+            if name == _SOLVE and scratch is not None:
                 place = self._places[len(self._zones)]
                 place.read(model, scratch)
                 self._zones.append(place)

@@ -129,7 +129,7 @@ class Probe:
             parameters=Parameters(self._engine.defaults).replaced(self._engine, batch.parameters),
             fixed={},
         )
-        first = self._initial.state(**batch.state)
+        first = self._initial.state(None, **batch.state)
         fixed = {n: to_warp(t, self._initial.dtypes[n]) for n, t in first.items() if n not in call.state}
         controls = {name: tensor.contiguous() for name, tensor in batch.controls.items()}
         return roll_out(replace(call, fixed=fixed), first, controls)

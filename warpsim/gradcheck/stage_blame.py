@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -154,8 +155,10 @@ class StageBench:
     def _step(self, tape: Any) -> None:
         work, m, scratch = self._work, self._model, self._scratch
         self._arena.zero_accumulators()
-        run = step.runge_kutta if isinstance(work, RungeKuttaWork) else step.euler
-        run(m, self._state, self._control, work, scratch, self._next, tape)  # type: ignore[operator]
+        if isinstance(work, RungeKuttaWork):
+            step.runge_kutta(m, self._state, self._control, work, scratch, self._next, tape)
+        else:
+            step.euler(m, self._state, self._control, work, scratch, self._next, tape)
 
     def _check_stage(self, name: str, run: Callable[[], None]) -> dict[str, float]:
         """Runs a stage; deviations of its adjoint by the arrays it reads, where there are any."""
@@ -262,26 +265,28 @@ class StageBench:
         pull_back: Callable[[], None],
     ) -> dict[str, float]:
         """Deviations, above the tolerance, of a function's adjoint by each array it may read."""
+        unmoved = {**self._values(), **restore}
         pull_back()
         gradients = {n: self._arrays[n].grad.numpy().copy() for n in names}
+        self._assign(unmoved)  # an adjoint must not write values, but the one that is at fault might
 
-        def loss(changed: dict[str, np.ndarray]) -> tuple[float, float]:
-            self._assign({**restore, **changed})
+        def loss(name: str, value: np.ndarray) -> tuple[float, float]:
+            self._assign({**restore, name: value})
             run()
             terms = [w * self._arrays[n].numpy() for n, w in outputs.items()]
             return sum(float(t.sum()) for t in terms), sum(float(np.abs(t).sum()) for t in terms)
 
-        base = loss({})
+        base = loss(names[0], unmoved[names[0]])
         deviations = {}
         for name in names:
-            start = restore.get(name, self._arrays[name].numpy().copy())
-            found = _deviation(
-                gradients[name], _direction(name, start, self._rng), start, base, lambda x: loss({name: x})
-            )
+            start = unmoved[name]
+            direction = _direction(name, start, self._rng)
+            found = _deviation(gradients[name], direction, start, base, partial(loss, name))
             self._arrays[name].assign(start)
             if found > 0.0:
                 deviations[name] = found
-        loss({})
+        self._assign(restore)
+        run()
         return deviations
 
     def _load(self, state: dict[str, np.ndarray], k: int) -> None:
