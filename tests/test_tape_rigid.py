@@ -28,7 +28,7 @@ def _gradient(program, **options):
     model = program.model
     tape = CheckpointedTape(program, steps=STEPS, **options)
     rng = np.random.default_rng(0)
-    targets = np.broadcast_to(model.default_target, (STEPS, WORLDS, model.nd)) + 0.1 * rng.normal(
+    targets = np.broadcast_to(model.described["drive.target"], (STEPS, WORLDS, model.nd)) + 0.1 * rng.normal(
         size=(STEPS, WORLDS, 1)
     )
     state = {

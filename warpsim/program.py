@@ -58,8 +58,8 @@ class RigidProgram:
     """Steps of a model; controls that are not per-step inputs are held constant.
 
     Attributes:
-        constants: Arrays of the held controls, (W, …), zero or the scene's drive targets; they may be written between
-            rollouts.
+        constants: Arrays of the held controls, (W, …): zero, and the parameters "drive.target" and
+            "drive.target_velocity".
     """
 
     def __init__(
@@ -174,16 +174,13 @@ def _report(value: wp.array, out: wp.array) -> None:
 
 
 def held_controls(model: Model, varied: Sequence[str] = ()) -> dict[str, wp.array]:
-    """Values of the controls that are not varied: zero, or the scene's drive targets; (W, …) each."""
-    held = {}
-    for name, f in control_fields(model).items():
-        if name in varied:
-            continue
-        held[name] = wp.zeros(f.shape, dtype=f.dtype, device=model.device)
-        targets = {"drive_target": model.default_target, "drive_velocity": model.default_target_velocity}
-        if name in targets and targets[name].size:
-            held[name].assign(np.ascontiguousarray(np.broadcast_to(targets[name], f.shape)))
-    return held
+    """Arrays of the controls that are not varied, (W, …) each: the drives' target parameters, zero for the others."""
+    targets = {"drive_target": model.drive.target, "drive_velocity": model.drive.target_velocity}
+    return {
+        name: targets[name] if name in targets else wp.zeros(f.shape, dtype=f.dtype, device=model.device)
+        for name, f in control_fields(model).items()
+        if name not in varied
+    }
 
 
 def _worlds(array: wp.array, first: int, last: int) -> wp.array:

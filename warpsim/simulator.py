@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import warp as wp
 
+from warpsim.attributes.attribute import Attribute
 from warpsim.contents import Contents
 from warpsim.controls import ControlLayout, Controls, default_controls, given_steps
 from warpsim.engine import Engine, RolloutSpec
@@ -21,6 +22,7 @@ from warpsim.initial import InitialState, StateTensors
 from warpsim.jacobians import Linearisation, Lineariser
 from warpsim.load import load_scene
 from warpsim.network_policy import NetworkPolicy
+from warpsim.parameter_input import CONTROLLED, InForce, ParameterInput
 from warpsim.policy.network import Network
 from warpsim.policy.program import closed_loop_fields
 from warpsim.policy_rollout import ClosedLoop, Policy, Timing
@@ -91,10 +93,11 @@ class Simulator(Contents):
         self._stepper = Stepper(self._engine)
         self._noise = SensorNoise(model, sensor_seed)
         self._initial = InitialState(model)
-        self._parameters = Parameters(self._engine.defaults)
-        self._taken: Parameters | None = None
-        self._start: StateTensors = self._initial.state()
-        self._state: StateTensors = self._start
+        self._input = ParameterInput(self._engine, self._source.path)
+        self._in_force: InForce = self._input.own()
+        self._taken: InForce | None = None
+        self._reset_to: StateTensors = {}
+        self._state: StateTensors = self._initial.state()
         self._steps_taken = 0
         self._lineariser: Lineariser | None = None
 
@@ -118,7 +121,7 @@ class Simulator(Contents):
     @property
     def timestep(self) -> float:
         """Seconds per step, of world 0."""
-        return _timestep(self._parameters)
+        return _timestep(self._in_force.parameters)
 
     @property
     def time(self) -> float:
@@ -130,27 +133,41 @@ class Simulator(Contents):
         """The current state: q (W, nq), qd (W, nv) and what else the next step reads."""
         return Observed(self.model, self._state)
 
-    def parameter(self, name: str) -> torch.Tensor:
-        """A copy of a parameter's values in force, (W, n, …), SI; `parameter(name)[0]` is a start for a shared one."""
-        self._engine.check_parameter(name)
-        return to_torch(wp.clone(self._parameters.values[name]))
+    def attribute(self, path: str) -> Attribute:
+        """A handle on a USD attribute that reaches physics, e.g. "/World/Ball.physics:velocity".
 
-    def set_parameters(self, parameters: Mapping[str, Any] | None) -> None:
+        Its value is in the stage's own units. It is a key of `parameters=`, where gradients come back in these units.
+
+        Raises:
+            InputError: There is no such attribute, or it cannot matter; says why.
+        """
+        return self._input.attributes.handle(path)
+
+    def parameter(self, name: str) -> torch.Tensor:
+        """A copy of a parameter array's values in force, (W, n, …), SI; `parameter(name)[0]` starts a shared one."""
+        self._engine.check_parameter(name)
+        return to_torch(wp.clone(self._in_force.parameters.values[name]))
+
+    def set_parameters(self, parameters: Mapping[str | Attribute, Any] | None) -> None:
         """Puts values in force for all steps and rollouts that follow; None: the scene's own.
 
+        What attributes give the initial state counts from the next reset or rollout on.
+
         Args:
-            parameters: By name, (n, …) for all worlds alike or (W, n, …). Tensors that require a gradient get one from
-                every later step and rollout.
+            parameters: Arrays by name, (n, …) for all worlds alike or (W, n, …), SI; and USD attributes by handle or
+                "/prim.attribute", of the attribute's shape or (W, …), in USD units. Tensors that require a gradient
+                get one from every later step and rollout.
         """
-        self._parameters = Parameters(self._engine.defaults).replaced(self._engine, parameters or {})
+        self._in_force = self._input.replaced(self._input.own(), parameters)
 
     def use_parameters_of(self, other: Simulator) -> None:
         """Puts the values in force in world 0 of another simulator of the same scene in force in all worlds here."""
-        if other._parameters is self._taken:
+        if other._in_force is self._taken:
             return
-        changed = {n: v for n, v in other._parameters.values.items() if v is not other._engine.defaults[n]}
+        values = other._in_force.parameters.values
+        changed = {n: v for n, v in values.items() if v is not other._engine.defaults[n]}
         self.set_parameters({name: to_torch(value)[0] for name, value in changed.items()})
-        self._taken = other._parameters
+        self._taken = other._in_force
 
     def reset(
         self,
@@ -177,15 +194,18 @@ class Simulator(Contents):
         Returns:
             The current state and its outputs, in torch's graph where q, qd or activation require gradients.
         """
-        fresh = self._initial.state(q=q, qd=qd, activation=activation)
+        given = _given(q=q, qd=qd, activation=activation)
+        fresh = self._initial.state(**{**self._in_force.start, **given})
         if position_noise or velocity_noise:
-            fresh = self._initial.disturb(fresh, seed, position_noise, velocity_noise)
+            given = fresh = self._initial.disturb(fresh, seed, position_noise, velocity_noise)
         if worlds is None:
-            self._start, self._state, self._steps_taken = fresh, fresh, 0
+            self._reset_to = {name: fresh[name] for name in self._initial.differentiable if name in given}
+            self._state, self._steps_taken = fresh, 0
         else:
-            self._start = self._initial.merge(worlds, fresh, self._start)
+            merged = self._initial.merge(worlds, fresh, self._first(self._in_force))
+            self._reset_to = {name: merged[name] for name in self._initial.differentiable}
             self._state = self._initial.merge(worlds, fresh, self._state)
-        return self._show(self._state, self._observe(self._state, self._parameters, self.outputs))
+        return self._show(self._state, self._observe(self._state, self._in_force.parameters, self.outputs))
 
     def step(self, controls: Controls | None = None, *, outputs: Sequence[str] | None = None) -> Observed:
         """Advances the current state by one time step.
@@ -200,7 +220,8 @@ class Simulator(Contents):
         """
         given = {} if controls is None else self._controls.split(controls, None)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
-        made = self._stepper.advance(self._state, given, self._parameters, shown, self._steps_taken)
+        parameters = self._in_force.parameters
+        made = self._stepper.advance(self._state, given, parameters, shown, self._steps_taken)
         self._state = made.state
         self._steps_taken += 1
         return self._show(self._state, self._noise.add_one(made.outputs, self._steps_taken - 1))
@@ -214,7 +235,7 @@ class Simulator(Contents):
         q: Any = None,
         qd: Any = None,
         activation: Any = None,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str | Attribute, Any] | None = None,
         outputs: Sequence[str] | None = None,
         keep_every: int = 1,
         memory_budget: int | float | str | None = None,
@@ -238,7 +259,8 @@ class Simulator(Contents):
             q: Initial coordinates, (nq,) or (W, nq), instead of those of `start`.
             qd: Initial velocities, (nv,) or (W, nv), likewise.
             activation: Initial activations, (na,) or (W, na), likewise.
-            parameters: Values by name for this rollout only, (n, …) or (W, n, …), over those in force.
+            parameters: Values for this rollout only, over those in force: arrays by name, USD attributes by handle or
+                path, as in `set_parameters`. What attributes give the initial state yields to a state that is given.
             outputs: What to show besides the state; None: `self.outputs`.
             keep_every: Distance of the trajectory's rows, in steps.
             memory_budget: Most memory for checkpoints and intermediates: bytes, "512MB", or "50%" of what is free.
@@ -255,13 +277,14 @@ class Simulator(Contents):
         count = given_steps(controls, steps)
         given = {} if controls is None else self._controls.split(controls, count)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
-        first = self._initial.state(q=q, qd=qd, activation=activation, base=self._start if start is None else start)
+        used = self._input.replaced(self._in_force, parameters)
+        first = self._first(used, start, _given(q=q, qd=qd, activation=activation), parameters, tuple(given))
         varied = self._initial.differentiable
         call = RolloutCall(
             engine=self._engine,
             spec=RolloutSpec(count, tuple(given), shown, memory_budget, segment, schedule, threads),
             state=varied,
-            parameters=self._parameters.replaced(self._engine, parameters or {}),
+            parameters=used.parameters,
             fixed={n: to_warp(t, self._initial.dtypes[n]) for n, t in first.items() if n not in varied},
             keep_every=keep_every,
             progress=progress,
@@ -279,7 +302,7 @@ class Simulator(Contents):
         q: Any = None,
         qd: Any = None,
         activation: Any = None,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str | Attribute, Any] | None = None,
         outputs: Sequence[str] | None = None,
         hold: int = 1,
         delay: int = 0,
@@ -305,7 +328,7 @@ class Simulator(Contents):
             q: Initial coordinates.
             qd: Initial velocities.
             activation: Initial activations.
-            parameters: Values by name.
+            parameters: Values by name, handle or path.
             outputs: What the policy sees, and the trajectory keeps, besides the state.
             hold: Steps for which each control is held.
             delay: Steps after which a control acts; until then controls are zero.
@@ -327,8 +350,10 @@ class Simulator(Contents):
         if not in_kernels and (memory_budget is not None or threads != 1 or clip is not None):
             raise InputError("memory_budget, threads and clip are for policies in kernels; in torch, choose segment=")
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
-        first = self._initial.state(q=q, qd=qd, activation=activation, base=self._start if start is None else start)
-        used = self._parameters.replaced(self._engine, parameters or {})
+        in_force = self._input.replaced(self._in_force, parameters)
+        given = _given(q=q, qd=qd, activation=activation)
+        first = self._first(in_force, start, given, parameters, self.control_names)
+        used = in_force.parameters
         if in_kernels and isinstance(policy, NetworkPolicy):
             network = self._engine.network(policy.spec(hold, delay))
             spec = RolloutSpec(given_steps(None, steps), (), shown, memory_budget, segment, None, threads, network.spec)
@@ -408,7 +433,7 @@ class Simulator(Contents):
         if self._lineariser is None:
             self._lineariser = Lineariser(self.scene, self._engine, self.control_names)
         state = {name: trajectory[name][:-1] for name in self._initial.differentiable}
-        return self._lineariser.run(state, given, self._parameters.values)
+        return self._lineariser.run(state, given, self._in_force.parameters.values)
 
     def gradcheck(
         self,
@@ -466,6 +491,27 @@ class Simulator(Contents):
         spec = RolloutSpec(steps, self.control_names, self.outputs, memory_budget, segment, schedule, threads)
         return self._engine.tape(spec).plan
 
+    def _first(
+        self,
+        used: InForce,
+        start: Observed | None = None,
+        given: Mapping[str, Any] | None = None,
+        parameters: Mapping[str | Attribute, Any] | None = None,
+        controls: Sequence[str] = (),
+    ) -> StateTensors:
+        """The state a rollout starts from: what is given, else that of `start`, of the last reset, of attributes, the
+        scene's.
+
+        Raises:
+            InputError: A parameter of this call cannot matter, since all it feeds is given otherwise.
+        """
+        given = dict(given or {})
+        if start is not None:
+            self._input.check_heard(parameters, controls, self._initial.differentiable)
+            return self._initial.state(base=start, **given)
+        self._input.check_heard(parameters, controls, {*self._reset_to, *given})
+        return self._initial.state(**{**used.start, **self._reset_to, **given})
+
     def _observe(
         self, state: StateTensors, parameters: Parameters, outputs: tuple[str, ...]
     ) -> dict[str, torch.Tensor]:
@@ -474,7 +520,9 @@ class Simulator(Contents):
 
     def _default_controls(self, steps: int) -> dict[str, torch.Tensor]:
         """What controls are when none are given, for all steps."""
+        values = self._in_force.parameters.values
         held = {name: to_torch(array) for name, array in held_controls(self.model).items()}
+        held |= {name: to_torch(values[parameter]) for name, parameter in CONTROLLED.items()}
         return {name: held[name].expand(steps, *held[name].shape) for name in self.control_names}
 
     def _show(self, state: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]) -> Observed:
@@ -490,6 +538,10 @@ class Simulator(Contents):
             if not known[name].nbytes:
                 raise InputError(f"output {name!r} is empty: this scene has nothing it could report on; leave it out")
         return tuple(dict.fromkeys(outputs))
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _timestep(parameters: Parameters) -> float:

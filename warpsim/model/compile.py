@@ -196,6 +196,8 @@ def _drives(t: Tables, scene: Scene, layout: Layout) -> tuple[DriveTopology, Dri
     p.stiffness = t.parameter("drive.stiffness", [d.stiffness for d in scene.drives], real, derived=True)
     p.damping = t.parameter("drive.damping", [d.damping for d in scene.drives], real, derived=True)
     p.max_force = t.parameter("drive.max_force", [d.max_force for d in scene.drives], real)
+    p.target = t.parameter("drive.target", [d.target for d in scene.drives], real)
+    p.target_velocity = t.parameter("drive.target_velocity", [d.target_velocity for d in scene.drives], real)
     return topology, p
 
 
@@ -343,14 +345,13 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         joint_force_range=t.parameter("joint.force_range", rows.force_range, vec2),
         inertia_axes=np.array([[1.0, 0.0, 0.0, 0.0]] + [_inertia_axes(scene, b) for b in bodies]),
         authored=t.authored,
+        described=t.described,
         sensors=tuple(scene.sensors),
         range_rays=_range_rays(scene, worlds, device),
         na=len(activation),
         initial_q=np.array(rows.q0, np.float64),
         initial_qd=np.array(rows.qd0, np.float64),
         initial_activation=np.array(activation, np.float64),
-        default_target=np.array([d.target for d in scene.drives], np.float64),
-        default_target_velocity=np.array([d.target_velocity for d in scene.drives], np.float64),
         has_tendon_forces=any(x.stiffness or x.damping for x in scene.tendons),
         has_medium=bool(scene.medium.density or scene.medium.viscosity),
         has_joint_actuators=bool(transmissions - {"site"}),

@@ -133,14 +133,13 @@ class Model:
     joint_force_range: wp.array  # (W, nv) vec2, N·m or N: range of the summed actuator force
     inertia_axes: np.ndarray  # (nbody, 4) rotations near which principal axes are looked for
     authored: dict[str, wp.array]
+    described: dict[str, np.ndarray]  # (n, …) float64: the scene's own values of the authored parameters
     sensors: tuple[Sensor, ...]
     range_rays: RayCast | None  # those of range finders, in the order of their sensors
     na: int
     initial_q: np.ndarray  # (nq,)
     initial_qd: np.ndarray  # (nv,)
     initial_activation: np.ndarray  # (na,)
-    default_target: np.ndarray  # (nd,) drive targets of the scene
-    default_target_velocity: np.ndarray  # (nd,)
     has_tendon_forces: bool
     has_medium: bool
     has_joint_actuators: bool

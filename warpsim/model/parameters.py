@@ -65,6 +65,8 @@ class DriveParameters:
     stiffness: wp.array2d(dtype=real)
     damping: wp.array2d(dtype=real)
     max_force: wp.array2d(dtype=real)
+    target: wp.array2d(dtype=real)  # rad or m, where no control sets it
+    target_velocity: wp.array2d(dtype=real)  # rad/s or m/s, likewise
 
 
 @wp.struct

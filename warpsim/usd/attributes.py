@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,21 @@ class AttributeReader:
     `mark=False` leaves the ledger alone, for callers that decide later what becomes of the value.
     """
 
-    def __init__(self, ledger: Ledger, time: float | None) -> None:
+    def __init__(self, ledger: Ledger, time: float | None, values: Mapping[str, Any] | None = None) -> None:
+        """Chooses when and what to read.
+
+        Args:
+            ledger: Where reads are entered.
+            time: Time code; None: the default time.
+            values: By "/prim.attribute", what to use in place of the stage's values: numbers, arrays, `Gf` values.
+        """
         self.ledger = ledger
         self.time = Usd.TimeCode.Default() if time is None else Usd.TimeCode(time)
+        self._values = dict(values or {})
+
+    def given(self, prim: Usd.Prim, name: str) -> Any:
+        """The value that stands in for the stage's; None if there is none."""
+        return self._values.get(place(prim, name)) if self._values else None
 
     def value(self, prim: Usd.Prim, name: str, *, mark: bool = True) -> Any:
         """The authored value; one that has only time samples gives its earliest when no time is asked for.
@@ -32,7 +45,9 @@ class AttributeReader:
         if not attribute or not attribute.HasAuthoredValue():
             return None
         try:
-            value = attribute.Get(self._time_of(attribute))
+            value = self.given(prim, name)
+            if value is None:
+                value = attribute.Get(self._time_of(attribute))
         except Tf.ErrorException as error:
             raise SceneError(f"{place(prim, name)}: USD cannot read it ({error}); author it anew") from error
         if value is None:

@@ -15,6 +15,7 @@ from warpsim.usd.attributes import AttributeReader
 from warpsim.usd.frames import Frame, split_affine
 from warpsim.usd.ledger_scan import Ledger, prims
 from warpsim.usd.units import StageUnits
+from warpsim.usd.xform_ops import local_matrix
 
 
 @dataclass
@@ -76,15 +77,22 @@ class Context:
         xformable = UsdGeom.Xformable(prim)
         if not xformable:
             return Gf.Matrix4d(1.0), False
-        time = self.read.time
-        if time.IsDefault() and any(op.Get(time) is None for op in xformable.GetOrderedXformOps()):
-            time = Usd.TimeCode.EarliestTime()  # ops that have only time samples
         try:
-            return xformable.GetLocalTransformation(time), xformable.GetResetXformStack()
+            return local_matrix(xformable, self._op_value), xformable.GetResetXformStack()
         except Tf.ErrorException as error:
             raise SceneError(
                 f"{prim.GetPath()}: USD cannot evaluate its xformOps; author them anew\n{error}"
             ) from error
+
+    def _op_value(self, op: UsdGeom.XformOp) -> Any:
+        attribute = op.GetAttr()
+        given = self.read.given(attribute.GetPrim(), attribute.GetName())
+        if given is not None:
+            return given
+        value = op.Get(self.read.time)
+        if value is None and self.read.time.IsDefault():  # only time samples
+            value = op.Get(Usd.TimeCode.EarliestTime())
+        return value
 
     def source(
         self, kind: str, name: str, field_name: str, prim: Usd.Prim, attribute: str, factor: float, frame: Any = None

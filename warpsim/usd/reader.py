@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from os import PathLike, fspath
 from typing import Any
 
@@ -48,13 +49,21 @@ def open_stage(source: str | PathLike[str] | Usd.Stage) -> Usd.Stage:
     return stage
 
 
-def read_usd(source: str | PathLike[str] | Usd.Stage, *, strict: bool = False, time: float | None = None) -> Scene:
+def read_usd(
+    source: str | PathLike[str] | Usd.Stage,
+    *,
+    strict: bool = False,
+    time: float | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> Scene:
     """Reads a USD file or stage.
 
     Args:
         source: Path of a .usd, .usda, .usdc or .usdz file, or an open stage.
         strict: Raise if anything authored would change the physics but is not modelled.
         time: Time code to read at. None: default values, and earliest samples where there are no defaults.
+        values: By "/prim.attribute", values to use in place of the authored ones, in double precision whatever the
+            attribute's type: numbers, arrays, `Gf` quaternions and matrices.
 
     Returns:
         The scene in SI units with z up. Names are prim paths. `scene.ledger` says what became of each authored physics
@@ -66,7 +75,7 @@ def read_usd(source: str | PathLike[str] | Usd.Stage, *, strict: bool = False, t
     """
     stage = open_stage(source)
     ledger = Ledger()
-    context = Context(stage, stage_units(stage), ledger, AttributeReader(ledger, time))
+    context = Context(stage, stage_units(stage), ledger, AttributeReader(ledger, time, values))
     scene = context.scene
     scene.name = stage.GetRootLayer().GetDisplayName()
     _build(context)

@@ -1,0 +1,154 @@
+"""Finds an attribute on the stage and makes a handle on it, or says why it cannot matter."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from pxr import Usd, UsdPhysics
+
+from warpsim.attributes.attribute import Attribute
+from warpsim.attributes.meaning import bounds_of, not_set, unit_of
+from warpsim.attributes.scene_map import Point, SceneMap
+from warpsim.attributes.slopes import JumpError, Slope, agrees, survey
+from warpsim.attributes.value_type import ValueType, value_type
+from warpsim.errors import InputError, SceneError, unknown_name
+from warpsim.usd.ledger_scan import prims
+from warpsim.usd.units import stage_units
+
+_MESH_DATA = {"points", "faceVertexCounts", "faceVertexIndices"}
+
+
+@dataclass
+class _Found:
+    attribute: Usd.Attribute
+    path: str
+    kind: ValueType
+
+
+def find_attribute(scene_map: SceneMap, path: str, device: torch.device) -> Attribute:
+    """The handle on an attribute.
+
+    Args:
+        scene_map: Of the stage.
+        path: "/prim.attribute".
+        device: Where the handle's value lives.
+
+    Raises:
+        InputError: There is no such attribute, or physics does not depend on it smoothly; says why.
+    """
+    found = _look_up(scene_map, path)
+    value = _value(scene_map, found)
+
+    def read(numbers: np.ndarray) -> Point:
+        return scene_map.read({found.path: found.kind.exact(numbers)})
+
+    if not found.attribute.HasAuthoredValue():
+        _author(scene_map, found)
+    try:
+        slope = survey(read, scene_map.base, value)
+    except JumpError as error:
+        hint = not_set(found.attribute.GetName())
+        raise InputError(f"{path} = {value.tolist()} cannot be varied: {hint or error}") from error
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    if not len(slope.rows):
+        raise InputError(f"{path} does not reach the physics: {_why_not(scene_map, found)}")
+    return _handle(scene_map, found, value, slope, device)
+
+
+def _handle(
+    scene_map: SceneMap, found: _Found, value: np.ndarray, slope: Slope, device: torch.device
+) -> Attribute:
+    touched = np.zeros(len(scene_map.base.numbers), bool)
+    touched[slope.rows] = True
+    prim, name = found.attribute.GetPrim(), found.attribute.GetName()
+    angular = not prim.IsA(UsdPhysics.PrismaticJoint) and ":trans" not in name and ":linear" not in name
+    return Attribute(
+        source=scene_map.stage.GetRootLayer().identifier,
+        path=found.path,
+        value=value,
+        kind=found.kind,
+        unit=unit_of(name, stage_units(scene_map.stage), angular),
+        slope=slope,
+        reach=tuple(scene_map.names(touched)),
+        bounds=bounds_of(name),
+        device=device,
+    )
+
+
+def _look_up(scene_map: SceneMap, path: str) -> _Found:
+    prim_path, dot, name = path.rpartition(".")
+    if not dot or not prim_path.startswith("/"):
+        raise InputError(f"{path!r} names no attribute; give '/prim.attribute', e.g. '/World/Ball.physics:velocity'")
+    stage = scene_map.stage
+    prim = stage.GetPrimAtPath(prim_path)
+    if not prim:
+        raise unknown_name("prim", prim_path, [str(p.GetPath()) for p in prims(stage)])
+    attribute = prim.GetAttribute(name)
+    if not attribute:
+        if prim.GetRelationship(name):
+            raise InputError(f"{path} is a relationship, not a number that could vary")
+        known = [item.GetName() for item in prim.GetAttributes()]
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        raise InputError(
+            f"{prim_path} has no attribute {name!r}; {hint}Author it in the file first if it belongs to a schema that USD "
+            "does not know"
+        )
+    if prim.IsInstanceProxy():
+        raise InputError(
+            f"{path} lies inside an instance, whose prims cannot be authored; set instanceable=false on the instance "
+            "in the file first"
+        )
+    if name in _MESH_DATA:
+        raise InputError(f"{path}: a mesh's own geometry carries no gradient; its pose and a uniform scale do")
+    kind = value_type(attribute)
+    if kind is None:
+        raise InputError(f"{path} is of type {attribute.GetTypeName()}, which holds no real numbers that could vary")
+    return _Found(attribute, f"{prim.GetPath()}.{name}", kind)
+
+
+def _value(scene_map: SceneMap, found: _Found) -> np.ndarray:
+    name = found.attribute.GetName()
+    value = found.attribute.Get()
+    if value is None and found.attribute.GetNumTimeSamples():
+        value = found.attribute.Get(Usd.TimeCode.EarliestTime())
+    if value is None:
+        raise InputError(f"{found.path} has no value; {not_set(name) or 'author one in the file first'}")
+    numbers = found.kind.numbers(value)
+    if not numbers.size:
+        raise InputError(f"{found.path} is an empty array; author its numbers in the file first")
+    if not np.isfinite(numbers).all():
+        hint = not_set(name) or "author a finite value, from which it can vary"
+        raise InputError(f"{found.path} = {numbers.tolist()}: {hint}")
+    return numbers
+
+
+def _author(scene_map: SceneMap, found: _Found) -> None:
+    """Authors a fallback on our own stage, which must not change anything."""
+    name, fallback = found.attribute.GetName(), found.attribute.Get()
+    reason = f"{found.path} is not authored, and authoring its fallback {fallback}"
+    with Usd.EditContext(scene_map.stage, scene_map.stage.GetSessionLayer()):
+        found.attribute.Set(fallback)
+        try:
+            point = scene_map.read({})
+            nothing = np.zeros_like(point.numbers)
+            jump = scene_map.base.jump(point)
+            if jump is None and not agrees(point, scene_map.base, nothing, nothing):
+                jump = "numbers of the scene"
+        except SceneError as error:
+            jump = str(error)
+        if jump is not None:
+            found.attribute.Clear()
+            raise InputError(f"{reason} would change {jump}; {not_set(name) or 'author a value in the file first'}")
+
+
+def _why_not(scene_map: SceneMap, found: _Found) -> str:
+    prim, name = found.attribute.GetPrim(), found.attribute.GetName()
+    for entry in scene_map.scene.ledger:
+        if entry.path == str(prim.GetPath()) and entry.attribute == name and entry.reason:
+            return entry.reason
+    return "nothing that is simulated depends on it (see `warpsim inspect`)"

@@ -1,0 +1,128 @@
+"""What callers may give as parameters: arrays by name, and USD attributes by handle or path."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from warpsim.attributes.attribute import Attribute
+from warpsim.attributes.table import AttributeTable
+from warpsim.engine import Engine
+from warpsim.errors import InputError
+from warpsim.torch_parameters import Parameters
+
+CONTROLLED = {"drive_target": "drive.target", "drive_velocity": "drive.target_velocity"}
+"""Control → the parameter that counts where the control is not given."""
+_STATE = "state."
+
+
+@dataclass(frozen=True)
+class InForce:
+    """Parameters in force, and what they were made from.
+
+    Attributes:
+        parameters: Arrays, ready for a rollout.
+        named: Names of the arrays that were given outright.
+        attributes: Values by handle.
+        start: Parts of the initial state that attributes feed: "q", "qd", "activation", (n,) or (W, n).
+    """
+
+    parameters: Parameters
+    named: frozenset[str] = frozenset()
+    attributes: Mapping[Attribute, Any] = field(default_factory=dict)
+    start: Mapping[str, torch.Tensor] = field(default_factory=dict)
+
+
+class ParameterInput:
+    """Turns what callers give into parameters of an engine.
+
+    Attributes:
+        attributes: Handles of the scene's file.
+    """
+
+    def __init__(self, engine: Engine, path: Path | None) -> None:
+        """Remembers the scene.
+
+        Args:
+            engine: What the parameters are for.
+            path: The file it was read from; None: none.
+        """
+        self._engine = engine
+        self.attributes = AttributeTable(path, engine.model)
+
+    def own(self) -> InForce:
+        """The scene's own parameters."""
+        return InForce(Parameters(self._engine.defaults))
+
+    def replaced(self, old: InForce, given: Mapping[str | Attribute, Any] | None) -> InForce:
+        """`old` with some values given anew.
+
+        Args:
+            old: What is in force.
+            given: By array name, by handle, or by "/prim.attribute".
+
+        Raises:
+            InputError: An array is given outright and fed by an attribute.
+        """
+        arrays, handles = self._sorted(given or {})
+        if not handles:
+            fed, start = {}, dict(old.start)
+            attributes = dict(old.attributes)
+        else:
+            attributes = {**old.attributes, **handles}
+            made = self.attributes.tensors(attributes)
+            start = {name.removeprefix(_STATE): tensor for name, tensor in made.items() if name.startswith(_STATE)}
+            fed = {name: tensor for name, tensor in made.items() if not name.startswith(_STATE)}
+        named = old.named | set(arrays)
+        for attribute in attributes:
+            for name in named.intersection(attribute.reach):
+                raise InputError(
+                    f"parameter {name!r} is given as an array and also fed by {attribute.path}; give one of them"
+                )
+        return InForce(old.parameters.replaced(self._engine, {**arrays, **fed}), named, attributes, start)
+
+    def keys(self, given: Mapping[str | Attribute, Any] | None) -> list[Attribute]:
+        """The attributes among what was given."""
+        return list(self._sorted(given or {})[1])
+
+    def check_heard(
+        self, given: Mapping[str | Attribute, Any] | None, controls: Collection[str], states: Collection[str]
+    ) -> None:
+        """Makes sure that each value given can still matter.
+
+        Args:
+            given: Parameters of one call.
+            controls: Controls given with them.
+            states: Parts of the initial state given with them.
+
+        Raises:
+            InputError: Everything that one of them feeds is given otherwise.
+        """
+        hidden = {CONTROLLED[name]: f"the control {name!r}" for name in controls if name in CONTROLLED}
+        hidden |= {_STATE + name: f"the initial {name!r}" for name in states}
+        arrays, handles = self._sorted(given or {})
+        reaches: dict[str, tuple[str, ...]] = {
+            **{name: (name,) for name in arrays},
+            **{a.path: a.reach for a in handles},
+        }
+        for name, reach in reaches.items():
+            if set(reach) <= set(hidden):
+                what = " and ".join(dict.fromkeys(hidden[part] for part in reach))
+                raise InputError(f"{name} cannot matter here: {what} is given outright; leave one of them out")
+
+    def _sorted(self, given: Mapping[str | Attribute, Any]) -> tuple[dict[str, Any], dict[Attribute, Any]]:
+        arrays: dict[str, Any] = {}
+        handles: dict[Attribute, Any] = {}
+        for key, value in given.items():
+            if isinstance(key, Attribute) or key.startswith("/"):
+                handle = key if isinstance(key, Attribute) else self.attributes.handle(key)
+                if handle in handles:
+                    raise InputError(f"{handle.path} is given twice")
+                handles[handle] = value
+            else:
+                arrays[key] = value
+        return arrays, handles
