@@ -499,8 +499,9 @@ class Simulator(Contents):
         parameters: Mapping[str | Attribute, Any] | None = None,
         controls: Sequence[str] = (),
     ) -> StateTensors:
-        """The state a rollout starts from: what is given, else that of `start`, of the last reset, of attributes, the
-        scene's.
+        """The state a rollout starts from.
+
+        That is what is given, else `start`, else the last reset's, else what attributes give, else the scene's.
 
         Raises:
             InputError: A parameter of this call cannot matter, since all it feeds is given otherwise.

@@ -167,9 +167,7 @@ class _FeedNode(torch.autograd.Function):
         ctx.feed, ctx.varies = feed, varies
         ctx.device = values[0].device
         count = worlds if any(varies) else 1
-        ctx.rows = [
-            [n[w] if varied else n for n, varied in zip(numbers, varies, strict=True)] for w in range(count)
-        ]
+        ctx.rows = [[n[w] if varied else n for n, varied in zip(numbers, varies, strict=True)] for w in range(count)]
         made = np.stack([feed.numbers(rows) for rows in ctx.rows])
         ctx.shared = not any(varies)
         ctx.set_materialize_grads(False)

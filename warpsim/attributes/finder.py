@@ -59,9 +59,7 @@ def find_attribute(scene_map: SceneMap, path: str, device: torch.device) -> Attr
     return _handle(scene_map, found, value, slope, device)
 
 
-def _handle(
-    scene_map: SceneMap, found: _Found, value: np.ndarray, slope: Slope, device: torch.device
-) -> Attribute:
+def _handle(scene_map: SceneMap, found: _Found, value: np.ndarray, slope: Slope, device: torch.device) -> Attribute:
     touched = np.zeros(len(scene_map.base.numbers), bool)
     touched[slope.rows] = True
     prim, name = found.attribute.GetPrim(), found.attribute.GetName()
@@ -95,8 +93,7 @@ def _look_up(scene_map: SceneMap, path: str) -> _Found:
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
         raise InputError(
-            f"{prim_path} has no attribute {name!r}; {hint}Author it in the file first if it belongs to a schema that USD "
-            "does not know"
+            f"{prim_path} has no attribute {name!r}; {hint}apply the schema that has it, or author it in the file first"
         )
     if prim.IsInstanceProxy():
         raise InputError(

@@ -48,7 +48,7 @@ class AttributeTable:
         key = tuple(ordered)
         for attribute in ordered:
             if self.handle(attribute.path) != attribute:
-                raise InputError(f"{attribute.path} is a handle of another file's attribute; make one by this simulator")
+                raise InputError(f"{attribute.path} is a handle on another file; make one with this simulator")
         if key not in self._feeds:
             self._feeds[key] = Feed(self._scene_map(ordered[0].path), ordered)
         given = [self._checked(attribute, values[attribute]) for attribute in ordered]

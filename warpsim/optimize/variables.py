@@ -182,9 +182,7 @@ def _numbers(variable: Variable, what: str, value: Any, shape: tuple[int, ...]) 
     try:
         return np.broadcast_to(numbers, shape).copy()
     except ValueError:
-        raise InputError(
-            f"{variable.label}: {what} has shape {numbers.shape}; give one number, or {shape}"
-        ) from None
+        raise InputError(f"{variable.label}: {what} has shape {numbers.shape}; give one number, or {shape}") from None
 
 
 class Variables:
@@ -243,9 +241,7 @@ class Variables:
     def rounded(self, x: torch.Tensor) -> dict[Attribute, torch.Tensor]:
         """As `values`, rounded to what the attributes' types store: what a file written from x would hold."""
         with torch.no_grad():
-            return {
-                a: torch.as_tensor(a.rounded(value), device=value.device) for a, value in self.values(x).items()
-            }
+            return {a: torch.as_tensor(a.rounded(value), device=value.device) for a, value in self.values(x).items()}
 
     def optimised(
         self, x: torch.Tensor, gradients: Mapping[Attribute, Any] | None = None, *, world: int = 0
