@@ -80,7 +80,7 @@ class Feed:
     def split(self, numbers: np.ndarray) -> list[np.ndarray]:
         """(…, M) → the parts that are fed, (…, n, …) each."""
         lead = numbers.shape[:-1]
-        return [numbers[..., self._map.slices[name]].reshape(*lead, *self._map.shapes[name]) for name in self._reach]
+        return [numbers[..., self._map.slices[name]].reshape((*lead, *self._map.shapes[name])) for name in self._reach]
 
     def join(self, parts: Sequence[np.ndarray | None], lead: tuple[int, ...]) -> np.ndarray:
         """The inverse of `split` for adjoints, zero elsewhere."""
