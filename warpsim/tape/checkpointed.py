@@ -271,9 +271,8 @@ class CheckpointedTape:
         """How each group of worlds gets its inputs."""
         if inputs is not None and not isinstance(inputs, Mapping):
             if not isinstance(inputs, InputProvider):
-                raise InputError(
-                    f"inputs are a mapping of arrays or an object with `fill` and `accumulate`, not {type(inputs).__name__}"
-                )
+                kind = type(inputs).__name__
+                raise InputError(f"inputs are a mapping of arrays or an object with `fill` and `accumulate`, not {kind}")
             return lambda worlds: ProviderFeed(inputs, worlds, self._team.guarded)
         values = feeds.adopt_arrays(self.program, inputs or {}, self.plan.steps)
         return lambda worlds: ArrayFeed(rows.worlds_of(values, worlds))
