@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import mujoco
 import numpy as np
 import pytest
@@ -64,6 +66,59 @@ def test_a_ball_in_contact():
     model.opt.tolerance = 1e-14
     q = np.array([0, 0, 0.0497, 1, 0, 0, 0])
     compare(model, q, np.array([0.3, 0.1, 0.0, 0.1, 0.2, 0.3]), np.full((3, 1), -2.0), tolerance=1e-5)
+
+
+def humanoid_on_the_ground(assets_dir, steps: int):
+    """A fallen humanoid: the model, its simulator, and a short rollout in contact under random controls."""
+    model = mujoco.MjModel.from_xml_path(str(assets_dir / "mujoco_humanoid/mjcf/humanoid.xml"))
+    data = mujoco.MjData(model)
+    mujoco.mj_step(model, data, nstep=400)
+    assert data.ncon >= 8
+    sim = Simulator(scene_from_mjmodel(model))
+    controls = torch.tensor(0.2 * np.random.default_rng(0).normal(size=(steps, model.nu)))
+    return model, sim, sim.rollout(controls=controls, q=data.qpos, qd=data.qvel), controls
+
+
+def at_step(model: mujoco.MjModel, data: mujoco.MjData, trajectory, controls: torch.Tensor, step: int) -> None:
+    data.qpos[:], data.qvel[:] = trajectory.numpy("q")[step, 0], trajectory.numpy("qd")[step, 0]
+    data.ctrl[:], data.qacc_warmstart[:] = controls[step].numpy(), 0.0
+
+
+def test_a_humanoid_in_contact(assets_dir):
+    model, sim, trajectory, controls = humanoid_on_the_ground(assets_dir, 10)
+    model.opt.tolerance, model.opt.iterations = 1e-14, 200
+    a, b = sim.jacobians(trajectory, controls)
+    data, n = mujoco.MjData(model), 2 * model.nv
+    assert a.shape == (10, 1, n, n)
+    expected_a, expected_b = np.zeros((n, n)), np.zeros((n, model.nu))
+    for step in range(10):
+        at_step(model, data, trajectory, controls, step)
+        mujoco.mjd_transitionFD(model, data, 1e-7, True, expected_a, expected_b, None, None)
+        scale = np.abs(expected_a).max()
+        np.testing.assert_allclose(a[step, 0].numpy(), expected_a, rtol=0, atol=1e-8 * scale)
+        np.testing.assert_allclose(b[step, 0].numpy(), expected_b, rtol=0, atol=1e-8 * scale)
+
+
+@pytest.mark.long
+def test_they_cost_less_than_mujocos_finite_differences(assets_dir):
+    model, sim, trajectory, controls = humanoid_on_the_ground(assets_dir, 40)
+    data, n = mujoco.MjData(model), 2 * model.nv
+    a, b = np.zeros((n, n)), np.zeros((n, model.nu))
+
+    def differences() -> None:
+        for step in range(40):
+            at_step(model, data, trajectory, controls, step)
+            mujoco.mjd_transitionFD(model, data, 1e-6, False, a, b, None, None)
+
+    def cost(work) -> float:
+        start = time.thread_time()
+        work()
+        return time.thread_time() - start
+
+    sim.jacobians(trajectory, controls)
+    pairs = [(cost(lambda: sim.jacobians(trajectory, controls)), cost(differences)) for _ in range(5)]
+    ours, theirs = (min(times) for times in zip(*pairs, strict=True))
+    assert ours < theirs
 
 
 def test_a_product_of_the_jacobians_is_the_gradient_of_the_rollout():

@@ -1,7 +1,9 @@
-"""State-transition and control Jacobians of single steps, by batched vector-Jacobian products.
+"""State-transition and control Jacobians of single steps: one forward pass, many right-hand sides.
 
-One step is copied into as many worlds as the state's tangent space has dimensions; world i gets the i-th unit covector
-of the next state as seed. So one backward pass gives all rows of A and B at once, exact to rounding, contacts included.
+Several steps of a trajectory lie side by side in as many worlds. They are taken once, factorisations and contacts
+included; then unit covectors of the next state are pulled back through them one after the other, each giving one row of
+A and B for all of these steps, exact to rounding. Only velocities (and activations) need that: with a semi-implicit
+integrator the next positions are a closed form of the next velocities, q′ = q ⊕ h·qd′.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ import torch
 from warpsim.engine import Engine, ParameterValues
 from warpsim.initial import InitialState
 from warpsim.scene import Scene
-from warpsim.tangent import basis, projection
+from warpsim.tangent import basis, move_derivatives, projection
 from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp
 from warpsim.torch_step import StepSlots
 
-_WORLDS = 256
-"""About how many copies are stepped at a time: enough to hide the cost of a call, few enough to stay in the cache."""
+_STEPS = 8
+"""Steps that lie side by side: enough to hide the cost of a call, few enough to stay in the cache."""
 
 
 class Linearisation(NamedTuple):
@@ -35,7 +37,7 @@ class Linearisation(NamedTuple):
 
 
 class Lineariser:
-    """Linearises steps of a scene; keeps a model with as many worlds as it needs."""
+    """Linearises steps of a scene; keeps a model with as many worlds as it takes steps at once."""
 
     def __init__(self, scene: Scene, like: Engine, controls: tuple[str, ...]) -> None:
         """Compiles.
@@ -45,14 +47,12 @@ class Lineariser:
             like: The simulator's engine, for device and default parameters.
             controls: Controls in the order of the columns of B.
         """
-        model = like.model
-        self._dimension = 2 * model.nv + model.na
-        self._steps = max(1, _WORLDS // self._dimension)
         self._like = like
-        self._engine = Engine(scene, worlds=self._steps * self._dimension, device=model.device)
+        self._engine = Engine(scene, worlds=_STEPS, device=like.model.device)
         self._slot = StepSlots(self._engine.step_segment(controls, ()))
         self._controls = controls
         self._rest = InitialState(self._engine.model).state()
+        self._semi_implicit = like.model.options.integrator != "rk4"
 
     def run(
         self, state: Mapping[str, torch.Tensor], controls: Mapping[str, torch.Tensor], values: ParameterValues
@@ -67,43 +67,54 @@ class Lineariser:
         lead = state["q"].shape[:2]
         given = {name: tensor.detach().flatten(0, 1) for name, tensor in (*state.items(), *controls.items())}
         total, parts = lead.numel(), []
-        for first in range(0, total, self._steps):
-            chosen = torch.arange(first, first + self._steps).clamp(
-                max=total - 1
-            )  # the last part repeats its last step
+        for first in range(0, total, _STEPS):
+            chosen = torch.arange(first, first + _STEPS).clamp(max=total - 1)  # the last part repeats its last step
             with on_torch_stream(self._engine.model.device):
                 self._load(values, chosen % lead[1])
-                parts.append(self._linearise({name: tensor[chosen] for name, tensor in given.items()}, tuple(state)))
-        joined = (torch.cat(blocks)[:total].unflatten(0, lead) for blocks in zip(*parts, strict=True))
-        return Linearisation(*joined)
+                parts.append(self._rows({name: tensor[chosen] for name, tensor in given.items()}, tuple(state)))
+        rows = {name: torch.cat([part[name] for part in parts])[:total] for name in parts[0]}
+        timestep = to_torch(values["world.timestep"])[torch.arange(total) % lead[1]]
+        a, b = self._assemble(rows, given["q"], timestep, tuple(state))
+        return Linearisation(a.unflatten(0, lead), b.unflatten(0, lead))
 
     def _load(self, values: ParameterValues, worlds: torch.Tensor) -> None:
         """Gives each copy the parameters of the world it is a copy of."""
         if values is self._like.defaults:
             self._engine.load(self._engine.defaults)
             return
-        rows = worlds.repeat_interleave(self._dimension)
         loaded = dict(self._engine.defaults)
         for name, value in values.items():
             if value is not self._like.defaults[name]:
-                loaded[name] = to_warp(to_torch(value)[rows].contiguous(), value.dtype)
+                loaded[name] = to_warp(to_torch(value)[worlds].contiguous(), value.dtype)
         self._engine.load(loaded)
 
-    def _linearise(self, given: dict[str, torch.Tensor], fields: tuple[str, ...]) -> tuple[torch.Tensor, torch.Tensor]:
-        n, nv, layout = self._dimension, self._engine.model.nv, self._engine.model.layout
-        copies = {name: tensor.repeat_interleave(n, 0) for name, tensor in given.items()}
-        self._slot.forward({**self._rest, **copies}, recorded=True)
-        (reached,) = self._slot.reached(("q",), ())
-        seeds = {name: torch.zeros_like(copies[name]).unflatten(0, (-1, n)) for name in fields}
-        seeds["q"][:, :nv] = projection(layout, reached[::n])
-        first = nv
-        for name in fields[1:]:
-            width = seeds[name].shape[-1]
-            seeds[name][:, first : first + width] = torch.eye(width, dtype=reached.dtype, device=reached.device)
-            first += width
-        pulled = self._slot.backward({name: seed.flatten(0, 1) for name, seed in seeds.items()})
-        rows = {name: pulled[name].unflatten(0, (-1, n)) for name in (*fields, *self._controls)}
-        rows["q"] = rows["q"] @ basis(layout, given["q"])
-        a = torch.cat([rows[name] for name in fields], -1)
-        b = [rows[name].flatten(2) for name in self._controls]
-        return a, torch.cat(b, -1)
+    def _rows(self, given: dict[str, torch.Tensor], fields: tuple[str, ...]) -> dict[str, torch.Tensor]:
+        """Pulled-back unit covectors, (steps, seeds, …) by state field and control, and the velocities reached."""
+        self._slot.forward({**self._rest, **given}, recorded=True)
+        q, qd = self._slot.reached(("q", "qd"), ())
+        made: list[dict[str, torch.Tensor]] = []
+        for field in fields[1:] if self._semi_implicit else fields:
+            units = projection(self._engine.model.layout, q) if field == "q" else _units(given[field])
+            made += [self._slot.backward({field: unit}) for unit in units.unbind(1)]
+        wanted = (*fields, *self._controls)
+        return {"reached": qd, **{name: torch.stack([row[name] for row in made], 1).flatten(2) for name in wanted}}
+
+    def _assemble(
+        self, rows: dict[str, torch.Tensor], q: torch.Tensor, timestep: torch.Tensor, fields: tuple[str, ...]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """A and B, (steps, n, …), from pulled-back covectors."""
+        layout = self._engine.model.layout
+        a = torch.cat([rows["q"] @ basis(layout, q), *(rows[name] for name in fields[1:])], -1)
+        b = torch.cat([rows[name] for name in self._controls], -1)
+        if not self._semi_implicit:
+            return a, b
+        nv, h = layout.nv, timestep[:, None, None]
+        by_q, by_step = move_derivatives(layout, h[..., 0] * rows["reached"])
+        moved_a, moved_b = h * by_step @ a[:, :nv], h * by_step @ b[:, :nv]
+        moved_a[..., :nv] += by_q
+        return torch.cat([moved_a, a], 1), torch.cat([moved_b, b], 1)
+
+
+def _units(values: torch.Tensor) -> torch.Tensor:
+    """Unit covectors (steps, n, n) of a field (steps, n)."""
+    return torch.eye(values.shape[1], dtype=values.dtype, device=values.device).expand(len(values), -1, -1)

@@ -101,3 +101,34 @@ def projection(layout: Layout, q: torch.Tensor) -> torch.Tensor:
         if rotation:
             scale[d] = 4.0
     return (basis(layout, q) * scale).transpose(-1, -2)
+
+
+def _cross(v: torch.Tensor) -> torch.Tensor:
+    """[v]× (…, 3, 3) of v (…, 3)."""
+    x, y, z = v.unbind(-1)
+    o = torch.zeros_like(x)
+    return torch.stack([o, -z, y, z, o, -x, -y, x, o], -1).unflatten(-1, (3, 3))
+
+
+def _turn_derivatives(v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of q ⊗ exp(v) as a move from itself: by a move of q, exp(−[v]×), and by v, SO(3)'s right Jacobian; (…, 3, 3)."""
+    square = (v * v).sum(-1)[..., None, None]
+    near = square < 1e-4
+    angle = torch.where(near, 1.0, square).sqrt()
+    s2 = torch.where(near, square, 0.0)
+    sine = torch.where(near, 1 - s2 / 6 + s2**2 / 120, torch.sin(angle) / angle)
+    versine = torch.where(near, 0.5 - s2 / 24 + s2**2 / 720, (1 - torch.cos(angle)) / angle**2)
+    rest = torch.where(near, 1 / 6 - s2 / 120 + s2**2 / 5040, (angle - torch.sin(angle)) / angle**3)
+    k, one = _cross(v), torch.eye(3, dtype=v.dtype, device=v.device)
+    k2 = k @ k
+    return one - sine * k + versine * k2, one - versine * k + rest * k2
+
+
+def move_derivatives(layout: Layout, step: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Derivatives (…, nv, nv) of the move q ⊕ step, as a tangent vector where it ends, by q and by step (…, nv)."""
+    by_q = torch.eye(layout.nv, dtype=step.dtype, device=step.device).repeat(*step.shape[:-1], 1, 1)
+    by_step = by_q.clone()
+    for rotation, _, d in _parts(layout):
+        if rotation:
+            by_q[..., d, d], by_step[..., d, d] = _turn_derivatives(step[..., d])
+    return by_q, by_step

@@ -58,11 +58,15 @@ def workloads(case: Case, model: mujoco.MjModel, inputs: Inputs) -> list[Workloa
     """Forward on one thread and, with many worlds, on two; finite-difference gradients of one world."""
     if case.worlds > 1:
         return [forward(case, model, inputs), forward(case, model, inputs, threads=2)]
-    return [forward(case, model, inputs), transition_matrices(case, model, inputs)]
+    return [
+        forward(case, model, inputs),
+        transition_matrices(case, model, inputs),
+        transition_matrices(case, model, inputs, centred=True),
+    ]
 
 
-def transition_matrices(case: Case, model: mujoco.MjModel, inputs: Inputs) -> Workload:
-    """One-sided `mjd_transitionFD` before every step: what a gradient by MuJoCo costs (A and B of each step)."""
+def transition_matrices(case: Case, model: mujoco.MjModel, inputs: Inputs, *, centred: bool = False) -> Workload:
+    """`mjd_transitionFD` before every step: what a gradient by MuJoCo costs (A and B of each step)."""
     data = mujoco.MjData(model)
     size = 2 * model.nv + model.na
     a, b = np.empty((size, size)), np.empty((size, model.nu))
@@ -72,10 +76,11 @@ def transition_matrices(case: Case, model: mujoco.MjModel, inputs: Inputs) -> Wo
         data.qpos[:], data.qvel[:] = inputs.q[0], inputs.qd[0]
         for control in inputs.controls[0]:
             data.ctrl[:] = control
-            mujoco.mjd_transitionFD(model, data, 1e-6, False, a, b, None, None)
+            mujoco.mjd_transitionFD(model, data, 1e-6, centred, a, b, None, None)
             mujoco.mj_step(model, data)
 
-    return Workload("mujoco finite differences", run, lambda: np.concatenate([data.qpos, data.qvel])[None])
+    label = "mujoco finite differences" + (", centred" if centred else "")
+    return Workload(label, run, lambda: np.concatenate([data.qpos, data.qvel])[None])
 
 
 def forward(case: Case, model: mujoco.MjModel, inputs: Inputs, *, threads: int = 1) -> Workload:

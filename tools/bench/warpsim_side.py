@@ -1,10 +1,11 @@
-"""warpsim's side of a case: forward rollouts and gradients through the checkpointed tape."""
+"""warpsim's side of a case: forward rollouts, gradients through the checkpointed tape, and Jacobians of all steps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from tools.bench.cases import Case, Inputs
 from tools.bench.timing import Workload
@@ -13,6 +14,8 @@ from warpsim.model.compile import compile_model
 from warpsim.model.derive import Derivation
 from warpsim.precision import numpy_real
 from warpsim.program import RigidProgram
+from warpsim.simulator import Simulator
+from warpsim.tangent import difference, shift
 from warpsim.tape import CheckpointedTape
 from warpsim.tape.segment import Segment
 
@@ -120,6 +123,46 @@ class _Captured:
             self.segment.backward(0, self.slots)
 
 
+class _Jacobians:
+    """A rollout, and A and B of all its steps."""
+
+    def __init__(self, case: Case, inputs: Inputs) -> None:
+        scene = read_mjcf(case.path)
+        scene.options.integrator = case.integrator
+        scene.options.constraints = case.contact
+        self.sim = Simulator(scene, controls=("actuator",))
+        self.start = {"q": inputs.q, "qd": inputs.qd}
+        self.controls = torch.tensor(inputs.controls.transpose(1, 0, 2), dtype=self.sim.torch_dtype)
+        self.final = np.full(1, np.nan)
+        self.a = torch.full((1, 1), torch.nan)
+
+    def run(self) -> None:
+        """As `mjd_transitionFD` at every step and the steps themselves."""
+        trajectory = self.sim.rollout(controls=self.controls, outputs=(), **self.start)
+        self.a = self.sim.jacobians(trajectory, self.controls).A
+        self.final = np.concatenate([trajectory.numpy("q")[-1], trajectory.numpy("qd")[-1]], axis=1)
+
+    def gradient_error(self) -> float:
+        """Relative error of A at the first step along one random direction, against central differences."""
+        layout, nv = self.sim.model.layout, self.sim.nv
+        direction = torch.tensor(np.random.default_rng(_SEED).normal(size=2 * nv), dtype=self.sim.torch_dtype)
+        q, qd = (torch.tensor(self.start[name][0], dtype=self.sim.torch_dtype) for name in ("q", "qd"))
+        expected = self.a[0, 0] @ direction
+        errors = []
+        for step in (1e-5, 1e-6, 1e-7):  # contact makes the larger ones straddle switches
+            ends = []
+            for size in (step, -step):
+                moved = shift(layout, q, size * direction[:nv])
+                ends.append(
+                    self.sim.rollout(controls=self.controls[:1], q=moved, qd=qd + size * direction[nv:], outputs=())
+                )
+            change = torch.cat(
+                [difference(layout, ends[0].q[1, 0], ends[1].q[1, 0]), ends[0].qd[1, 0] - ends[1].qd[1, 0]]
+            )
+            errors.append(float((change / (2 * step) - expected).norm() / expected.norm()))
+        return min(errors)
+
+
 def workloads(case: Case, inputs: Inputs) -> list[Workload]:
     """Forward and gradient on one thread and, with many worlds, on two."""
     made = []
@@ -127,6 +170,8 @@ def workloads(case: Case, inputs: Inputs) -> list[Workload]:
         captured = _Captured(_Rollout(case, inputs))
         made.append(Workload("warpsim captured step", captured.forward, lambda: captured.final))
         made.append(Workload("warpsim captured adjoint", captured.backward, lambda: captured.final))
+        jacobians = _Jacobians(case, inputs)
+        made.append(Workload("warpsim jacobians", jacobians.run, lambda: jacobians.final, jacobians.gradient_error))
     for threads in (1, 2) if case.worlds > 1 else (1,):
         rollout = _Rollout(case, inputs, threads)
         suffix = "" if threads == 1 else f", {threads} threads"
