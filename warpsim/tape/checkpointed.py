@@ -272,7 +272,7 @@ class CheckpointedTape:
         if inputs is not None and not isinstance(inputs, Mapping):
             if not isinstance(inputs, InputProvider):
                 kind = type(inputs).__name__
-                raise InputError(f"inputs are a mapping of arrays or an object with `fill` and `accumulate`, not {kind}")
+                raise InputError(f"inputs are a mapping of arrays or have `fill` and `accumulate`; this is a {kind}")
             return lambda worlds: ProviderFeed(inputs, worlds, self._team.guarded)
         values = feeds.adopt_arrays(self.program, inputs or {}, self.plan.steps)
         return lambda worlds: ArrayFeed(rows.worlds_of(values, worlds))
