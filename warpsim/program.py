@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,10 @@ from warpsim import step
 from warpsim.constraint.contact_output import contact_forces
 from warpsim.constraint.report import overflow_text, report, report_fields
 from warpsim.constraint.stage import constraint_forces
+from warpsim.constraint.work import ConstraintWork
 from warpsim.errors import InputError, unknown_name
+from warpsim.impact_step import impact_step
+from warpsim.model.impact_work import ImpactWork, make_impact_scratch, make_impact_work
 from warpsim.model.model import GROUPS, Model
 from warpsim.model.state import (
     RungeKuttaWork,
@@ -49,9 +52,23 @@ def output_fields(model: Model) -> dict[str, Field]:
 class StepWork:
     """Intermediates of one step, and of the observation of the state it reaches (None if nothing is observed)."""
 
-    step: Work | RungeKuttaWork
+    step: Work | RungeKuttaWork | ImpactWork
     observation: Observation | None
     sensor: SensorWork | None
+
+    @property
+    def first(self) -> Work:
+        """The evaluation at the step's start."""
+        work = self.step.free if isinstance(self.step, ImpactWork) else self.step
+        return work.evaluations[0] if isinstance(work, RungeKuttaWork) else work
+
+    @property
+    def constraints(self) -> list[ConstraintWork]:
+        """Of all evaluations of the step."""
+        works = [self.first]
+        if isinstance(self.step, ImpactWork):
+            works += [self.step.touch, self.step.strike, self.step.rest]
+        return [work.constraint for work in works if work.constraint is not None]
 
 
 class RigidProgram:
@@ -95,13 +112,18 @@ class RigidProgram:
         self.parameters: Mapping[str, wp.array] = model.physical
         self.constants = dict(constants) if constants is not None else held_controls(model, controls)
         self.scratch = make_scratch(model)
+        self._impact = make_impact_scratch(model, self.scratch) if model.has_impacts else None
         self._sensors = sensor_layout(model) if "sensors" in outputs else None
         observables = observable_fields(model)
         self._observed = tuple(name for name in outputs if name in observables)
 
     def make_work(self, arena: Arena) -> StepWork:
         """Intermediates of one step."""
-        make = make_runge_kutta_work if self.model.options.integrator == "rk4" else make_work
+        make: Callable[[Model, Arena], Work | RungeKuttaWork | ImpactWork] = make_work
+        if self.model.has_impacts:
+            make = make_impact_work
+        elif self.model.options.integrator == "rk4":
+            make = make_runge_kutta_work
         observation = make_observation(self.model, arena, self._observed) if self._observed else None
         sensor = make_sensor_work(self.model, self._sensors, arena) if self._sensors is not None else None
         return StepWork(make(self.model, arena), observation, sensor)
@@ -118,13 +140,16 @@ class RigidProgram:
     ) -> None:
         """One time step by the model's integrator, and the outputs of the state it reaches."""
         control = Arrays("control", {**self.constants, **inputs})
-        if isinstance(work.step, RungeKuttaWork):
+        if isinstance(work.step, ImpactWork):
+            assert self._impact is not None
+            impact_step(self.model, state, control, work.step, self.scratch, self._impact, next_state, tape)
+        elif isinstance(work.step, RungeKuttaWork):
             step.runge_kutta(self.model, state, control, work.step, self.scratch, next_state, tape)
         else:
             step.euler(self.model, state, control, work.step, self.scratch, next_state, tape)
         if work.observation is not None:
             observe(self.model, next_state, work.observation, outputs, self._observed)
-        first = work.step.evaluations[0] if isinstance(work.step, RungeKuttaWork) else work.step
+        first = work.first
         if "saturated" in outputs:
             _report(first.saturated, outputs.saturated)
         if "contact_force" in outputs:
@@ -146,8 +171,8 @@ class RigidProgram:
 
     def explain(self, work: StepWork, world: int) -> str | None:
         """Why a step gave numbers that are not finite, where the program knows better than the numbers tell."""
-        first = work.step.evaluations[0] if isinstance(work.step, RungeKuttaWork) else work.step
-        return None if first.constraint is None else overflow_text(first.constraint, world)
+        texts = [overflow_text(c, world) for c in work.constraints]
+        return next((text for text in texts if text is not None), None)
 
     def split(self, groups: int) -> list[RigidProgram]:
         """Programs over contiguous ranges of worlds, sharing this one's parameter arrays."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.constraint.impact import leave_pending
 from warpsim.constraint.stage import (
     bias_accelerations,
     build_rows,
@@ -67,6 +68,8 @@ def constrained_acceleration(
 ) -> None:
     """The contact solver's acceleration and, if the integrator has implicit terms, its own after that."""
     collide(m, work, c, space)
+    if m.has_impacts:
+        leave_pending(m, work, c, space.contact_settings)
     bias_accelerations(m, s, work, c, space)
     build_rows(m, s, work, c, space)
     smooth_acceleration(m, work, scratch, c.qdd_fixed)

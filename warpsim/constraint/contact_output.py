@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.constraint.cone import elliptic_change
-from warpsim.constraint.contact_rows import (
+from warpsim.constraint.contact_law import (
     ContactSettings,
-    contact_gap,
-    pyramid_change,
-    pyramid_weight,
+    contact_force_change,
+    contact_row,
     relative_rates,
+    wrench_of,
 )
-from warpsim.constraint.impedance import stiffness_weight
-from warpsim.constraint.softening import soft_impedance
 from warpsim.constraint.work import ConstraintScratch, ConstraintWork
 from warpsim.model.model import Model
 from warpsim.model.parameters import PairParameters
 from warpsim.model.state import Work
 from warpsim.model.topology import Topology
 from warpsim.precision import mat33, real, vec2, vec3, vec6
-from warpsim.spatial import spatial
 
 
 @wp.kernel
@@ -66,6 +62,8 @@ def _force_feedback_kernel(
     body_weight: wp.array2d(dtype=vec2),
     timestep: wp.array(dtype=real),
     # contacts
+    role: wp.array2d(dtype=wp.int32),
+    lift: wp.array2d(dtype=real),
     count: wp.array(dtype=wp.int32),
     contact_pair: wp.array2d(dtype=wp.int32),
     distance: wp.array2d(dtype=real),
@@ -84,32 +82,17 @@ def _force_feedback_kernel(
     w = wp.tid()
     for k in range(wp.min(count[w], contact_pair.shape[1])):
         i = contact_pair[w, k]
-        a = c.shape_body[c.pair_shapes[i, 0]]
-        b = c.shape_body[c.pair_shapes[i, 1]]
-        violation = distance[w, k] - pair.margin[w, i] - c.softening
-        if violation < real(0.0):
-            arm_a = point[w, k] - origin[w, t.body_tree[a]]
-            arm_b = point[w, k] - origin[w, t.body_tree[b]]
-            ka = t.body_last_dof[a]
-            kb = t.body_last_dof[b]
-            dim = c.pair_dim[i]
-            f = frame[w, k]
-            rates = relative_rates(f, velocity[w, ka], velocity[w, kb], arm_a, arm_b, dim)
-            changes = relative_rates(f, acceleration[w, ka], acceleration[w, kb], arm_a, arm_b, dim)
-            d = soft_impedance(pair.solimp[w, i], violation, c.softening)
-            friction = pair.friction[w, i]
-            mu = friction[0] / c.root_impratio
-            translation = body_weight[w, a][0] + body_weight[w, b][0]
-            pyramid = wp.where(dim > 1, c.pyramidal, 0)
-            y = contact_gap(pair, w, i, pyramid, c.safe, d, violation, rates, changes, timestep[w])
-            z = force_adjoint[w, k]
-            change = elliptic_change(y, z, stiffness_weight(d, translation), mu, friction, dim)
-            if pyramid == 1:
-                change = pyramid_change(y, z, pyramid_weight(d, translation, friction, mu), friction, dim)
-            push = wp.transpose(f) * vec3(change[0], change[1], change[2])
-            turn = wp.transpose(f) * vec3(change[3], change[4], change[5])
-            _project(t, axis, w, kb, spatial(turn + wp.cross(arm_b, push), push), qdd_adjoint)
-            _project(t, axis, w, ka, -spatial(turn + wp.cross(arm_a, push), push), qdd_adjoint)
+        x = frame[w, k]
+        row = contact_row(
+            t, c, pair, body_weight, timestep[w], role, lift, w, k, i, distance[w, k], point[w, k], x, origin, velocity
+        )
+        if row.acts == 1:
+            twist_a = acceleration[w, row.last_a]
+            twist_b = acceleration[w, row.last_b]
+            y = relative_rates(x, twist_a, twist_b, row.arm_a, row.arm_b, row.dim) - row.reference
+            change = contact_force_change(row, y, force_adjoint[w, k])
+            _project(t, axis, w, row.last_b, wrench_of(x, change, row.arm_b), qdd_adjoint)
+            _project(t, axis, w, row.last_a, -wrench_of(x, change, row.arm_a), qdd_adjoint)
 
 
 def contact_forces(
@@ -148,6 +131,8 @@ def force_feedback(m: Model, work: Work, c: ConstraintWork, scratch: ConstraintS
             m.pair,
             m.weight.body,
             m.world.timestep,
+            c.role,
+            c.lift,
             x.count,
             x.pair,
             x.distance,

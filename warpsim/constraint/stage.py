@@ -13,8 +13,9 @@ import warp as wp
 from warpsim.collision.contacts import Contacts, ShapePoses, find_contacts, rebuild_contacts
 from warpsim.collision.shape_poses import shape_poses
 from warpsim.constraint.axes_rows import _axes_force_kernel, _axes_rows_kernel
+from warpsim.constraint.contact_law import ContactSettings
 from warpsim.constraint.contact_output import force_feedback
-from warpsim.constraint.contact_rows import ContactSettings, _contact_force_kernel, _contact_rows_kernel
+from warpsim.constraint.contact_rows import _contact_force_kernel, _contact_rows_kernel
 from warpsim.constraint.coupling_rows import _coupling_force_kernel, _coupling_rows_kernel
 from warpsim.constraint.equality_rows import (
     EqualitySettings,
@@ -44,18 +45,29 @@ from warpsim.stages import stage
 
 
 @stage
-def collide(m: Model, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
-    """Contacts of the current poses: which, untaped; where, taped."""
+def collide(
+    m: Model, work: Work, c: ConstraintWork, scratch: ConstraintScratch, *, reach: wp.array | None = None
+) -> None:
+    """Contacts of the current poses: which, untaped; where, taped. `reach` (W, np), m, replaces the margins."""
     if m.max_contacts:
         shape_poses(m, work)
-        _contacts(m, work, scratch, scratch.contact_settings, c.contacts)
+        _contacts(m, work, scratch, scratch.contact_settings, c.contacts, reach)
 
 
-def _contacts(m: Model, work: Work, scratch: ConstraintScratch, settings: ContactSettings, contacts: Contacts) -> None:
-    poses, reach = ShapePoses(work.shape_position, work.shape_rotation, m.shape.size), m.pair.margin
+def _contacts(
+    m: Model,
+    work: Work,
+    scratch: ConstraintScratch,
+    settings: ContactSettings,
+    contacts: Contacts,
+    reach: wp.array | None = None,
+) -> None:
+    poses = ShapePoses(work.shape_position, work.shape_rotation, m.shape.size)
     if settings.softening > 0.0:
         reach = scratch.reach
         contact_reach(m.pair.margin, settings.softening, reach)
+    elif reach is None:
+        reach = m.pair.margin
     find_contacts(m.pair_table, poses, reach, scratch.search, contacts)
     rebuild_contacts(m.pair_table, poses, contacts)
 
@@ -92,9 +104,17 @@ def bias_accelerations(m: Model, s: State, work: Work, c: ConstraintWork, scratc
 
 
 @stage
-def build_rows(m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
-    """Rows of all active constraints, for the solver. Not taped."""
-    _rows(m, s, work, c, scratch, scratch.contact_settings, c.contacts)
+def build_rows(
+    m: Model,
+    s: State,
+    work: Work,
+    c: ConstraintWork,
+    scratch: ConstraintScratch,
+    *,
+    velocity: wp.array | None = None,
+) -> None:
+    """Rows of all active constraints, for the solver. Not taped. `velocity`: the twists that contacts see."""
+    _rows(m, s, work, c, scratch, scratch.contact_settings, c.contacts, velocity)
 
 
 def _rows(
@@ -105,6 +125,7 @@ def _rows(
     scratch: ConstraintScratch,
     settings: ContactSettings,
     contacts: Contacts,
+    velocity: wp.array | None = None,
 ) -> None:
     rows, joint, tendon = scratch.rows, scratch.joint_settings, scratch.tendon_settings
     clear_rows(m.worlds, rows, m.device)
@@ -137,6 +158,8 @@ def _rows(
             m.pair,
             m.weight.body,
             m.world.timestep,
+            c.role,
+            c.lift,
             x.count,
             x.pair,
             x.distance,
@@ -144,7 +167,7 @@ def _rows(
             x.frame,
             work.origin,
             work.axis,
-            work.velocity,
+            work.velocity if velocity is None else velocity,
         )
 
 
@@ -176,11 +199,18 @@ def newton(
 
 @stage
 def constraint_forces(
-    m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch, *, softened: bool = False
+    m: Model,
+    s: State,
+    work: Work,
+    c: ConstraintWork,
+    scratch: ConstraintScratch,
+    *,
+    softened: bool = False,
+    velocity: wp.array | None = None,
 ) -> None:
     """Adds the constraints' forces at a*, held fixed, to `work.wrench` and `work.dof_force`, on the tape.
 
-    `softened`: with the contacts that the adjoint sees.
+    `softened`: with the contacts that the adjoint sees. `velocity`: as in `build_rows`.
     """
     equality, joint, tendon = scratch.equality_settings, scratch.joint_settings, scratch.tendon_settings
     motion = [s.q, s.qd, c.qdd_fixed]
@@ -212,13 +242,15 @@ def constraint_forces(
                 m.pair,
                 m.weight.body,
                 m.world.timestep,
+                c.role,
+                c.lift,
                 x.count,
                 x.pair,
                 x.distance,
                 x.point,
                 x.frame,
                 work.origin,
-                work.velocity,
+                work.velocity if velocity is None else velocity,
                 c.twist,
             ],
             outputs=[c.contact_force, work.wrench],
@@ -289,6 +321,18 @@ def _two_stage_adjoint_kernel(
     solve_hessian(t.nv, w, factor, envelope, solver_adjoint)
     for d in range(t.nv):
         solver_adjoint[w, d] = solver_adjoint[w, d] - final_adjoint[w, d]
+
+
+def impulse_adjoint(m: Model, work: Work, c: ConstraintWork) -> None:
+    """The implicit adjoint of an impact's solve, whose forces no loss reads."""
+    wp.launch(
+        _one_stage_adjoint_kernel,
+        dim=m.worlds,
+        inputs=[m.topology, c.factor, c.envelope, work.qdd.grad],
+        outputs=[work.residual.grad],
+        device=m.device,
+        record_tape=False,
+    )
 
 
 def solver_adjoint(m: Model, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:

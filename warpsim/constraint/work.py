@@ -9,7 +9,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.collision.contacts import Contacts, SearchWork
-from warpsim.constraint.contact_rows import ContactSettings
+from warpsim.constraint.contact_law import ContactSettings
 from warpsim.constraint.equality_rows import EqualitySettings
 from warpsim.constraint.joint_rows import JointRowSettings
 from warpsim.constraint.newton import NewtonVectors, allocate_vectors
@@ -27,6 +27,8 @@ class ConstraintWork:
 
     contacts: Contacts
     soft_contacts: Contacts  # those the adjoint sees: others only if softening acts in the backward pass alone
+    role: wp.array  # (W, mc) int32: COMPLIANT … HELD; empty where all contacts are compliant
+    lift: wp.array  # (W, mc), m/s, in an impact's solve: see `impact`; else empty
     contact_force: wp.array  # (W, mc) vec6, N and N·m: (normal, tangents, torsion, rolling) in the contact's frame
     qdd: wp.array  # (W, nv): the solver's a*; the step's own qdd where the integrator adds nothing to it
     qdd_fixed: wp.array  # the memory of qdd, without gradient
@@ -85,6 +87,8 @@ def make_constraint_work(m: Model, arena: Arena, qdd: wp.array) -> ConstraintWor
     return ConstraintWork(
         contacts=contacts,
         soft_contacts=space() if m.softened_backward else contacts,
+        role=fixed(mc if m.has_impacts else 0, wp.int32),
+        lift=live(0, real),
         contact_force=live(mc, vec6),
         qdd=solver_qdd,
         qdd_fixed=wp.array(ptr=solver_qdd.ptr, shape=solver_qdd.shape, dtype=real, device=m.device),
@@ -198,7 +202,8 @@ def _equality_settings(m: Model) -> EqualitySettings:
     return settings
 
 
-def _contact_settings(m: Model, softening: float) -> ContactSettings:
+def contact_settings(m: Model, softening: float) -> ContactSettings:
+    """What is fixed about a model's contacts, softened by so many metres."""
     settings = ContactSettings()
     settings.pair_shapes = m.pair_table.pair_shapes
     settings.pair_dim = m.contact_mixing.condim
@@ -207,6 +212,8 @@ def _contact_settings(m: Model, softening: float) -> ContactSettings:
     settings.safe = int(m.options.limit_timeconst)
     settings.root_impratio = float(np.sqrt(m.options.impratio))
     settings.softening = softening
+    settings.roles = int(m.has_impacts)
+    settings.impact_speed = m.options.impact_speed
     return settings
 
 
@@ -215,8 +222,8 @@ def make_constraint_scratch(m: Model) -> ConstraintScratch:
     joint, tendon = _joint_settings(m), _tendon_settings(m)
     capacity = _capacity(m, joint, tendon)
     return ConstraintScratch(
-        contact_settings=_contact_settings(m, 0.0 if m.softened_backward else m.options.contact_softening),
-        soft_settings=_contact_settings(m, m.options.contact_softening),
+        contact_settings=contact_settings(m, 0.0 if m.softened_backward else m.options.contact_softening),
+        soft_settings=contact_settings(m, m.options.contact_softening),
         reach=wp.zeros((m.worlds, m.npair), dtype=real, device=m.device),
         equality_settings=_equality_settings(m),
         joint_settings=joint,

@@ -16,7 +16,7 @@ from warpsim.stages import stage
 
 
 @wp.func
-def _turn(
+def turn(
     q: wp.array2d(dtype=real),
     qd: wp.array2d(dtype=real),
     q_out: wp.array2d(dtype=real),
@@ -62,11 +62,11 @@ def _advance_kernel(
         if kind == HINGE or kind == SLIDE:
             q_out[w, a] = q[w, a] + hq * rate[w, d]
         elif kind == BALL:
-            _turn(q, rate, q_out, w, a, d, hq)
+            turn(q, rate, q_out, w, a, d, hq)
         elif kind == FREE:
             for e in range(3):
                 q_out[w, a + e] = q[w, a + e] + hq * rate[w, d + e]
-            _turn(q, rate, q_out, w, a + 3, d + 3, hq)
+            turn(q, rate, q_out, w, a + 3, d + 3, hq)
 
 
 @wp.kernel

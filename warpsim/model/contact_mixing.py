@@ -9,6 +9,8 @@ The shape with the higher `priority` gives friction, solref, solimp, dimension a
 - restitution: the mean (USD's default). Above zero it replaces solref by the spring of `warpsim.model.restitution`; the
   mixed solref then damps the friction rows only, as `solref_friction`, since an elastic spring would not damp them.
   Friction pyramids have no separate friction rows: with restitution use the elliptic cone.
+- with `Options.impacts`, restitution is that of impacts and leaves solref alone. Where none is authored, a solref in
+  its direct form (−stiffness, −damping) says how its spring would rebound, and the impact does the same.
 
 The margin is the sum of the shapes' margins, whatever their priority; contacts act below it, so the gap beyond it, in
 which MuJoCo lists contacts that do not act, plays no part. Pairs of `Scene.contact_overrides` take its values outright.
@@ -23,7 +25,7 @@ import warp as wp
 
 from warpsim.collision.contacts import PairTable
 from warpsim.model.parameters import PairParameters
-from warpsim.model.restitution import bouncing_solref
+from warpsim.model.restitution import bouncing_solref, rebound_of
 from warpsim.model.tables import Tables
 from warpsim.precision import real, vec2, vec3, vec5
 from warpsim.scene import Scene, Shape
@@ -145,6 +147,14 @@ def _mixed_restitution(giver: int, a: real, b: real) -> real:
 
 
 @wp.func
+def _impact_restitution(e: real, solref: vec2) -> real:
+    """As authored, or that of the spring and damper that a direct solref gives."""
+    if e > real(0.0) or solref[0] >= real(0.0):
+        return e
+    return rebound_of(real(-0.5) * solref[1] / wp.sqrt(-solref[0]))
+
+
+@wp.func
 def _at_least(x: real) -> real:
     if x < _LEAST_FRICTION:
         return _LEAST_FRICTION
@@ -163,12 +173,14 @@ def _mixing_kernel(
     shape: _Materials,
     given: _Overrides,
     timestep: wp.array(dtype=real),
+    impacts: int,
     # out
     friction: wp.array2d(dtype=vec5),
     solref: wp.array2d(dtype=vec2),
     solref_friction: wp.array2d(dtype=vec2),
     solimp: wp.array2d(dtype=vec5),
     margin: wp.array2d(dtype=real),
+    restitution: wp.array2d(dtype=real),
 ):
     # One thread per world: pairs of one shape add to its adjoint, in a fixed order.
     w = wp.tid()
@@ -180,6 +192,7 @@ def _mixing_kernel(
             solref_friction[w, i] = given.solref_friction[w, o]
             solimp[w, i] = given.solimp[w, o]
             margin[w, i] = given.margin[w, o]
+            restitution[w, i] = _impact_restitution(real(0.0), given.solref[w, o])
         else:
             a = t.shapes[i, 0]
             b = t.shapes[i, 1]
@@ -191,12 +204,13 @@ def _mixing_kernel(
             margin[w, i] = shape.margin[w, a] + shape.margin[w, b]
             mixed = _mixed_solref(giver, share, shape.solref[w, a], shape.solref[w, b])
             e = _mixed_restitution(giver, shape.restitution[w, a], shape.restitution[w, b])
-            if e > real(0.0):
+            if e > real(0.0) and impacts == 0:
                 solref[w, i] = bouncing_solref(e, timestep[w])
                 solref_friction[w, i] = mixed
             else:
                 solref[w, i] = mixed
                 solref_friction[w, i] = vec2(real(0.0), real(0.0))
+            restitution[w, i] = _impact_restitution(e, mixed)
 
 
 @dataclass(frozen=True)
@@ -205,6 +219,7 @@ class ContactMixing:
 
     topology: PairTopology
     condim: wp.array  # (np,) int32: 1, 3, 4 or 6
+    impacts: bool  # restitution is that of impacts, not of a spring
 
     def run(self, authored: dict[str, wp.array], timestep: wp.array, pair: PairParameters) -> None:
         """Fills `pair` from the authored parameters; taped if a tape records."""
@@ -218,8 +233,8 @@ class ContactMixing:
         wp.launch(
             _mixing_kernel,
             dim=worlds,
-            inputs=[self.topology, shape, given, timestep],
-            outputs=[pair.friction, pair.solref, pair.solref_friction, pair.solimp, pair.margin],
+            inputs=[self.topology, shape, given, timestep, int(self.impacts)],
+            outputs=[pair.friction, pair.solref, pair.solref_friction, pair.solimp, pair.margin, pair.restitution],
             device=pair.margin.device,
         )
 
@@ -278,7 +293,8 @@ def contact_mixing(t: Tables, scene: Scene, table: PairTable) -> tuple[ContactMi
     p.solref_friction = t.derived(len(pairs), vec2)
     p.solimp = t.derived(len(pairs), vec5)
     p.margin = t.derived(len(pairs), real)
-    return ContactMixing(topology, t.integers(condim)), p
+    p.restitution = t.derived(len(pairs), real)
+    return ContactMixing(topology, t.integers(condim), scene.options.impacts), p
 
 
 def no_pairs(device: wp.Device) -> PairTable:

@@ -46,7 +46,7 @@ WEIGHTS = ("weight.body", "weight.dof", "weight.tendon", *DRIVE_GAINS)
 _FROM_MASS = (*MASS_PARAMETERS, "fluid.box", "fluid.rotation", *WEIGHTS)
 _CONTACT = {
     "friction": ("pair.friction",),
-    "solref": ("pair.solref", "pair.solref_friction"),
+    "solref": ("pair.solref", "pair.solref_friction", "pair.restitution"),
     "solimp": ("pair.solimp",),
     "margin": ("pair.margin",),
 }
@@ -62,8 +62,8 @@ FEEDS = {
     **{f"shape.{field}": reached for field, reached in _CONTACT.items()},
     **{f"contact_override.{field}": reached for field, reached in _CONTACT.items()},
     "contact_override.solref_friction": ("pair.solref_friction",),
-    "shape.solmix": ("pair.solref", "pair.solref_friction", "pair.solimp"),
-    "shape.restitution": ("pair.solref",),
+    "shape.solmix": ("pair.solref", "pair.solref_friction", "pair.solimp", "pair.restitution"),
+    "shape.restitution": ("pair.solref", "pair.restitution"),
     "world.timestep": ("world.timestep", "pair.solref"),
 }
 """Authored parameter → the physical ones it reaches; a parameter that is not listed is physical itself."""
@@ -224,6 +224,11 @@ class Model:
         """Whether contacts act from a distance in the backward pass, and only there."""
         o = self.options
         return self.max_contacts > 0 and o.contact_softening > 0.0 and o.softening_pass == "backward"
+
+    @property
+    def has_impacts(self) -> bool:
+        """Whether contacts that close fast are impacts of their own (`Options.impacts`)."""
+        return self.max_contacts > 0 and self.options.impacts
 
     @property
     def implicit_drives(self) -> bool:

@@ -114,6 +114,7 @@ class PairParameters:
     solref_friction: wp.array2d(dtype=vec2)  # of elliptic friction rows; zeros: as solref
     solimp: wp.array2d(dtype=vec5)
     margin: wp.array2d(dtype=real)  # m: contacts act below this distance
+    restitution: wp.array2d(dtype=real)  # of impacts; 0 where restitution is a spring
 
 
 @wp.struct

@@ -102,6 +102,24 @@ def _damping_ratio_adjoint(restitution: real, adjoint: real):
 
 
 @wp.func
+def rebound_of(zeta: real) -> real:
+    """e of the contact with damping ratio ζ ≥ 0."""
+    if zeta < real(1.0):
+        b = wp.acos(zeta)
+        return wp.exp(real(-2.0) * _log_rebound(b * b))
+    n = wp.log(zeta + wp.sqrt(zeta * zeta - real(1.0)))
+    return wp.exp(real(-2.0) * _log_rebound(-n * n))
+
+
+@wp.func_grad(rebound_of)
+def _rebound_of_adjoint(zeta: real, adjoint: real):
+    # de/dζ = −2e (d(−½ ln e)/ds) / (dζ/ds): smooth at ζ = 1, where arccos is not
+    e = rebound_of(zeta)
+    s = _squared_phase(wp.max(e, _LEAST))
+    wp.adjoint[zeta] += adjoint * real(-2.0) * e * _log_rebound_slope(s) / _ratio_slope(s)
+
+
+@wp.func
 def bouncing_solref(restitution: real, timestep: real) -> vec2:
     """solref in its direct form, (−stiffness, −damping) per unit of mass, 1/s² and 1/s.
 

@@ -6,6 +6,7 @@ vectors are in world axes about the tree's reference point, angular part first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -153,7 +154,8 @@ class RungeKuttaWork:
     activation_rate: wp.array  # (W, na)
 
 
-def _state_space(fields: tuple[Field, ...], arena: Arena) -> State:
+def state_space(fields: Sequence[Field], arena: Arena) -> State:
+    """Space for a state within a step."""
     arrays = {f.name: arena.array(f.shape, f.dtype, differentiable=f.differentiable) for f in fields}
     return Arrays("state", arrays)
 
@@ -163,7 +165,7 @@ def make_runge_kutta_work(m: Model, arena: Arena) -> RungeKuttaWork:
     fields = state_fields(m)
     return RungeKuttaWork(
         evaluations=[make_work(m, arena) for _ in range(4)],
-        states=[_state_space(fields, arena) for _ in range(3)],
+        states=[state_space(fields, arena) for _ in range(3)],
         rates=[arena.array((m.worlds, m.nv), real) for _ in range(3)],
         rate=arena.array((m.worlds, m.nv), real),
         qdd=arena.array((m.worlds, m.nv), real),

@@ -382,6 +382,11 @@ class Options:
     to optimisation, with a bias that `warpsim.constraint.softening` states. It makes more contacts active."""
     softening_pass: str = "both"
     """Where softening acts: "both" passes, or "backward", which changes gradients only."""
+    impacts: bool = False
+    """Whether contacts that close fast are impacts, at their own moment within the step and with the authored
+    restitution, so that gradients of bounces and landings are right; see `warpsim.constraint.impact`."""
+    impact_speed: float = 0.1
+    """m/s: contacts that close more slowly are left to the compliant model."""
 
 
 @dataclass(frozen=True)

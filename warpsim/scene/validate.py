@@ -267,6 +267,10 @@ def _check_world(scene: Scene) -> None:
         raise SceneError(f"options: impratio is {options.impratio}; it must be above zero")
     check_not_negative(options, "solver_iterations", "solver_tolerance", "contact_softening")
     check_choice("options", "softening_pass", options.softening_pass, SOFTENING_PASSES)
+    if options.impact_speed <= 0:
+        raise SceneError(f"options: impact_speed is {options.impact_speed} m/s; it must be above zero")
+    if options.impacts and options.contact_softening > 0:
+        raise SceneError("options: contacts are softened or have impacts, not both; set contact_softening = 0")
     if options.max_contacts is not None and options.max_contacts < 0:
         raise SceneError(f"options: max_contacts is {options.max_contacts}; give a count or None")
     check_not_negative(scene.medium, "density", "viscosity")
