@@ -63,11 +63,18 @@ class StepWork:
         return work.evaluations[0] if isinstance(work, RungeKuttaWork) else work
 
     @property
-    def constraints(self) -> list[ConstraintWork]:
-        """Of all evaluations of the step."""
-        works = [self.first]
+    def solves(self) -> list[Work]:
+        """The evaluations in which the contact solver runs, in their order."""
+        work = self.step.free if isinstance(self.step, ImpactWork) else self.step
+        solves = [*work.evaluations] if isinstance(work, RungeKuttaWork) else [work]
         if isinstance(self.step, ImpactWork):
-            works += [self.step.touch, self.step.strike, self.step.rest]
+            solves += [*(impulse.work for impulse in self.step.impulses), self.step.rest]
+        return solves
+
+    @property
+    def searches(self) -> list[ConstraintWork]:
+        """All that contacts were looked for in."""
+        works = self.solves + ([self.step.touch] if isinstance(self.step, ImpactWork) else [])
         return [work.constraint for work in works if work.constraint is not None]
 
 
@@ -171,7 +178,7 @@ class RigidProgram:
 
     def explain(self, work: StepWork, world: int) -> str | None:
         """Why a step gave numbers that are not finite, where the program knows better than the numbers tell."""
-        texts = [overflow_text(c, world) for c in work.constraints]
+        texts = [overflow_text(c, world) for c in work.searches]
         return next((text for text in texts if text is not None), None)
 
     def split(self, groups: int) -> list[RigidProgram]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,7 @@ class Simulator(Contents):
         strict: bool | None = None,
         keyframe: str | None = None,
         sensor_seed: int | None = None,
+        impacts: bool | None = None,
     ) -> None:
         """Loads and compiles.
 
@@ -83,8 +85,12 @@ class Simulator(Contents):
             sensor_seed: Seed of the sensors' noise, whose standard deviations the scene gives; None: exact sensors. A
                 number depends on the seed, its world, its step (of the rollout, or since the last full reset) and its
                 sensor alone.
+            impacts: Whether bounces and landings are impacts at their own moment within a step, with the authored
+                restitution and gradients that are the motion's (see docs/differentiation.md); None: as in the scene.
         """
         self.scene = load_scene(source, strict=strict, keyframe=keyframe)
+        if impacts is not None:
+            self.scene = replace(self.scene, options=replace(self.scene.options, impacts=impacts))
         self._source = Source(self.scene, None if isinstance(source, Scene) else Path(fspath(source)))
         self._engine = Engine(self.scene, worlds=worlds, device=device)
         model = self._engine.model

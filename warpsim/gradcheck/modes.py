@@ -15,7 +15,6 @@ import warp as wp
 
 from warpsim.constraint.zones import Zones
 from warpsim.model.model import Model
-from warpsim.model.state import RungeKuttaWork, Work
 from warpsim.program import RigidProgram
 from warpsim.stages import observe
 from warpsim.tape import arena as arenas
@@ -67,8 +66,7 @@ class ModeObserver:
         self._inputs = _arrays("input", program.inputs, model)
         self._outputs = _arrays("output", program.outputs, model)
         after = _arrays("state", program.state, model)
-        first = work.step
-        self._evaluations: list[Work] = first.evaluations if isinstance(first, RungeKuttaWork) else [first]
+        self._evaluations = work.solves
         self._zones: list[Zones] = []
 
         def watch(name: str, run: Callable[[], None]) -> None:

@@ -10,7 +10,8 @@ The shape with the higher `priority` gives friction, solref, solimp, dimension a
   mixed solref then damps the friction rows only, as `solref_friction`, since an elastic spring would not damp them.
   Friction pyramids have no separate friction rows: with restitution use the elliptic cone.
 - with `Options.impacts`, restitution is that of impacts and leaves solref alone. Where none is authored, a solref in
-  its direct form (−stiffness, −damping) says how its spring would rebound, and the impact does the same.
+  its direct form (−stiffness, −damping) says how its spring would rebound, and the impact does the same. The first
+  number of solimp then counts as 0: what touches slowly feels no jump of force either.
 
 The margin is the sum of the shapes' margins, whatever their priority; contacts act below it, so the gap beyond it, in
 which MuJoCo lists contacts that do not act, plays no part. Pairs of `Scene.contact_overrides` take its values outright.
@@ -155,6 +156,13 @@ def _impact_restitution(e: real, solref: vec2) -> real:
 
 
 @wp.func
+def _impedance(solimp: vec5, impacts: int) -> vec5:
+    if impacts == 1:
+        return vec5(real(0.0), solimp[1], solimp[2], solimp[3], solimp[4])
+    return solimp
+
+
+@wp.func
 def _at_least(x: real) -> real:
     if x < _LEAST_FRICTION:
         return _LEAST_FRICTION
@@ -190,7 +198,7 @@ def _mixing_kernel(
             friction[w, i] = _cone(given.friction[w, o])
             solref[w, i] = given.solref[w, o]
             solref_friction[w, i] = given.solref_friction[w, o]
-            solimp[w, i] = given.solimp[w, o]
+            solimp[w, i] = _impedance(given.solimp[w, o], impacts)
             margin[w, i] = given.margin[w, o]
             restitution[w, i] = _impact_restitution(real(0.0), given.solref[w, o])
         else:
@@ -200,7 +208,8 @@ def _mixing_kernel(
             share = _share(giver, shape.solmix[w, a], shape.solmix[w, b])
             f = _mixed_friction(giver, t.combine[i], shape.friction[w, a], shape.friction[w, b])
             friction[w, i] = _cone(vec5(f[0], f[0], f[1], f[2], f[2]))
-            solimp[w, i] = share * shape.solimp[w, a] + (real(1.0) - share) * shape.solimp[w, b]
+            mixed_solimp = share * shape.solimp[w, a] + (real(1.0) - share) * shape.solimp[w, b]
+            solimp[w, i] = _impedance(mixed_solimp, impacts)
             margin[w, i] = shape.margin[w, a] + shape.margin[w, b]
             mixed = _mixed_solref(giver, share, shape.solref[w, a], shape.solref[w, b])
             e = _mixed_restitution(giver, shape.restitution[w, a], shape.restitution[w, b])

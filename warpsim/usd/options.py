@@ -74,6 +74,10 @@ def _stepping(context: Context, prim: Usd.Prim) -> None:
     cone = context.read.token(prim, "mjc:option:cone", choices=("elliptic", "pyramidal"))
     if cone is not None:
         options.cone = cone
+    options.impacts = context.read.flag(prim, "warpsim:impacts", False)
+    speed = context.read.number(prim, "warpsim:impactSpeed")
+    if speed is not None:
+        options.impact_speed = context.units.length * speed
     for field, name in (("impratio", "mjc:option:impratio"), ("solver_tolerance", "mjc:option:tolerance")):
         value = context.read.number(prim, name)
         if value is not None:

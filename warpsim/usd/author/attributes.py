@@ -58,6 +58,8 @@ EXTENSIONS: dict[str, tuple[Any, str]] = {
     **_named("mjc", "MjcBodyAPI", {_DOUBLE: "gravcomp"}),
     **_named("warpsim:sensor", "", {_TOKEN: "kind targetKind referenceKind", _DOUBLE: "noise cutoff"}),
     "warpsim:ellipsoid": (Sdf.ValueTypeNames.Double3, ""),
+    "warpsim:impacts": (_BOOL, ""),
+    "warpsim:impactSpeed": (_DOUBLE, ""),
     **_named(
         "mjc",
         "",

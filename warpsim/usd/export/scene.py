@@ -72,6 +72,8 @@ def _physics_scene(export: Export) -> None:
         "mjc:option:impratio": options.impratio if options.impratio != 1.0 else None,
         "mjc:option:iterations": options.solver_iterations,
         "mjc:option:tolerance": options.solver_tolerance,
+        "warpsim:impacts": options.impacts or None,
+        "warpsim:impactSpeed": options.impact_speed if options.impacts else None,
         "mjc:option:density": medium.density or None,
         "mjc:option:viscosity": medium.viscosity or None,
         "mjc:option:wind": medium.wind if np.any(medium.wind) else None,
