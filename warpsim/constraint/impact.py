@@ -18,7 +18,9 @@ in by that many h² before they count as touching, so that what stays in touch i
 
 The cone of a convex solver lifts what slides: the rebound grows by ‖friction · sliding velocity⁺‖ (Anitescu 2006). As
 de Saxcé and Feng (1998) do, that `lift` is subtracted from the reference, and the solve repeated with the sliding
-velocity just found, `PASSES` times in all; each time the error falls by μ²/(1 + μ²) or so.
+velocity just found, `PASSES` times in all. Repeated as such, the error falls by a μ²/(1 + a μ²) each time, a being the
+inverse inertia across the normal over that along it, between 1 for what does not turn and 3.5 for a ball. Taking 1 +
+2μ² times the change instead brings that down to a quarter or so for all of these.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from warpsim.model.topology import Topology
 from warpsim.precision import mat33, real, vec3, vec5, vec6
 from warpsim.stages import stage
 
-PASSES = 4
+PASSES = 5
 """Solves of an impact with friction."""
 DEPTH = wp.constant(real(20.0))
 """m/s²: bodies touch when they overlap by this times h²."""
@@ -293,6 +295,14 @@ def _sliding(friction: vec5, v: vec6) -> real:
     return real(0.0)
 
 
+@wp.func
+def _next_lift(lift: real, sliding: real, friction: real) -> real:
+    x = lift + (real(1.0) + real(2.0) * friction * friction) * (sliding - lift)
+    if x > real(0.0):
+        return x
+    return real(0.0)  # it came to stick
+
+
 @wp.kernel
 def _lift_kernel(
     # topology, parameters
@@ -309,6 +319,7 @@ def _lift_kernel(
     origin: wp.array2d(dtype=vec3),
     velocity: wp.array2d(dtype=vec6),
     change: wp.array2d(dtype=vec6),
+    last: wp.array2d(dtype=real),
     # out
     lift: wp.array2d(dtype=real),
 ):
@@ -324,7 +335,9 @@ def _lift_kernel(
             lb = t.body_last_dof[b]
             va = velocity[w, la] + change[w, la]
             vb = velocity[w, lb] + change[w, lb]
-            lift[w, k] = _sliding(pair.friction[w, i], relative_rates(frame[w, k], va, vb, arm_a, arm_b, c.pair_dim[i]))
+            friction = pair.friction[w, i]
+            sliding = _sliding(friction, relative_rates(frame[w, k], va, vb, arm_a, arm_b, c.pair_dim[i]))
+            lift[w, k] = _next_lift(last[w, k], sliding, friction[0])
         else:
             lift[w, k] = real(0.0)
 
@@ -333,8 +346,8 @@ def _lift_kernel(
 def lift_of_sliding(
     m: Model, work: Motion, c: ConstraintWork, settings: ContactSettings, change: wp.array, lift: wp.array
 ) -> None:
-    """`lift` (W, mc), m/s, of struck contacts, from the twists that an impact adds to `work.velocity`. Taped."""
+    """`lift` (W, mc), m/s, of struck contacts, for the next solve, from the twists an impact adds. Taped."""
     x = c.contacts
     inputs = [m.topology, settings, m.pair, c.role, x.count, x.pair, x.point, x.frame]
-    motion = [work.origin, work.velocity, change]
+    motion = [work.origin, work.velocity, change, c.lift]
     wp.launch(_lift_kernel, dim=m.worlds, inputs=[*inputs, *motion], outputs=[lift], device=m.device)
