@@ -227,7 +227,8 @@ def _add_actuator(spec: mujoco.MjSpec, actuator: Actuator) -> None:
         dyntype=getattr(mujoco.mjtDyn, f"mjDYN_{actuator.dynamics.upper()}"),
         actearly=actuator.activation_early,
     )
-    added.gainprm[:3], added.biasprm[:3] = actuator.gain, actuator.bias
+    added.gainprm[:3] = actuator.gain
+    added.biasprm[:3] = actuator.bias + np.array([0.0, 0.0, actuator.damping_ratio])
     added.dynprm[0] = actuator.time_constant
     if actuator.control_range is not None:
         added.ctrllimited, added.ctrlrange = 1, _range(actuator.control_range)

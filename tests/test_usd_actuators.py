@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from pxr import Sdf
 
+from mujoco_oracle import to_mujoco
 from warpsim.errors import SceneError
+from warpsim.model.compile import compile_model
 from warpsim.usd import author
+from warpsim.usd.export import export_scene
 from warpsim.usd.reader import read_usd
 
 
@@ -26,6 +29,32 @@ def tendon(stage, joints, **attributes):
     prim.CreateRelationship("mjc:path").SetTargets([joint.GetPath() for joint in joints])
     author.set_attributes(prim, {"mjc:type": "fixed", "mjc:path:indices": range(len(joints)), **attributes})
     return prim
+
+
+def test_damping_ratios_become_damping(rng):
+    """A servo's positive biasPrm[2] is a share of the critical damping, as MuJoCo compiles it."""
+    stage = author.new_stage()
+    world = author.world(stage)
+    parent, joints = None, []
+    for place in range(3):
+        body = author.body(world, f"Link{place}", position=(0.3 * place, 0, 0))
+        author.box(body, "Box", rng.uniform(0.05, 0.2, 3), position=(0.1, 0, 0))
+        make = author.prismatic if place == 1 else author.revolute
+        joints.append(make(world, f"Joint{place}", parent, body, "Z", attributes={"newton:armature": 0.1 * place}))
+        parent = body
+    for place, (joint, ratio) in enumerate(zip(joints, (0.5, 1.0, 2.0), strict=True)):
+        gear = (1.5 + place, 0, 0, 0, 0, 0)
+        author.actuator(world, f"Servo{place}", joint, gear=gear, gain=(80.0,), bias=(0.0, -80.0, ratio))
+    tendon(stage, [joints[0], joints[2]], **{"mjc:path:coef": (1.0, -0.5)})
+    author.actuator(world, "Reel", stage.GetPrimAtPath("/World/Tendon"), gain=(80.0,), bias=(0.0, -80.0, 1.0))
+    author.actuator(world, "Plain", joints[0], gain=(80.0,), bias=(0.0, -70.0, 1.0))
+    scene = read_usd(stage, strict=True)
+    assert [actuator.damping_ratio for actuator in scene.actuators] == [0.5, 1.0, 2.0, 1.0, 0.0]
+    expected = to_mujoco(scene, approximate=True).actuator_biasprm[:, :3]
+    assert (expected[:4, 2] < -1).all() and expected[4, 2] == 1.0
+    np.testing.assert_allclose(compile_model(scene).authored["actuator.bias"].numpy()[0], expected, rtol=1e-9)
+    again = read_usd(export_scene(scene)[0], strict=True)
+    assert [actuator.damping_ratio for actuator in again.actuators] == [0.5, 1.0, 2.0, 1.0, 0.0]
 
 
 def test_position_servo():

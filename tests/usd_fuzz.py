@@ -6,6 +6,7 @@ physics attribute. It runs as a program so that a crash of the interpreter is se
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 from collections import Counter
@@ -18,6 +19,8 @@ from warpsim.scene import validate
 from warpsim.usd import author
 from warpsim.usd.reader import read_usd
 
+LONGEST = 60
+"""s that one stage may take, on a machine that does other things too."""
 ODD_NUMBERS = (float("nan"), float("inf"), float("-inf"), 0.0, -0.0, -1.0, 1e-40, 1e38, -1e38, 3.4e38, 1e-12, 7.0)
 PREFIXES = ("physics:", "newton:", "mjc:", "physx", "drive:", "limit:", "state:", "warpsim:")
 TYPES = ("Xform", "Sphere", "Cube", "Mesh", "Plane", "Scope", "PhysicsRevoluteJoint", "PhysicsJoint", "PhysicsScene")
@@ -51,6 +54,8 @@ def rich_stage() -> Usd.Stage:
     author.cylinder(free, "Can", 0.1, 0.4, material=rubber)
     author.generic(free, "D6", arm, free, limits={"transX": None, "transY": None, "transZ": (-1, 1), "rotX": (-45, 45)})
     author.fixed(free, "Loop", hand, free, closes_loop=True)
+    author.prismatic(ball, "Rail", None, ball, "X", closes_loop=True, attributes={"mjc:solref": (0.02, 1.0)})
+    author.generic(ball, "Guide", hand, ball, limits={"transY": None, "rotX": None}, closes_loop=True)
     mover = author.body(world, "Mover", position=(4, 0, 1), kinematic=True, mass=1, inertia=(1, 1, 1))
     author.cone(mover, "Cone", 0.1, 0.2)
     author.filter_pairs(base, hand)
@@ -221,18 +226,25 @@ def check(layer: Sdf.Layer) -> str:
     return "read"
 
 
+def _give_up(*_) -> None:
+    raise TimeoutError(f"a stage took more than {LONGEST} s")
+
+
 def main(first: int, last: int) -> int:
     """Reads the damaged stages of seeds first to last − 1; returns how many misbehaved."""
+    signal.signal(signal.SIGALRM, _give_up)
     stage = rich_stage()
     text = stage.GetRootLayer().ExportToString()
     counts: Counter[str] = Counter()
     for seed in range(first, last):
+        signal.alarm(LONGEST)  # a hang is as bad as a crash
         try:
             layer = damaged(text, seed)
             counts["unparsable" if layer is None else check(layer)] += 1
         except Exception:  # the point is to find any
             counts["bad"] += 1
             print(f"seed {seed}\n{traceback.format_exc()}")
+    signal.alarm(0)
     print(dict(counts))
     return counts["bad"]
 

@@ -13,6 +13,7 @@ from warpsim.collision.ray_cast import RayCast
 from warpsim.errors import InputError
 from warpsim.model.actuators import DYNAMICS_CODES, ActuatorTopology, DriveTopology
 from warpsim.model.contact_mixing import contact_mixing, no_pairs
+from warpsim.model.damping_ratio import set_ratio_damping
 from warpsim.model.equalities import equalities
 from warpsim.model.limits import joint_limits, tendon_limits
 from warpsim.model.mesh_mass import mesh_mass_properties
@@ -322,7 +323,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
     fluid.rotation = wp.zeros((worlds, len(bodies) + 1), dtype=quat, device=device)
     transmissions = {a.transmission for a in scene.actuators}
     owners = [layout.body(s.body) for s in scene.shapes]
-    return Model(
+    model = Model(
         device=device,
         worlds=worlds,
         options=scene.options,
@@ -360,3 +361,5 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         damped=any(j.damping > 0 for j in joints),
         **_constraints(t, scene, layout, joints, bodies),
     )
+    set_ratio_damping(model, scene)
+    return model

@@ -61,6 +61,8 @@ _ARRAY_SHAPES: dict[type, dict[str, tuple[int, ...]]] = {
         "anchor": (3,),
         "anchor_b": (3,),
         "relative_pose": (7,),
+        "axes": (4,),
+        "locked": (6,),
         "polynomial": (5,),
         "distance_range": (2,),
     },

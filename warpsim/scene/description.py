@@ -244,6 +244,10 @@ class Actuator:
     """(6,): first number for hinge, slide, tendon; 3 for ball; 6 for free; (force, torque) in the frame of a site."""
     gain: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.0, 0.0]))
     bias: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    damping_ratio: float = 0.0
+    """Above 0: bias₂ is set to this many times −2 √(gain₀ m) when the scene is compiled, m being the inertia that the
+    transmission feels at the reference configuration (MuJoCo's dampratio). For gain₀ = −bias₁ > 0 on a hinge, a slide
+    or a tendon."""
     dynamics: str = "none"
     time_constant: float = 1.0
     """s, for "filter" and "filterexact"."""

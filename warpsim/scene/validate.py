@@ -160,8 +160,17 @@ def _check_actuators(scene: Scene) -> None:
         "tendon": {tendon.name for tendon in scene.tendons},
         "site": {site.name for site in scene.sites},
     }
+    kinds = {joint.name: joint.kind for joint in scene.joints}
     for actuator in scene.actuators:
         _check_target(actuator, known)
+        check_not_negative(actuator, "damping_ratio")
+        kind = kinds.get(actuator.target, actuator.transmission)
+        servo = actuator.gain[0] == -actuator.bias[1] > 0 and kind in ("hinge", "slide", "tendon")
+        if actuator.damping_ratio > 0 and not servo:
+            raise SceneError(
+                f"{place(actuator)}: damping_ratio is for servos with gain[0] = -bias[1] > 0 on a hinge, slide or "
+                "tendon; set bias[2] instead"
+            )
         for field in ("control_range", "force_range", "activation_range"):
             check_range(actuator, field)
         if actuator.dynamics in ("filter", "filterexact") and actuator.time_constant <= 0:
@@ -197,10 +206,8 @@ def _check_equalities(scene: Scene) -> None:
         if equality.relative_pose is not None:
             check_unit(equality, "relative_pose", part=slice(3, None))
         check_unit(equality, "axes")
-        if equality.kind == "axes" and (len(equality.locked) != 6 or not any(equality.locked)):
-            raise SceneError(
-                f"{place(equality)}: locked is {equality.locked}; give six flags, at least one of them true"
-            )
+        if not any(equality.locked):
+            raise SceneError(f"{place(equality)}: locked is {equality.locked}, which holds nothing; lock an axis")
 
 
 def _check_ends(equality: Equality, bodies: set[str], joints: dict[str, str], tendons: set[str]) -> None:

@@ -190,11 +190,24 @@ def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> bool:
         actuator.gain = actuator.gain * np.array([1.0, 0.0, 0.0])
     if chosen["biasType"] == "none":
         actuator.bias = np.zeros(3)
+    if actuator.bias[2] > 0 and actuator.gain[0] == -actuator.bias[1]:
+        _read_damping_ratio(context, prim, actuator)
     actuator.dynamics = _DYNAMICS[chosen["dynType"]]
     constants = context.read.array(prim, "mjc:dynPrm")
     if constants is not None and len(constants):
         actuator.time_constant = float(constants[0])
     return True
+
+
+def _read_damping_ratio(context: Context, prim: Usd.Prim, actuator: Actuator) -> None:
+    """A servo's positive biasPrm[2] is a ratio of the critical damping, by MuJoCo's rule."""
+    kind = next((joint.kind for joint in context.scene.joints if joint.name == actuator.target), actuator.transmission)
+    if kind in ("hinge", "slide", "tendon") and actuator.gain[0] > 0:
+        actuator.damping_ratio = float(actuator.bias[2])
+    else:
+        reason = "a damping ratio needs a hinge, slide or tendon and a positive gain; the servo is not damped"
+        context.ledger.unsupported(prim, "mjc:biasPrm", reason)
+    actuator.bias = actuator.bias * np.array([1.0, 1.0, 0.0])
 
 
 def _scale(context: Context, actuator: Actuator, angular: bool) -> None:

@@ -147,13 +147,16 @@ def add_actuator(export: Export, actuator: Actuator) -> None:
     if actuator.transmission == "joint" and target.HasAPI(UsdPhysics.RigidBodyAPI):
         export.lost("actuator", actuator.name, "target", "USD cannot point at a free body's joint")
         return
+    bias = actuator.bias + np.array([0.0, 0.0, actuator.damping_ratio])
+    if actuator.bias[2] > 0 and actuator.gain[0] == -actuator.bias[1]:
+        export.lost("actuator", actuator.name, "bias", "a positive third number would be read as a damping ratio")
     export.prims[("actuator", actuator.name)] = author.actuator(
         parent,
         export.name(parent, actuator.name),
         target,
         gear=actuator.gear,
         gain=actuator.gain.tolist(),
-        bias=actuator.bias.tolist() if np.any(actuator.bias) else None,
+        bias=bias.tolist() if np.any(bias) else None,
         control_range=actuator.control_range,
         force_range=actuator.force_range,
         attributes=attributes,
