@@ -474,9 +474,10 @@ class Simulator(Contents):
         if controls is not None:
             given.update(self._controls.split(controls, count))
         names = default_parameters(self.model) if parameters is None else tuple(parameters)
-        changed = [name for name in self._parameters.tensors if name not in names]
+        changed = [name for name in self._in_force.parameters.tensors if name not in names]
+        start = self._first(self._in_force)
         point = Point(
-            {name: self._start[name][0].detach() for name in self._initial.differentiable},
+            {name: start[name][0].detach() for name in self._initial.differentiable},
             {name: tensor[:, 0].detach() for name, tensor in given.items()},
             {name: self.parameter(name)[0] for name in (*names, *changed)},
         )

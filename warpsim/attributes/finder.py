@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -11,17 +11,22 @@ from pxr import Usd, UsdPhysics
 
 from warpsim.attributes.attribute import Attribute
 from warpsim.attributes.meaning import bounds_of, not_set, unit_of
-from warpsim.attributes.scene_map import Point, SceneMap
-from warpsim.attributes.slopes import JumpError, Slope, agrees, survey
+from warpsim.attributes.scene_map import MOVED_MESH, Point, SceneMap
+from warpsim.attributes.slopes import JumpError, KinkError, Slope, agrees, survey
 from warpsim.attributes.value_type import ValueType, value_type
 from warpsim.errors import InputError, SceneError, unknown_name
 from warpsim.usd.ledger_scan import prims
 from warpsim.usd.units import stage_units
 
 _MESH_DATA = {"points", "faceVertexCounts", "faceVertexIndices"}
+_SWITCHES = {
+    "physics:rigidBodyEnabled": "the body is disabled",
+    "physics:collisionEnabled": "the collider is disabled",
+    "physics:jointEnabled": "the joint is disabled",
+}
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Found:
     attribute: Usd.Attribute
     path: str
@@ -40,23 +45,31 @@ def find_attribute(scene_map: SceneMap, path: str, device: torch.device) -> Attr
         InputError: There is no such attribute, or physics does not depend on it smoothly; says why.
     """
     found = _look_up(scene_map, path)
-    value = _value(scene_map, found)
-
-    def read(numbers: np.ndarray) -> Point:
-        return scene_map.read({found.path: found.kind.exact(numbers)})
-
+    value = _value(found)
     if not found.attribute.HasAuthoredValue():
         _author(scene_map, found)
     try:
-        slope = survey(read, scene_map.base, value)
+        slope = _survey(scene_map, found, value)
     except JumpError as error:
-        hint = not_set(found.attribute.GetName())
-        raise InputError(f"{path} = {value.tolist()} cannot be varied: {hint or error}") from error
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        even = replace(found, kind=replace(found.kind, family="uniform"))
+        if not (MOVED_MESH in str(error) and value.shape == (3,) and (value == value[0]).all()):
+            hint = not_set(found.attribute.GetName()) if not value.any() else ""
+            raise InputError(f"{path} = {value.tolist()} cannot be varied: {hint or error}") from error
+        found, value = even, value[0]
+        slope = _survey(scene_map, found, value)
     if not len(slope.rows):
         raise InputError(f"{path} does not reach the physics: {_why_not(scene_map, found)}")
     return _handle(scene_map, found, value, slope, device)
+
+
+def _survey(scene_map: SceneMap, found: _Found, value: np.ndarray) -> Slope:
+    def read(numbers: np.ndarray) -> Point:
+        return scene_map.read({found.path: found.kind.exact(numbers)})
+
+    try:
+        return survey(read, scene_map.base, value)
+    except KinkError as error:
+        raise InputError(f"{found.path}: {error}") from error
 
 
 def _handle(scene_map: SceneMap, found: _Found, value: np.ndarray, slope: Slope, device: torch.device) -> Attribute:
@@ -108,7 +121,7 @@ def _look_up(scene_map: SceneMap, path: str) -> _Found:
     return _Found(attribute, f"{prim.GetPath()}.{name}", kind)
 
 
-def _value(scene_map: SceneMap, found: _Found) -> np.ndarray:
+def _value(found: _Found) -> np.ndarray:
     name = found.attribute.GetName()
     value = found.attribute.Get()
     if value is None and found.attribute.GetNumTimeSamples():
@@ -148,4 +161,13 @@ def _why_not(scene_map: SceneMap, found: _Found) -> str:
     for entry in scene_map.scene.ledger:
         if entry.path == str(prim.GetPath()) and entry.attribute == name and entry.reason:
             return entry.reason
+    above = prim
+    while above and not above.IsPseudoRoot():
+        for switch, reason in _SWITCHES.items():
+            if (
+                above.IsA(UsdPhysics.Joint) == (switch == "physics:jointEnabled")
+                and above.GetAttribute(switch).Get() is False
+            ):
+                return f"{reason} ({above.GetPath()}.{switch})"
+        above = above.GetParent()
     return "nothing that is simulated depends on it (see `warpsim inspect`)"

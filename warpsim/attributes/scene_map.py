@@ -21,7 +21,7 @@ from warpsim.model.model import Model
 from warpsim.model.topology import Layout
 from warpsim.scene import Mesh, Scene
 from warpsim.scene.description import JOINT_Q_SIZE
-from warpsim.usd.reader import open_stage, read_usd
+from warpsim.usd.reader import open_stage, read_usd, read_with
 
 STATE = {"state.q": "initial_q", "state.qd": "initial_qd", "state.activation": "initial_activation"}
 """Name of a part of the initial state → the field of `Model` that holds it."""
@@ -42,9 +42,10 @@ _SETTINGS = {("shapes", "gap"), ("sensors", "noise"), ("sensors", "cutoff"), ("c
 _LOOKS = {"color", "visible"}
 _FLAGS = ("has_tendon_forces", "has_medium", "has_force_limits", "damped")
 _SAME_MESH = 1e-9
+MOVED_MESH = "a mesh's own geometry, which carries no gradient (its pose and a uniform scale do), of"
 
 Values = Mapping[str, Any]
-"""By "/prim.attribute", as `read_usd` takes them."""
+"""By "/prim.attribute", as `read_with` takes them."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class SceneMap:
         Raises:
             SceneError: The values cannot be simulated.
         """
-        scene = read_usd(self.stage, values=values)
+        scene = read_with(self.stage, values)
         discrete = _discrete(scene)
         self._settle_meshes(scene, discrete)
         model = self._compiled(scene)
@@ -150,7 +151,7 @@ class SceneMap:
             known = self._meshes.get(name)
             scale = None if known is None else _uniform_scale(known, mesh)
             if known is None or scale is None:
-                discrete["vertices of", name] = float(np.abs(mesh.vertices).sum())
+                discrete[MOVED_MESH, name] = float(np.abs(mesh.vertices).sum())
                 continue
             scene.meshes[name] = known
             for shape in scene.shapes:

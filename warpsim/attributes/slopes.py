@@ -21,7 +21,7 @@ Read = Callable[[np.ndarray], Point]
 
 _LONG_STEPS = (2.0**-3, -(2.0**-3), 2.0**-7, -(2.0**-7), 2.0**-12, -(2.0**-12))
 _SHORT_STEP = 2.0**-17
-_FAR = (-0.7, 1.3, 6.0)
+_FAR = (-0.7, 6.0)
 _ROUNDING = 1e-9
 _KINK = 1e-2
 _CURVATURE = 1e-2
@@ -29,6 +29,10 @@ _CURVATURE = 1e-2
 
 class JumpError(InputError):
     """A value has no neighbours that describe the same model."""
+
+
+class KinkError(InputError):
+    """The numbers physics reads bend at a value."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def survey(read: Read, base: Point, value: np.ndarray) -> Slope:
 
     Raises:
         JumpError: Every step from the value changes something discrete, or cannot be simulated.
-        InputError: The reading has a kink there.
+        KinkError: The reading has a kink there.
     """
     steps, columns = _long_differences(read, base, value)
     if _is_affine(read, base, value, steps, columns):
@@ -88,7 +92,7 @@ def central_differences(read: Read, base: Point, value: np.ndarray) -> np.ndarra
 
     Raises:
         JumpError: As in `survey`.
-        InputError: As in `survey`.
+        KinkError: As in `survey`.
     """
     columns = []
     largest = float(scales(value).max())
@@ -99,7 +103,7 @@ def central_differences(read: Read, base: Point, value: np.ndarray) -> np.ndarra
         curved = _CURVATURE * _SHORT_STEP * (1.0 + np.nan_to_num(np.abs(base.numbers), posinf=0.0))
         kinked = np.abs(rise - fall) > _KINK * np.maximum(np.abs(rise), np.abs(fall)) + curved
         if kinked.any():
-            raise InputError(
+            raise KinkError(
                 f"component {i} of {value.tolist()} is at a kink (the larger of several scales counts, or a bound is "
                 "met), where there is no derivative"
             )

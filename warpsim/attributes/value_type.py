@@ -22,7 +22,8 @@ class ValueType:
     Attributes:
         name: USD's name of the type, e.g. "vector3f".
         scalar: NumPy type of one stored number.
-        family: "number", "vector", "quaternion" (real part first), "matrix" or "array" (of numbers).
+        family: "number", "vector", "quaternion" (real part first), "matrix", "array" (of numbers), or "uniform" (a
+            vector of three equal numbers, handled as one).
     """
 
     name: str
@@ -33,11 +34,17 @@ class ValueType:
         """A USD value as float64: (), (n,) or (4, 4)."""
         if self.family == "quaternion":
             return np.array([value.GetReal(), *value.GetImaginary()], dtype=np.float64)
+        if self.family == "uniform":
+            return np.array(value[0], dtype=np.float64)
         return np.array(value, dtype=np.float64)
 
     def rounded(self, numbers: np.ndarray) -> np.ndarray:
         """What the type keeps of the numbers, as float64."""
         return np.asarray(numbers, dtype=np.float64).astype(self.scalar).astype(np.float64)
+
+    def stored(self, numbers: np.ndarray) -> np.ndarray:
+        """The numbers in the shape of the USD value."""
+        return np.full(3, numbers) if self.family == "uniform" else np.asarray(numbers)
 
     def exact(self, numbers: np.ndarray) -> Any:
         """The numbers as a reader takes them, in double precision."""
@@ -47,7 +54,7 @@ class ValueType:
             return Gf.Quatd(*map(float, numbers))
         if self.family == "matrix":
             return Gf.Matrix4d(*map(float, np.ravel(numbers)))
-        return [float(number) for number in numbers]
+        return [float(number) for number in self.stored(numbers)]
 
 
 def value_type(attribute: Usd.Attribute) -> ValueType | None:

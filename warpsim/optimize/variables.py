@@ -30,6 +30,7 @@ class Variable:
         attributes: What takes the value.
         shape: Of the value: the attributes', with `worlds` in front if each world has its own.
         components: (n,) places of the flat value that vary; the others stay at `start`.
+        worlds: How many worlds have a value of their own; None: all share one.
         lower: (n,) bounds of x, −inf where the change of variable keeps them.
         upper: (n,) likewise.
     """
@@ -64,7 +65,7 @@ class Variable:
         self._check_group()
         own = self.attributes[0].shape
         self.shape = own if worlds is None else (worlds, *own)
-        self._worlds = worlds
+        self.worlds = worlds
         low = _numbers(self, "lower", -np.inf if lower is None else lower, own)
         high = _numbers(self, "upper", np.inf if upper is None else upper, own)
         low = np.maximum(low, 0.0) if positive else low
@@ -130,16 +131,16 @@ class Variable:
     @property
     def size(self) -> int:
         """Numbers of x."""
-        return len(self.components) * (self._worlds or 1)
+        return len(self.components) * (self.worlds or 1)
 
     @property
     def names(self) -> list[str]:
         """One name per number of x."""
         places = [np.unravel_index(i, self._start.shape) for i in self.components.tolist()]
         single = ["".join(f"[{int(k)}]" for k in place) for place in places]
-        if self._worlds is None:
+        if self.worlds is None:
             return [self.label + s for s in single]
-        return [f"{self.label}{s} of world {w}" for w in range(self._worlds) for s in single]
+        return [f"{self.label}{s} of world {w}" for w in range(self.worlds) for s in single]
 
     def start(self) -> torch.Tensor:
         """(size,) x of the start."""
@@ -147,11 +148,11 @@ class Variable:
 
     def value(self, x: torch.Tensor) -> torch.Tensor:
         """The value at x (…, size), differentiable: (…, *shape)."""
-        lead = x.shape[:-1] if self._worlds is None else (*x.shape[:-1], self._worlds)
+        lead = x.shape[:-1] if self.worlds is None else (*x.shape[:-1], self.worlds)
         x = x.reshape(*lead, len(self.components))
         low, high, first, scale = (t.to(x.device) for t in (self._low, self._high, self._first, self._scale))
         below, above = self._below.to(x.device), self._above.to(x.device)
-        grown = torch.exp(scale * torch.where(below | above, x, torch.zeros_like(x)))
+        grown = torch.exp(scale * torch.where(below ^ above, x, torch.zeros_like(x)))  # no overflow in unused branches
         varied = torch.where(below, low + (first - low) * grown, scale * x)
         varied = torch.where(above, high - (high - first) * grown, varied)
         varied = torch.where(below & above, low + (high - low) * torch.sigmoid(scale * x), varied)
@@ -163,7 +164,7 @@ class Variable:
 
     def encode(self, value: Any) -> torch.Tensor:
         """(size,) the x that gives a value, which must lie within the bounds."""
-        given = torch.as_tensor(value, dtype=torch.float64).detach().cpu().reshape(self._worlds or 1, -1)
+        given = torch.as_tensor(value, dtype=torch.float64).detach().cpu().reshape(self.worlds or 1, -1)
         v = given[:, torch.as_tensor(self.components)]
         low, high, first, scale = self._low, self._high, self._first, self._scale
         x = v / scale
@@ -204,8 +205,8 @@ class Variables:
                 raise InputError(f"{attribute.path} belongs to two variables; join them, or take it out of one")
             seen.add(attribute)
         self._sizes = [variable.size for variable in self.variables]
-        self.lower = torch.cat([variable.lower.repeat(variable._worlds or 1) for variable in self.variables])
-        self.upper = torch.cat([variable.upper.repeat(variable._worlds or 1) for variable in self.variables])
+        self.lower = torch.cat([variable.lower.repeat(variable.worlds or 1) for variable in self.variables])
+        self.upper = torch.cat([variable.upper.repeat(variable.worlds or 1) for variable in self.variables])
 
     @property
     def size(self) -> int:
@@ -232,7 +233,7 @@ class Variables:
         parts = torch.split(x, self._sizes, dim=-1)
         found = {}
         for variable, part in zip(self.variables, parts, strict=True):
-            if x.ndim == 2 and variable._worlds is not None:
+            if x.ndim == 2 and variable.worlds is not None:
                 raise InputError(f"{variable.label} has a value per world already; give x of shape ({self.size},)")
             value = variable.value(part)
             found.update(dict.fromkeys(variable.attributes, value))
@@ -262,8 +263,8 @@ class Variables:
                 OptimisedValue(
                     attribute.prim_path,
                     attribute.name,
-                    numbers,
-                    initial=attribute.numbers,
+                    attribute.kind.stored(numbers),
+                    initial=attribute.kind.stored(attribute.numbers),
                     gradient=None if slope is None else np.asarray(torch.as_tensor(slope).detach().cpu()),
                 )
             )

@@ -49,21 +49,13 @@ def open_stage(source: str | PathLike[str] | Usd.Stage) -> Usd.Stage:
     return stage
 
 
-def read_usd(
-    source: str | PathLike[str] | Usd.Stage,
-    *,
-    strict: bool = False,
-    time: float | None = None,
-    values: Mapping[str, Any] | None = None,
-) -> Scene:
+def read_usd(source: str | PathLike[str] | Usd.Stage, *, strict: bool = False, time: float | None = None) -> Scene:
     """Reads a USD file or stage.
 
     Args:
         source: Path of a .usd, .usda, .usdc or .usdz file, or an open stage.
         strict: Raise if anything authored would change the physics but is not modelled.
         time: Time code to read at. None: default values, and earliest samples where there are no defaults.
-        values: By "/prim.attribute", values to use in place of the authored ones, in double precision whatever the
-            attribute's type: numbers, arrays, `Gf` quaternions and matrices.
 
     Returns:
         The scene in SI units with z up. Names are prim paths. `scene.ledger` says what became of each authored physics
@@ -75,10 +67,8 @@ def read_usd(
     """
     stage = open_stage(source)
     ledger = Ledger()
-    context = Context(stage, stage_units(stage), ledger, AttributeReader(ledger, time, values))
-    scene = context.scene
-    scene.name = stage.GetRootLayer().GetDisplayName()
-    _build(context)
+    context = Context(stage, stage_units(stage), ledger, AttributeReader(ledger, time))
+    scene = _build(context)
     scan(stage, ledger)
     scene.ledger = ledger.entries()
     if strict:
@@ -87,9 +77,25 @@ def read_usd(
     return scene
 
 
-def _build(context: Context) -> None:
-    """Fills the scene; later parts refer to names that earlier ones made."""
+def read_with(stage: Usd.Stage, values: Mapping[str, Any]) -> Scene:
+    """Reads a stage with other values for some attributes; neither complete in its ledger nor validated.
+
+    Args:
+        stage: Has authored values for these attributes.
+        values: By "/prim.attribute", in double precision whatever the attribute's type: numbers, arrays, `Gf`
+            quaternions and matrices.
+
+    Raises:
+        SceneError: As `read_usd`.
+    """
+    ledger = Ledger()
+    return _build(Context(stage, stage_units(stage), ledger, AttributeReader(ledger, None, values)))
+
+
+def _build(context: Context) -> Scene:
+    """Makes the scene; later parts refer to names that earlier ones made."""
     scene = context.scene
+    scene.name = context.stage.GetRootLayer().GetDisplayName()
     objects = find_physics(context)
     read_options(context, objects)
     specs = read_joints(context, objects)
@@ -114,6 +120,7 @@ def _build(context: Context) -> None:
     apply_keyframe(context)
     add_filters(context, objects, specs)
     list_lost_colliders(context, objects)
+    return scene
 
 
 def _by_body(items: list[Any]) -> dict[str, list[Any]]:
