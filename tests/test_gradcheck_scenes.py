@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from finite_differences import directional_estimate
+from planted_errors import Fault
 from warpsim.cli import main
 from warpsim.gradcheck.losses import RandomForm
 from warpsim.gradcheck.report import Report, Section
@@ -91,9 +92,10 @@ def test_the_command_prints_verdicts_and_succeeds(capsys):
 
 
 def test_a_wrong_gradient_is_an_exit_code(capsys, monkeypatch):
-    monkeypatch.setattr(Report, "ok", False)
+    Fault("semi_implicit", "scale", lambda a: a["s_out"].qd, 2.0).plant(monkeypatch)
     scene = next(p for p in SCENES if p.stem == "pendulum")
     assert main(["gradcheck", str(scene), "--steps", "4", "--window", "2"]) == 1
+    assert "guilty stage: dynamics.integrate.semi_implicit" in capsys.readouterr().out
 
 
 def test_every_verdict_is_one_of_the_documented_ones():
