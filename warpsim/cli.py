@@ -1,4 +1,4 @@
-"""The command line: `warpsim inspect | simulate | gradcheck | render | convert | warmup`.
+"""The command line: `warpsim inspect | simulate | gradcheck | compare | replay | render | convert | warmup`.
 
 Exit codes: 0 done, 1 the scene or the run is at fault, 2 the command line is, 130 interrupted.
 """
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import warp as wp
 
-from warpsim.commands import convert, gradcheck, inspect, render, simulate, warmup
+from warpsim.commands import compare, convert, gradcheck, inspect, render, replay, simulate, warmup
 from warpsim.errors import WarpsimError
 
-COMMANDS = (inspect, simulate, gradcheck, render, convert, warmup)
+COMMANDS = (inspect, simulate, gradcheck, compare, replay, render, convert, warmup)
 
 
 def make_parser() -> argparse.ArgumentParser:

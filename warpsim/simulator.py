@@ -139,6 +139,20 @@ class Simulator(Contents):
         """The current state: q (W, nq), qd (W, nv) and what else the next step reads."""
         return Observed(self.model, self._state)
 
+    @property
+    def source(self) -> Source:
+        """The scene and the file it was read from, if any."""
+        return self._source
+
+    def initial_state(self, *, q: Any = None, qd: Any = None, activation: Any = None) -> Observed:
+        """The state a rollout with these arguments starts from."""
+        return self._show(self._first(self._in_force, None, _given(q=q, qd=qd, activation=activation)), {})
+
+    def all_controls(self, steps: int, controls: Controls | None = None) -> dict[str, torch.Tensor]:
+        """Every control of a rollout by name, (steps, W, …) each; those that are not given as they are by default."""
+        given = {} if controls is None else self._controls.split(controls, steps)
+        return {**self._default_controls(steps), **given}
+
     def attribute(self, path: str) -> Attribute:
         """A handle on a USD attribute that reaches physics, e.g. "/World/Ball.physics:velocity".
 
@@ -470,16 +484,13 @@ class Simulator(Contents):
         if steps is None and controls is None:
             steps = max(1, round(2.0 / self.timestep))
         count = given_steps(controls, steps)
-        given = self._default_controls(count)
-        if controls is not None:
-            given.update(self._controls.split(controls, count))
         names = default_parameters(self.model) if parameters is None else tuple(parameters)
-        changed = [name for name in self._in_force.parameters.tensors if name not in names]
-        start = self._first(self._in_force)
+        first, defaults = self.initial_state(), self._engine.defaults
+        changed = {n for n, value in self._in_force.parameters.values.items() if value is not defaults[n]}
         point = Point(
-            {name: start[name][0].detach() for name in self._initial.differentiable},
-            {name: tensor[:, 0].detach() for name, tensor in given.items()},
-            {name: self.parameter(name)[0] for name in (*names, *changed)},
+            {name: first[name][0].detach() for name in self._initial.differentiable},
+            {name: tensor[:, 0].detach() for name, tensor in self.all_controls(count, controls).items()},
+            {name: self.parameter(name)[0] for name in sorted({*names, *changed})},
         )
         subject = Subject(self.scene, self._source, self.model.device, point, names)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)

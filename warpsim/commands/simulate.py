@@ -11,6 +11,7 @@ import numpy as np
 from warpsim.commands.common import add_source, open_simulator
 from warpsim.constraint.newton import AT_ROUNDING, CONVERGED, STATUS_TEXT
 from warpsim.errors import InputError
+from warpsim.evidence import record_run
 from warpsim.simulator import Simulator
 from warpsim.trajectory import Trajectory
 
@@ -37,6 +38,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--threads", type=int, default=1, help="CPU threads that share the worlds (default: 1)")
     parser.add_argument("--fps", type=float, default=60.0, help="frames kept per simulated second (default: 60)")
     parser.add_argument("-o", "--output", help="where the motion goes: .usda or .usdc (world 0), or .npz (all worlds)")
+    parser.add_argument("--record", metavar="JSON", help="write a run record, for `warpsim compare` and `replay`")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run)
 
@@ -64,6 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output:
         for path in trajectory.save(arguments.output):
             print(f"wrote {path}")
+    if arguments.record:
+        record = record_run(sim, steps, seed=arguments.seed if arguments.noise else None)
+        for found in record.labels:
+            print(f"label: {found['name']}: {found['text']}")
+        print(f"wrote {record.save(arguments.record)}")
     return 0
 
 

@@ -1,0 +1,248 @@
+"""Run records: what is in them, replaying bit for bit, comparing by name, and every failure label provoked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from warpsim.cli import main
+from warpsim.errors import InputError
+from warpsim.evidence import LABELS, RunRecord, compare, read_record, record_run, replay
+from warpsim.optimize.identification import identify
+from warpsim.scene import Actuator, Body, Joint, Options, Scene, Shape
+from warpsim.simulator import Simulator
+
+SCENES = Path(__file__).resolve().parents[1] / "scenes"
+
+
+def names(record: RunRecord) -> set[str]:
+    return {found["name"] for found in record.labels}
+
+
+def test_a_record_survives_the_file(tmp_path):
+    sim = Simulator(SCENES / "cartpole.usda")
+    controls = torch.linspace(-1.0, 1.0, 50, dtype=sim.torch_dtype).reshape(50, 1, 1)
+    made = record_run(sim, controls=controls, seed=3, loss=lambda t: t.q[-1].square().sum())
+    again = read_record(made.save(tmp_path / "run.json"))
+    assert json.dumps(again.plain()) == json.dumps(made.plain())
+    assert again.horizon == {"steps": 50, "seconds": 50 * sim.timestep}
+    assert again.seed == 3
+    np.testing.assert_array_equal(again.actions["actuator"], controls.numpy())
+    np.testing.assert_array_equal(again.trajectory["q"], sim.rollout(controls=controls).numpy("q"))
+    assert again.gradient["norms"]["actuator"] > 0.0
+    assert again.bounds["actuator.control_range"].shape == (1, 2)
+    plain = made.plain()
+    for section in ("units", "frames", "versions", "settings", "labels", "control_period", "latency", "created"):
+        assert section in plain
+    assert plain["settings"]["solver_tolerance"] == sim.scene.options.solver_tolerance
+    assert len(plain["scene"]["scene_sha256"]) == 64
+
+
+@pytest.mark.parametrize("scene", ["throw", "quadruped"])
+def test_a_replay_has_the_same_bits(scene, tmp_path):
+    sim = Simulator(SCENES / f"{scene}.usda")
+    mass = 1.3 * sim.parameter("shape.mass")[0]
+    sim.set_parameters({"shape.mass": mass})
+    sim.reset(seed=1, velocity_noise=0.1)
+    first = record_run(sim, 120)
+    path = first.save(tmp_path / "first.json")
+    second = replay(read_record(path))
+    assert second.identical, second.text
+    assert second.record.trajectory["sha256"] == first.trajectory["sha256"]
+    assert compare(first, second.record).inputs == {}
+
+
+def test_two_replays_in_processes_of_their_own_have_the_same_bits(tmp_path, capsys):
+    path, again = tmp_path / "run.json", tmp_path / "again.json"
+    assert main(["simulate", str(SCENES / "throw.usda"), "--steps", "60", "--record", str(path), "--quiet"]) == 0
+    assert main(["replay", str(path), "-o", str(again)]) == 0
+    assert "identical bits" in capsys.readouterr().out
+    assert main(["compare", str(path), str(again)]) == 0
+    out = capsys.readouterr().out
+    assert "inputs: the same" in out and "trajectories: identical bits" in out
+
+
+def test_a_perturbed_parameter_shows_by_name(tmp_path):
+    sim = Simulator(SCENES / "cartpole.usda")
+    before = record_run(sim, 40)
+    mass = sim.parameter("shape.mass")[0]
+    mass[1] *= 1.1
+    sim.set_parameters({"shape.mass": mass})
+    found = compare(before, record_run(sim, 40))
+    assert list(found.inputs) == ["parameters.shape.mass[/World/Cart/Pole/Rod]"]
+    assert not found.identical
+    assert "parameters.shape.mass[/World/Cart/Pole/Rod]" in str(found)
+
+
+def test_a_changed_scene_is_not_replayed(tmp_path):
+    copy = tmp_path / "throw.usda"
+    text = (SCENES / "throw.usda").read_text()
+    copy.write_text(text)
+    record = record_run(Simulator(copy), 10)
+    copy.write_text(text.replace("physics:mass = ", "physics:mass = 1"))
+    with pytest.raises(InputError, match="hash"):
+        replay(record)
+
+
+def test_what_is_not_a_record_is_refused(tmp_path):
+    path = tmp_path / "other.json"
+    path.write_text("{}")
+    with pytest.raises(InputError, match="not a run record"):
+        read_record(path)
+
+
+def ball(**options) -> Scene:
+    """A ball that falls on the floor."""
+    scene = Scene(options=Options(**options))
+    scene.shapes.append(Shape("floor", "plane"))
+    scene.bodies.append(Body("ball", position=np.array([0.0, 0.0, 0.15])))
+    scene.joints.append(Joint("ball", "free", "ball"))
+    scene.shapes.append(Shape("ball", "sphere", "ball", size=np.array([0.1, 0.0, 0.0])))
+    return scene
+
+
+def motor(limit: float = 1.0) -> Scene:
+    """A hinged rod with a motor."""
+    scene = Scene()
+    scene.bodies.append(Body("rod"))
+    scene.joints.append(Joint("hinge", "hinge", "rod", axis=np.array([0.0, 1.0, 0.0])))
+    scene.shapes.append(Shape("rod", "capsule", "rod", np.array([0.0, 0.0, 0.3]), size=np.array([0.03, 0.2, 0.0])))
+    scene.shapes[0].collides = False
+    scene.actuators.append(Actuator("motor", "joint", "hinge", control_range=(-limit, limit)))
+    return scene
+
+
+def double_pendulum(timestep: float = 0.002) -> Scene:
+    scene = Scene(options=Options(timestep=timestep))
+    for name, parent, place in (("upper", None, 0.0), ("lower", "upper", -0.5)):
+        scene.bodies.append(Body(name, parent, position=np.array([0.0, 0.0, place])))
+        scene.joints.append(Joint(name, "hinge", name, axis=np.array([0.0, 1.0, 0.0])))
+        scene.shapes.append(
+            Shape(name, "capsule", name, np.array([0.0, 0.0, -0.25]), size=np.array([0.02, 0.2, 0.0]), collides=False)
+        )
+    scene.joints[0].initial_q, scene.joints[1].initial_q = np.array([2.0]), np.array([1.0])
+    return scene
+
+
+def swing(gain: float, steps: int = 400) -> RunRecord:
+    """A rod balanced upside down by nothing: its adjoint grows as fast as it falls."""
+    sim = Simulator(motor())
+    adjoints = [np.exp(gain * (steps - k)) for k in range(steps)]
+    return record_run(sim, steps, gradient={"adjoint_norms": adjoints})
+
+
+def test_non_finite():
+    scene = motor(np.inf)
+    sim = Simulator(scene)
+    record = record_run(sim, controls=torch.full((20, 1), 1e200, dtype=sim.torch_dtype))
+    assert "non-finite" in names(record)
+
+
+def test_solver_not_converged():
+    assert "solver not converged" in names(
+        record_run(Simulator(ball(solver_iterations=1, solver_tolerance=1e-30)), 200)
+    )
+    assert "solver not converged" not in names(record_run(Simulator(ball()), 200))
+
+
+def test_exploding_and_tame_adjoints():
+    assert "exploding gradient" in names(swing(0.05))
+    assert "exploding gradient" not in names(swing(0.01))
+
+
+def test_vanishing_gradient():
+    """A motor beyond its limit: the control could do better, and its gradient cannot know."""
+    sim = Simulator(motor())
+
+    def loss(trajectory):
+        return (trajectory.q[-1] - 1.0).square().sum()
+
+    for control, vanishes in ((2.0, True), (0.5, False)):
+        u = torch.full((20, 1), control, dtype=sim.torch_dtype)
+        record = record_run(sim, controls=u, outcome={"success": False}, loss=loss, by=("actuator",))
+        assert ("vanishing gradient" in names(record)) is vanishes
+
+
+def test_chaotic_horizon():
+    sim = Simulator(double_pendulum())
+    assert "chaotic horizon" in names(record_run(sim, 100, gradient={"valid_seconds": 0.1}))
+    assert "chaotic horizon" not in names(record_run(sim, 100, gradient={"valid_seconds": 10.0}))
+
+
+def test_contact_mode_switch():
+    record = record_run(Simulator(ball()), 200)
+    assert "contact-mode switch" in names(record)
+    fall = np.sqrt(2 * 0.05 / 9.81)
+    assert record.observations["mode_switches"][0] == pytest.approx(fall, abs=0.005)
+    assert "contact-mode switch" not in names(record_run(Simulator(ball()), 20))
+
+
+def test_energy_drift():
+    """A double pendulum gains energy where steps are too long; with short ones it does not."""
+    for timestep, drifts in ((0.02, True), (0.001, False)):
+        record = record_run(Simulator(double_pendulum(timestep)), round(4.0 / timestep))
+        assert ("energy drift" in names(record)) is drifts, timestep
+
+
+def test_deep_penetration():
+    hard, soft = ball(), ball()
+    for shape in soft.shapes:
+        shape.solref = np.array([0.3, 1.0])
+    assert "deep penetration" in names(record_run(Simulator(soft), 300))
+    assert "deep penetration" not in names(record_run(Simulator(hard), 300))
+
+
+def test_saturated_actuator():
+    sim = Simulator(motor())
+    hard, soft = (torch.full((20, 1), u, dtype=sim.torch_dtype) for u in (2.0, 0.5))
+    assert "saturated actuator" in names(record_run(sim, controls=hard))
+    assert "saturated actuator" not in names(record_run(sim, controls=soft))
+
+
+def test_late_action():
+    sim = Simulator(motor())
+    assert "late action" in names(record_run(sim, 5, latency=[0.001, 0.02], control_period=0.01))
+    assert "late action" not in names(record_run(sim, 5, latency=[0.001, 0.002], control_period=0.01))
+
+
+def test_not_identifiable():
+    """Two shapes of one body at one place: the motion knows the sum of their masses, and nothing else."""
+    for place, known in ((0.3, False), (0.5, True)):
+        scene = motor()
+        scene.shapes.append(replace(scene.shapes[0], name="twin", position=np.array([0.0, 0.0, place])))
+        for shape in scene.shapes:
+            shape.mass = 1.0
+        sim = Simulator(scene)
+        u = torch.full((200, 1), 0.5, dtype=sim.torch_dtype)
+        mass = sim.parameter("shape.mass")[0]
+        jacobian = torch.autograd.functional.jacobian(
+            lambda m, s=sim, u=u: s.rollout(controls=u, parameters={"shape.mass": m}).q[::40, 0, 0], mass
+        )
+        fit = identify(["a", "b"], mass, torch.linalg.qr(jacobian).R, 1e-6, len(jacobian), torch.zeros(2).bool())
+        record = record_run(sim, controls=u, more={"identification": {"singular_values": fit.singular_values}})
+        assert ("not identifiable" in names(record)) is not known
+
+
+def test_task_not_reached():
+    sim = Simulator(motor())
+    assert "task not reached" in names(record_run(sim, 5, outcome={"success": False}))
+    assert "task not reached" not in names(record_run(sim, 5, outcome={"success": True}))
+
+
+def test_simulator_exploit():
+    sim = Simulator(motor())
+    rows = [{"name": "as optimised", "success": True}, {"name": "half step", "success": False}]
+    assert "simulator exploit" in names(record_run(sim, 5, more={"stress": rows}))
+    rows[1]["success"] = True
+    assert "simulator exploit" not in names(record_run(sim, 5, more={"stress": rows}))
+
+
+def test_every_label_has_a_provocation():
+    tests = Path(__file__).read_text()
+    for name in LABELS:
+        assert f'"{name}" in ' in tests or f'("{name}" in' in tests, name

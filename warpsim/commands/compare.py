@@ -1,0 +1,25 @@
+"""`warpsim compare`: two run records side by side."""
+
+from __future__ import annotations
+
+import argparse
+
+from warpsim.evidence import compare, read_record
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "compare",
+        help="say what differs between two run records",
+        description="Evaluates two records by the same rules and lists every input in which they differ, by name.",
+    )
+    parser.add_argument("first", help="a record, as `warpsim simulate --record` writes")
+    parser.add_argument("second", help="another")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compares and prints."""
+    print(compare(read_record(arguments.first), read_record(arguments.second)))
+    return 0

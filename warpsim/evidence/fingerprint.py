@@ -1,0 +1,50 @@
+"""What a run was made with: the scene's hash, versions, machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib.metadata
+import json
+import platform
+from pathlib import Path
+
+import numpy as np
+
+from warpsim.evidence.plain import encode
+from warpsim.precision import PRECISION
+from warpsim.scene import Scene
+
+_PACKAGES = ("warpsim", "warp-lang", "torch", "numpy", "usd-core")
+_NOT_PHYSICS = ("ledger", "sources", "name")
+
+
+def scene_hash(scene: Scene) -> str:
+    """SHA-256 of the description that is simulated: the same for files that say the same in other words."""
+    physics = {f.name: getattr(scene, f.name) for f in dataclasses.fields(scene) if f.name not in _NOT_PHYSICS}
+    return hashlib.sha256(json.dumps(encode(physics), sort_keys=True).encode()).hexdigest()
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def array_hash(*arrays: np.ndarray) -> str:
+    """SHA-256 of arrays' bits, types and shapes."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Of what computed a result."""
+    found = {"python": platform.python_version(), "machine": platform.platform(), "precision": PRECISION}
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "not installed as a package"
+    return found
