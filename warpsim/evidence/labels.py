@@ -16,7 +16,7 @@ EXPLODING = 1e6
 """Growth of the adjoint over the rollout."""
 VANISHING = 1e-10
 """Largest gradient norm, relative to the loss."""
-DRIFT = 0.02
+DRIFT = 0.05
 """Share of the energy that moves, by which an unforced run may gain."""
 DEEP = 0.1
 """Share of the smallest colliding shape's smallest size."""
