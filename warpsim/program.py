@@ -37,8 +37,8 @@ from warpsim.tape.program import Arrays, Field
 def output_fields(model: Model) -> dict[str, Field]:
     """Every output a rollout can report, by name: observations of the state a step reaches, and reports of the step."""
     reports = (
-        # −1 or 1 where a range cut an actuator's control or force, or a drive's force
-        Field("saturated", (model.worlds, model.nu + model.nd), wp.int32, differentiable=False),
+        # −1 or 1 where a range cut an actuator, a drive, or the summed actuator force of a dof
+        Field("saturated", (model.worlds, model.saturation_size), wp.int32, differentiable=False),
         # N, world axes: sum of the contact forces on each shape during the step
         Field("contact_force", (model.worlds, len(model.layout.shape_names)), vec3),
         # measurements at the step's start, see `warpsim.sensors.layout`

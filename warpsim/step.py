@@ -28,6 +28,7 @@ from warpsim.dynamics.inverse_dynamics import residual_at_optimum, residual_at_r
 from warpsim.dynamics.kinematics import kinematics
 from warpsim.dynamics.mass_matrix import mass_matrix
 from warpsim.dynamics.passive import passive
+from warpsim.dynamics.saturation import activation_cuts, saturation
 from warpsim.model.model import Model
 from warpsim.model.state import Control, RungeKuttaWork, Scratch, State, Work
 
@@ -38,6 +39,7 @@ def forward(m: Model, s: State, u: Control, work: Work, scratch: Scratch, tape: 
     kinematics(m, s, work)
     passive(m, s, u, work)
     actuation(m, s, u, work)
+    saturation(m, s, work)
     if implicitfast:
         implicit_slopes(m, work)
     mass_matrix(m, work, scratch)
@@ -132,5 +134,6 @@ def runge_kutta(
     if m.na:
         average(m, [e.activation_rate for e in work.evaluations], work.activation_rate)
         advance_activation(m, s.activation, work.activation_rate, s_out.activation)
+        activation_cuts(m, s.activation, work.activation_rate, work.evaluations[0].saturated)
     if work.evaluations[-1].constraint is not None:
         wp.copy(s_out.warm_start, work.evaluations[-1].constraint.qdd_fixed)

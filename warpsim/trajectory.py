@@ -36,8 +36,9 @@ class Observed(Mapping[str, torch.Tensor]):
     States: `q` (nq), `qd` (nv), `activation` (na). Outputs, where they were asked for: `body_position` (nbody, 3) m,
     `body_rotation` (nbody, 4) w first, `body_velocity` (nbody, 6) angular then linear at the body's origin, `com` (3)
     m, `linear_momentum` (3), `angular_momentum` (3) about the com, `potential_energy`, `kinetic_energy` J; all in the
-    world's frame, body 0 the world. `saturated` (actuators, then drives): −1 or 1 where a range cut an input or a force
-    during the step. `sensors` (n): all measurements in the order of the scene's sensors; `sensor(name)` picks one.
+    world's frame, body 0 the world. `saturated` (actuators, drives and, where joints limit the force of their
+    actuators, dofs): −1 or 1 where a range cut during the step. `sensors` (n): all measurements in the order of the
+    scene's sensors; `sensor(name)` picks one.
     """
 
     def __init__(self, model: Model, tensors: Mapping[str, torch.Tensor]) -> None:

@@ -95,7 +95,7 @@ def summary(sim: Simulator, trajectory: Trajectory, steps: int, elapsed: float) 
     drift = energy[-1] - energy[0]
     yield f"energy {energy[0, 0]:.6g} J → {energy[-1, 0]:.6g} J, largest change over worlds {np.abs(drift).max():.4g} J"
     if "saturated" in trajectory:
-        share = (trajectory.numpy("saturated")[1:] != 0).mean()
+        share = (trajectory.numpy("saturated")[1:, :, : sim.model.nu + sim.model.nd] != 0).mean()
         yield f"actuators and drives at their limits: {100 * share:.3g} % of the time"
     if "solver_status" in trajectory:
         yield _solver_summary(trajectory)

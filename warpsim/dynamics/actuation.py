@@ -42,12 +42,17 @@ def activation_rate_of(kind: int, control: real, activation: real, time_constant
 
 
 @wp.func
-def next_activation(kind: int, activation: real, rate: real, time_constant: real, limits: vec2, h: real) -> real:
-    """Activation after one step of length h; "filterexact" integrates its lag exactly."""
+def grown_activation(kind: int, activation: real, rate: real, time_constant: real, h: real) -> real:
+    """Activation after one step of length h, before its range cuts; "filterexact" integrates its lag exactly."""
     if kind == FILTER_EXACT:
-        grown = activation + rate * time_constant * (real(1.0) - wp.exp(-h / time_constant))
-        return clamp_range(grown, limits[0], limits[1])
-    return clamp_range(activation + h * rate, limits[0], limits[1])
+        return activation + rate * time_constant * (real(1.0) - wp.exp(-h / time_constant))
+    return activation + h * rate
+
+
+@wp.func
+def next_activation(kind: int, activation: real, rate: real, time_constant: real, limits: vec2, h: real) -> real:
+    """Activation after one step of length h."""
+    return clamp_range(grown_activation(kind, activation, rate, time_constant, h), limits[0], limits[1])
 
 
 @wp.func
@@ -163,7 +168,8 @@ def _activation_rate(
 
 
 @wp.func
-def _outside(x: real, limits: vec2) -> int:
+def outside(x: real, limits: vec2) -> int:
+    """−1 below the limits, 1 above them, 0 where they do not cut."""
     if x < limits[0]:
         return -1
     if x > limits[1]:
@@ -218,7 +224,7 @@ def _actuator_kernel(
             force[w, i] = f
             slope[w, i] = _slope(actuator.gain[w, i], actuator.bias[w, i], u, raw, limits)
             saturated[w, i] = wp.where(
-                _outside(raw, limits) != 0, _outside(raw, limits), _outside(control[w, i], actuator.control_range[w, i])
+                outside(raw, limits) != 0, outside(raw, limits), outside(control[w, i], actuator.control_range[w, i])
             )
             if a.dynamics[i] != NO_DYNAMICS:
                 activation_rate[w, a.activation[i]] = _activation_rate(a, actuator, activation, control, w, i)
@@ -268,7 +274,7 @@ def _site_actuator_kernel(
             force[w, i] = f
             slope[w, i] = _slope(actuator.gain[w, i], actuator.bias[w, i], u, raw, limits)
             saturated[w, i] = wp.where(
-                _outside(raw, limits) != 0, _outside(raw, limits), _outside(control[w, i], actuator.control_range[w, i])
+                outside(raw, limits) != 0, outside(raw, limits), outside(control[w, i], actuator.control_range[w, i])
             )
             if a.dynamics[i] != NO_DYNAMICS:
                 activation_rate[w, a.activation[i]] = _activation_rate(a, actuator, activation, control, w, i)
@@ -325,9 +331,9 @@ def _drive_kernel(
         limit = drive.max_force[w, i]
         raw = k * (target[w, i] - q[w, d.q[i]] - h * v) + c * (target_velocity[w, i] - v)
         dof_force[w, dof] += clamp_range(raw, -limit, limit)
-        outside = _outside(raw, vec2(-limit, limit))
-        saturated[w, first + i] = outside
-        if outside == 0:
+        cut = outside(raw, vec2(-limit, limit))
+        saturated[w, first + i] = cut
+        if cut == 0:
             dof_implicit[w, dof] += h * (c + h * k)
 
 

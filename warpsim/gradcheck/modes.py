@@ -29,7 +29,7 @@ class StepModes:
     """Decisions of one step in all worlds.
 
     Attributes:
-        saturated: (W, nu + nd) −1 or 1 where a range cuts.
+        saturated: (W, model.saturation_size) −1 or 1 where a range cuts.
         contacts: Per evaluation of the step, pair and feature of each contact in reach, (W, mc) each, −1 beyond.
         zones: Per solve, dofs of the groups and zones of the rows, (W, C) and (W, R).
         pushing: (W,) constraint rows that exert a force.

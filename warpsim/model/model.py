@@ -215,6 +215,11 @@ class Model:
         return o.integrator == "implicitfast" or (o.integrator == "euler" and o.implicit_damping and self.damped)
 
     @property
+    def saturation_size(self) -> int:
+        """Numbers that report cuts of a world: actuators, drives and, if a joint limits its actuators' force, dofs."""
+        return self.nu + self.nd + (self.nv if self.has_force_limits and self.nu else 0)
+
+    @property
     def two_stage(self) -> bool:
         """Whether the integrator solves a system of its own after the contact solver's."""
         return self.implicit_damping

@@ -79,7 +79,7 @@ class Work:
     actuator_force: wp.array  # (W, nu)
     actuator_slope: wp.array  # (W, nu): d force / d velocity of the transmission
     activation_rate: wp.array  # (W, na)
-    saturated: wp.array  # (W, nu + nd) int32: −1 or 1 where a range cuts the control or the force
+    saturated: wp.array  # (W, m.saturation_size) int32: −1 or 1 where a range cuts, see `dynamics.saturation`
     mass_matrix: wp.array  # (W, nm), no gradient
     factor: wp.array  # (W, nm): LᵀDL of the matrix solved with, no gradient
     free_block: wp.array  # (W, free_count) mat66: LU of single free bodies' blocks, no gradient
@@ -125,7 +125,7 @@ def make_work(m: Model, arena: Arena) -> Work:
         actuator_force=live(m.nu, real),
         actuator_slope=live(m.nu, real),
         activation_rate=live(m.na, real),
-        saturated=fixed(m.nu + m.nd, wp.int32),
+        saturated=fixed(m.saturation_size, wp.int32),
         mass_matrix=fixed(m.nm, real),
         factor=fixed(m.nm, real),
         free_block=fixed(m.topology.free_count, mat66),

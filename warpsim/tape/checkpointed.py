@@ -270,7 +270,7 @@ class CheckpointedTape:
     def _feeds(self, inputs: Mapping[str, Any] | InputProvider | None) -> Callable[[range], Feed]:
         """How each group of worlds gets its inputs."""
         if inputs is not None and not isinstance(inputs, Mapping):
-            if not isinstance(inputs, InputProvider):
+            if not hasattr(inputs, "accumulate"):
                 kind = type(inputs).__name__
                 raise InputError(f"inputs are a mapping of arrays or have `fill` and `accumulate`; this is a {kind}")
             return lambda worlds: ProviderFeed(inputs, worlds, self._team.guarded)
