@@ -6,6 +6,7 @@ import pytest
 
 from tools.bench import mujoco_side
 from tools.bench.cases import CASES, Case
+from tools.bench.compare import compare, to_text
 from tools.bench.report import Measurement, Result, to_json, to_markdown
 from tools.bench.timing import Timing, Workload, measure
 
@@ -54,3 +55,51 @@ def test_a_wrong_result_has_no_time(deviation):
 def test_a_skipped_case_says_why():
     result = Result(Case("sample", "sample.xml", worlds=1, steps=1), skipped="no sample.xml")
     assert "skipped: no sample.xml" in to_markdown([result])
+
+
+def test_one_thread_is_timed_by_the_processor(monkeypatch):
+    """Waiting for others costs nothing on one thread, and counts on several."""
+    clocks = {"perf_counter": iter([0.0, 5.0] * 2), "process_time": iter([0.0, 2.0] * 2)}
+    for name, times in clocks.items():
+        monkeypatch.setattr(f"tools.bench.timing.time.{name}", lambda times=times: next(times))
+    workloads = [Workload(f"{n}", lambda: None, lambda: np.zeros(0), threads=n) for n in (1, 2)]
+    timings = measure(workloads, warmups=0, repeats=1)
+    assert timings["1"] == Timing((2.0,), (5.0,), 1)
+    assert timings["2"] == Timing((5.0,), (5.0,), 2)
+
+
+def test_ratios_are_to_the_reference_on_as_many_threads():
+    timings = [Timing((2.0, 4.0)), Timing((1.0, 1.0), threads=2), Timing((3.0, 6.0)), Timing((2.0, 2.0), threads=2)]
+    labels = ["mujoco forward", "mujoco forward, 2 threads", "warpsim forward", "warpsim forward, 2 threads"]
+    measurements = [Measurement(label, timing, 0.0) for label, timing in zip(labels, timings, strict=True)]
+    result = Result(Case("sample", "sample.xml", worlds=2, steps=10), 0.0, measurements)
+    assert [result.ratio(m) for m in measurements] == [1.0, 1.0, 1.5, 2.0]
+
+
+def _results(**seconds: tuple[float, ...]) -> dict:
+    """A result file of one case: MuJoCo takes a second a round, the machine's speed drifting by half."""
+    drift = (1.0, 1.5, 0.8, 1.2, 1.0)
+    measurements = [Measurement("mujoco forward", Timing(drift), 0.0)]
+    for label, ratios in seconds.items():
+        timing = Timing(tuple(r * d for r, d in zip(ratios, drift, strict=True)))
+        measurements.append(Measurement(f"warpsim {label}", timing, 0.0))
+    return to_json([Result(Case("sample", "sample.xml", worlds=1, steps=10), 0.0, measurements)])
+
+
+def test_a_comparison_names_what_is_slower_beyond_noise():
+    quiet, noisy = (1.0, 1.01, 0.99, 1.0, 1.02), (0.7, 1.4, 1.0, 0.8, 1.3)
+    before = _results(steady=quiet, worse=quiet, better=quiet, noisy=noisy, gone=quiet)
+    after = _results(
+        steady=quiet,
+        worse=tuple(1.1 * r for r in quiet),
+        better=tuple(0.9 * r for r in quiet),
+        noisy=tuple(1.1 * r for r in noisy),
+    )
+    changes = compare(before, after)
+    assert {c.label.split()[1]: c.verdict for c in changes} == {
+        "steady": "same",
+        "worse": "slower",
+        "better": "faster",
+        "noisy": "same",
+    }
+    assert to_text(changes).endswith("slower beyond noise: sample: warpsim worse")

@@ -1,4 +1,7 @@
-"""Command line: `python -m tools.bench [case …]`. Exit code 1 if a result was wrong."""
+"""Command line: `python -m tools.bench [case …]`, or `--compare before.json after.json`.
+
+Exit code 1 if a result was wrong, or if a comparison finds something slower beyond noise.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import numpy as np
 
 from tools.bench import mujoco_side, warpsim_side
 from tools.bench.cases import CASES, Case
+from tools.bench.compare import compare, to_text
 from tools.bench.report import Measurement, Result, to_json, to_markdown
 from tools.bench.timing import measure
 
@@ -47,9 +51,14 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--markdown", type=Path, metavar="FILE")
+    parser.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"), help="two files of --json")
     options = parser.parse_args()
     if unknown := [name for name in options.cases if name not in CASES]:
         parser.error(f"no case {', '.join(unknown)}; cases: {', '.join(CASES)}")
+    if options.compare:
+        changes = compare(*(json.loads(path.read_text(encoding="utf-8")) for path in options.compare))
+        print(to_text(changes))
+        return int(any(change.verdict == "slower" for change in changes))
     if options.list:
         for case in CASES.values():
             print(f"{case.name}: {case.model}, {case.worlds} worlds, {case.steps} steps, {case.integrator}")

@@ -103,4 +103,5 @@ def forward(case: Case, model: mujoco.MjModel, inputs: Inputs, *, threads: int =
     def final_state() -> np.ndarray:
         return states[:, -1, 1 : 1 + model.nq + model.nv]  # after the time
 
-    return Workload("mujoco forward" + (f", {threads} threads" if threads > 1 else ""), run, final_state)
+    label = "mujoco forward" + (f", {threads} threads" if threads > 1 else "")
+    return Workload(label, run, final_state, threads=threads)

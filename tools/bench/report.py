@@ -6,6 +6,7 @@ import math
 import os
 import platform
 import shlex
+import statistics
 import sys
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
@@ -49,6 +50,32 @@ class Result:
         """Workloads whose result is wrong: their time means nothing."""
         return [m.label for m in self.measurements if not self._right(m)]
 
+    def ratio(self, m: Measurement) -> float:
+        """Time over MuJoCo's forward pass on as many threads, the median over rounds."""
+        return statistics.median(m.timing.ratios(self._reference(m)))
+
+    def shares(self) -> dict[str, float]:
+        """Costs of differentiation in terms of each other, medians over rounds, where the case has all of them."""
+        found = {m.label: m.timing for m in self.measurements if m.label not in self.failures}
+        try:
+            step, adjoint = found["warpsim captured step"], found["warpsim captured adjoint"]
+            forward, gradient = found["warpsim forward"], found["warpsim gradient"]
+        except KeyError:
+            return {}
+        rounds = zip(step.samples, adjoint.samples, gradient.samples, strict=True)
+        return {
+            "captured adjoint / captured step": statistics.median(adjoint.ratios(step)),
+            "gradient / forward rollout": statistics.median(gradient.ratios(forward)),
+            "gradient / (2 captured steps + captured adjoint)": statistics.median(
+                g / (2 * f + b) for f, b, g in rounds
+            ),
+        }
+
+    def _reference(self, m: Measurement) -> Timing:
+        """The first workload, which is MuJoCo's, on the same number of threads."""
+        same = [other.timing for other in self.measurements if other.timing.threads == m.timing.threads]
+        return same[0]
+
     def _right(self, m: Measurement) -> bool:
         error = 0.0 if m.gradient_error is None else m.gradient_error
         return m.deviation <= self.case.tolerance and error <= self.case.gradient_tolerance
@@ -76,7 +103,10 @@ def to_json(results: list[Result]) -> dict[str, Any]:
                 "label": m.label,
                 "min_us": m.microseconds(m.timing.best, result.case),
                 "median_us": m.microseconds(m.timing.median, result.case),
+                "threads": m.timing.threads,
+                "ratio": result.ratio(m),
                 "seconds": m.timing.samples,
+                "wall_seconds": m.timing.wall,
                 "deviation": m.deviation if math.isfinite(m.deviation) else None,  # JSON has no NaN
                 "gradient_error": m.gradient_error,
                 "valid": m.label not in result.failures,
@@ -99,27 +129,38 @@ def to_markdown(results: list[Result]) -> str:
         f"{here['processor']}, {here['cores']} cores, {here['system']}; Python {here['python']}, {versions}; "
         f"{here['precision']}.",
         "",
-        "µs per step and world. Ratio: median over the median of MuJoCo forward, measured alternately.",
+        "µs per step and world; processor time on one thread, wall-clock time on several. Ratio: to MuJoCo's forward",
+        "pass on as many threads, measured alternately; the median over the rounds.",
         "",
         "| case | worlds | steps | contacts | workload | min | median | ratio | deviation | gradient error |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for result in results:
         lines += _rows(result)
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_shares(results)]) + "\n"
+
+
+def _shares(results: list[Result]) -> list[str]:
+    """What differentiation costs in terms of stepping."""
+    found = {result.case.name: result.shares() for result in results}
+    found = {name: shares for name, shares in found.items() if shares}
+    if not found:
+        return []
+    kinds = list(next(iter(found.values())))
+    lines = ["", f"| case | {' | '.join(kinds)} |", "|---" * (1 + len(kinds)) + "|"]
+    return lines + [f"| {name} | {' | '.join(f'{shares[k]:.2f}' for k in kinds)} |" for name, shares in found.items()]
 
 
 def _rows(result: Result) -> list[str]:
     case = result.case
     if result.skipped:
         return [f"| {case.name} | {case.worlds} | {case.steps} | – | skipped: {result.skipped} | – | – | – | – | – |"]
-    reference = result.measurements[0].timing.median
     rows = []
     for m in result.measurements:
         times = "wrong result | – | –"
         if m.label not in result.failures:
             best, median = (m.microseconds(s, case) for s in (m.timing.best, m.timing.median))
-            times = f"{best:.2f} | {median:.2f} | {m.timing.median / reference:.2f}"
+            times = f"{best:.2f} | {median:.2f} | {result.ratio(m):.2f}"
         error = "–" if m.gradient_error is None else f"{m.gradient_error:.1e}"
         rows.append(
             f"| {case.name} | {case.worlds} | {case.steps} | {result.contacts:.1f} | {m.label} | {times} "

@@ -1,4 +1,8 @@
-"""Times several workloads in turn, so that noise of the machine hits all of them alike."""
+"""Times several workloads in turn, so that noise of the machine hits all of them alike.
+
+Work on one thread is timed by the processor's clock of this process: other processes that share the cores cost waiting,
+which that clock leaves out. Work on several threads is timed by the wall clock, since what it gains is waiting.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +27,19 @@ class Workload:
     """(worlds, nq + nv): q and qd at the end of the last run."""
     gradient_error: Callable[[], float] | None = None
     """Relative error of the gradient it computed against central differences of its own forward pass."""
+    threads: int = 1
+    """How many threads it works on; decides which clock counts, and with which reference it is compared."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Wall-clock seconds of each repeat, in order."""
+    """Seconds of each repeat, in order."""
 
     samples: tuple[float, ...]
+    """On the clock that counts."""
+    wall: tuple[float, ...] = ()
+    """On the wall clock."""
+    threads: int = 1
 
     @property
     def best(self) -> float:
@@ -40,6 +50,10 @@ class Timing:
     def median(self) -> float:
         """Typical repeat, s."""
         return statistics.median(self.samples)
+
+    def ratios(self, reference: Timing) -> list[float]:
+        """Time over that of a reference, round by round: what slows a whole round down cancels."""
+        return [a / b for a, b in zip(self.samples, reference.samples, strict=True)]
 
 
 def measure(workloads: Sequence[Workload], *, warmups: int = 1, repeats: int = 7) -> dict[str, Timing]:
@@ -53,7 +67,7 @@ def measure(workloads: Sequence[Workload], *, warmups: int = 1, repeats: int = 7
     Returns:
         Timing by label.
     """
-    samples: dict[str, list[float]] = {w.label: [] for w in workloads}
+    samples: dict[str, list[tuple[float, float]]] = {w.label: [] for w in workloads}
     if len(samples) != len(workloads):
         raise ValueError(f"labels must differ: {[w.label for w in workloads]}")
     if repeats < 1:
@@ -66,10 +80,15 @@ def measure(workloads: Sequence[Workload], *, warmups: int = 1, repeats: int = 7
     try:
         for _ in range(repeats):
             for workload in workloads:
-                start = time.perf_counter()
+                wall, cpu = time.perf_counter(), time.process_time()
                 workload.run()
-                samples[workload.label].append(time.perf_counter() - start)
+                spent = (time.perf_counter() - wall, time.process_time() - cpu)
+                samples[workload.label].append(spent)
     finally:
         if collecting:
             gc.enable()
-    return {label: Timing(tuple(values)) for label, values in samples.items()}
+    found = {}
+    for workload in workloads:
+        wall_times, cpu_times = zip(*samples[workload.label], strict=True)
+        found[workload.label] = Timing(cpu_times if workload.threads == 1 else wall_times, wall_times, workload.threads)
+    return found

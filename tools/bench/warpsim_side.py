@@ -175,10 +175,11 @@ def workloads(case: Case, inputs: Inputs) -> list[Workload]:
     for threads in (1, 2) if case.worlds > 1 else (1,):
         rollout = _Rollout(case, inputs, threads)
         suffix = "" if threads == 1 else f", {threads} threads"
-        made.append(Workload(f"warpsim forward{suffix}", rollout.forward, lambda r=rollout: r.final))
-        made.append(
-            Workload(
-                f"warpsim gradient{suffix}", rollout.differentiate, lambda r=rollout: r.final, rollout.gradient_error
-            )
-        )
+
+        def final(rollout: _Rollout = rollout) -> np.ndarray:
+            return rollout.final
+
+        error = rollout.gradient_error
+        made.append(Workload(f"warpsim forward{suffix}", rollout.forward, final, threads=threads))
+        made.append(Workload(f"warpsim gradient{suffix}", rollout.differentiate, final, error, threads=threads))
     return made

@@ -1,0 +1,81 @@
+"""Compares two result files of `python -m tools.bench --json`: what has become slower, beyond noise?
+
+Times of two runs cannot be compared on a machine whose speed drifts; ratios to MuJoCo's forward pass, taken round by
+round within each run, can. A workload counts as changed if its median ratio moved by more than `LEAST` and the middle
+halves of the two runs' rounds do not overlap.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+LEAST = 0.05
+"""Smallest relative change that counts."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One workload in both files."""
+
+    case: str
+    label: str
+    before: tuple[float, ...]
+    """Ratios to MuJoCo, round by round."""
+    after: tuple[float, ...]
+
+    @property
+    def factor(self) -> float:
+        """Median ratio after over that before; above 1 is slower."""
+        return statistics.median(self.after) / statistics.median(self.before)
+
+    @property
+    def verdict(self) -> str:
+        """One of "slower", "faster" and "same"."""
+        low_before, high_before = _middle_half(self.before)
+        low_after, high_after = _middle_half(self.after)
+        if self.factor > 1.0 + LEAST and low_after > high_before:
+            return "slower"
+        if self.factor < 1.0 / (1.0 + LEAST) and high_after < low_before:
+            return "faster"
+        return "same"
+
+
+def compare(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
+    """All workloads of warpsim that both files hold with valid results."""
+    old = {(case, label): ratios for case, label, ratios in _ratios(before)}
+    return [Change(c, label, old[c, label], ratios) for c, label, ratios in _ratios(after) if (c, label) in old]
+
+
+def to_text(changes: list[Change]) -> str:
+    """A Markdown table, and a line that names what became slower."""
+    lines = ["| case | workload | ratio before | after | change | |", "|---|---|---|---|---|---|"]
+    for c in changes:
+        medians = f"{statistics.median(c.before):.2f} | {statistics.median(c.after):.2f}"
+        lines.append(f"| {c.case} | {c.label} | {medians} | {100 * (c.factor - 1):+.0f} % | {c.verdict} |")
+    slower = [f"{c.case}: {c.label}" for c in changes if c.verdict == "slower"]
+    lines += ["", "slower beyond noise: " + "; ".join(slower) if slower else "nothing is slower beyond noise"]
+    return "\n".join(lines)
+
+
+def _ratios(results: dict[str, Any]) -> Iterator[tuple[str, str, tuple[float, ...]]]:
+    """(case, label, ratio of each round to MuJoCo on as many threads)."""
+    for entry in results["cases"]:
+        rows = entry["measurements"]
+        for row in rows:
+            if not row["label"].startswith("warpsim") or not row["valid"]:
+                continue
+            threads = row.get("threads", 1)
+            reference = next(r for r in rows if r.get("threads", 1) == threads)
+            pairs = zip(row["seconds"], reference["seconds"], strict=True)
+            yield entry["case"]["name"], row["label"], tuple(a / b for a, b in pairs)
+
+
+def _middle_half(values: tuple[float, ...]) -> tuple[float, float]:
+    """First and third quartile."""
+    if len(values) < 2:
+        return values[0], values[0]
+    quartiles = statistics.quantiles(values, n=4, method="inclusive")
+    return quartiles[0], quartiles[2]
