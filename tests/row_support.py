@@ -193,12 +193,10 @@ class ZoneProbe:
 
 @dataclass
 class GradientCheck:
-    """Deviation of the gradient from differences per input, and the inputs whose difference crosses a mode switch."""
+    """Deviation of the gradient from differences per input, and the inputs whose differences say nothing."""
 
     errors: dict[str, float]
     excluded: list[str]
-    uncertainty: float = 0.0
-    """Largest relative error of the differences themselves, by their own estimate."""
 
 
 def _directions(values: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
@@ -213,11 +211,14 @@ def _directions(values: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarra
     return result
 
 
-def check_gradients(rollout: Rollout, inputs: dict[str, np.ndarray], seed: int = 0) -> GradientCheck:
+def check_gradients(
+    rollout: Rollout, inputs: dict[str, np.ndarray], seed: int = 0, tolerance: float = 1e-6
+) -> GradientCheck:
     """Gradients of all inputs against central differences, along one random direction each.
 
     An input is left out if the rows that act, or the zones of their forces, differ between the ends of the widest
-    difference at any step: a rule that knows nothing of the gradient.
+    difference at any step, or if differences at several steps disagree with each other by a third of the tolerance (a
+    switch in one of the evaluations within a Runge–Kutta step): rules that know nothing of the gradient.
     """
     gradient, directions = rollout.gradient(inputs), _directions(inputs, seed)
     result, probe = GradientCheck({}, []), ZoneProbe(rollout)
@@ -233,9 +234,11 @@ def check_gradients(rollout: Rollout, inputs: dict[str, np.ndarray], seed: int =
             continue
         estimate = directional_estimate(lambda h, moved=moved: rollout.loss(moved(float(h))), 0.0, 1.0, STEPS)
         ours, truth = float((gradient[name] * direction)[np.isfinite(inputs[name])].sum()), float(estimate.value)
-        # round-off of the loss is no error of the gradient
-        result.errors[name] = max(abs(ours - truth) - estimate.error, 0.0) / max(abs(truth), LEAST_SLOPE)
-        result.uncertainty = max(result.uncertainty, estimate.error / max(abs(truth), LEAST_SLOPE))
+        scale = max(abs(truth), LEAST_SLOPE)
+        if estimate.error > 0.3 * tolerance * scale:
+            result.excluded.append(name)
+        else:
+            result.errors[name] = abs(ours - truth) / scale
     return result
 
 
@@ -269,9 +272,8 @@ def gradient_case(
 def assert_gradients(
     rollout: Rollout, inputs: dict[str, np.ndarray], seed: int = 0, *, tolerance: float = 1e-6, most: float = 0.1
 ) -> GradientCheck:
-    """Gradients agree with differences; at most a share `most` of the inputs is left out at mode switches."""
-    check = check_gradients(rollout, inputs, seed)
+    """Gradients agree with differences; at most a share `most` of the inputs is left out."""
+    check = check_gradients(rollout, inputs, seed, tolerance)
     assert_small(check.errors, "gradient", tolerance)
-    assert check.uncertainty < 1e-4
     assert len(check.excluded) <= most * (len(check.errors) + len(check.excluded)), check.excluded
     return check
