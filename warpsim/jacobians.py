@@ -20,8 +20,8 @@ from warpsim.tangent import basis, move_derivatives, projection
 from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp
 from warpsim.torch_step import StepSlots
 
-_STEPS = 8
-"""Steps that lie side by side: enough to hide the cost of a call, few enough to stay in the cache."""
+_DOFS, _MOST_STEPS = 216, 64
+"""Steps lie side by side up to so many dofs: enough to hide the cost of a call, few enough to stay in the cache."""
 
 
 class Linearisation(NamedTuple):
@@ -48,7 +48,8 @@ class Lineariser:
             controls: Controls in the order of the columns of B.
         """
         self._like = like
-        self._engine = Engine(scene, worlds=_STEPS, device=like.model.device)
+        self._steps = min(_MOST_STEPS, max(1, _DOFS // max(like.model.nv, 1)))
+        self._engine = Engine(scene, worlds=self._steps, device=like.model.device)
         self._slot = StepSlots(self._engine.step_segment(controls, ()))
         self._controls = controls
         self._rest = InitialState(self._engine.model).state()
@@ -67,8 +68,8 @@ class Lineariser:
         lead = state["q"].shape[:2]
         given = {name: tensor.detach().flatten(0, 1) for name, tensor in (*state.items(), *controls.items())}
         total, parts = lead.numel(), []
-        for first in range(0, total, _STEPS):
-            chosen = torch.arange(first, first + _STEPS).clamp(max=total - 1)  # the last part repeats its last step
+        for first in range(0, total, self._steps):
+            chosen = torch.arange(first, first + self._steps).clamp(max=total - 1)  # the last step fills the last part
             with on_torch_stream(self._engine.model.device):
                 self._load(values, chosen % lead[1])
                 parts.append(self._rows({name: tensor[chosen] for name, tensor in given.items()}, tuple(state)))

@@ -43,6 +43,8 @@ def box_qp(
     Raises:
         numpy.linalg.LinAlgError: H is not positive definite in the free components.
     """
+    if len(gradient) == 1:
+        return _on_a_line(hessian, gradient, lower, upper)
     x = np.clip(start, lower, upper)
     held: np.ndarray | None = None
     exact = False  # whether the last step was a whole Newton step that met no bound
@@ -65,6 +67,16 @@ def box_qp(
         exact = bool((moved == x + step).all())
         x = moved
     return BoxSolution(x, ~held if held is not None else np.ones(len(x), bool), factor)
+
+
+def _on_a_line(hessian: np.ndarray, gradient: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> BoxSolution:
+    """The closed form for one component."""
+    if not hessian[0, 0] > 0:
+        raise np.linalg.LinAlgError("the curvature is not positive")
+    wanted = -gradient / hessian[0]
+    x = np.minimum(np.maximum(wanted, lower), upper)
+    free = x == wanted
+    return BoxSolution(x, free, np.sqrt(hessian) if free[0] else np.zeros((0, 0)))
 
 
 def _bent_step(

@@ -220,23 +220,23 @@ def _closed_loop(
     sim = problem.simulator(len(lengths))
     nu, layout = sim.control_size, sim.model.layout
     low, high = (bound.reshape(-1, nu) for bound in (problem.lower, problem.upper))
-    change, gain = torch.from_numpy(feedback.change), torch.from_numpy(feedback.gain)
-    used, seen = [], []
+    change, gain = torch.from_numpy(feedback.change), torch.from_numpy(feedback.gain).transpose(1, 2)
+    others = [name for name in problem.first if name != "q"]
+    used: list[torch.Tensor] = []
+
+    def policy(state: Observed) -> torch.Tensor:
+        k = len(used)
+        off = [difference(layout, state.q, e.states.q[k]), *(state[name] - e.states[name][k] for name in others)]
+        wanted = e.controls[k] + lengths[:, None] * change[k] + torch.cat(off, -1) @ gain[k]
+        used.append(torch.minimum(torch.maximum(wanted, low[k]), high[k]))
+        return used[-1]
+
     with torch.no_grad(), one_torch_thread():
-        state = sim.reset(**problem.first_in(sim.worlds))
-        seen.append(state)
-        for k in range(problem.knots):
-            off = [difference(layout, state.q, e.states.q[k]), state.qd - e.states.qd[k]]
-            if "activation" in problem.first:
-                off.append(state.activation - e.states.activation[k])
-            wanted = e.controls[k] + lengths[:, None] * change[k] + torch.cat(off, -1) @ gain[k].T
-            used.append(torch.minimum(torch.maximum(wanted, low[k]), high[k]))
-            for _ in range(problem.hold):
-                state = sim.step(used[-1])
-            seen.append(state)
-        names = (*problem.first, *problem.outputs)
-        states = Observed(sim.model, {name: torch.stack([s[name] for s in seen]) for name in names})
+        steps = problem.steps
+        trajectory = sim.rollout_policy(
+            policy, steps, hold=problem.hold, segment=steps, outputs=problem.outputs, **problem.first_in(sim.worlds)
+        )
         controls = torch.stack(used)
-        running, terminal = problem.knot_residuals(states, controls)
+        running, terminal = problem.knot_residuals(problem.knots_of(trajectory), controls)
         losses = (running.square().sum((0, 2)) + terminal.square().sum(-1)) / 2
     return controls, losses

@@ -1,0 +1,20 @@
+"""The examples that optimise: each asserts its own success and writes its motion over the USD file it began with."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["cartpole_mpc"])
+def test_an_example_succeeds(name, tmp_path):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    example.main(str(tmp_path / "motion.usda"))
+    assert (tmp_path / "motion.usda").is_file()
