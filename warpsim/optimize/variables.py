@@ -152,6 +152,8 @@ class Variable:
         x = x.reshape(*lead, len(self.components))
         low, high, first, scale = (t.to(x.device) for t in (self._low, self._high, self._first, self._scale))
         below, above = self._below.to(x.device), self._above.to(x.device)
+        # An infinite bound in a branch that is not taken would still turn the gradient into NaN.
+        low, high = torch.where(below, low, first - 1.0), torch.where(above, high, first + 1.0)
         grown = torch.exp(scale * torch.where(below ^ above, x, torch.zeros_like(x)))  # no overflow in unused branches
         varied = torch.where(below, low + (first - low) * grown, scale * x)
         varied = torch.where(above, high - (high - first) * grown, varied)
@@ -160,7 +162,7 @@ class Variable:
         whole = whole.index_copy(-1, torch.as_tensor(self.components, device=x.device), varied)
         if self.attributes[0].kind.family == "quaternion":
             whole = whole / torch.linalg.vector_norm(whole, dim=-1, keepdim=True)
-        return whole.reshape(*lead, *self._start.shape)
+        return whole.reshape((*lead, *self._start.shape))
 
     def encode(self, value: Any) -> torch.Tensor:
         """(size,) the x that gives a value, which must lie within the bounds."""

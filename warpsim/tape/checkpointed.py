@@ -267,7 +267,7 @@ class CheckpointedTape:
                 journal.commit, adjoint=adjoint, part=part, pull=pull, sums=sums, seeds=seeds_checksum
             )
 
-    def _feeds(self, inputs: Mapping[str, Any] | InputProvider | None) -> Callable[[range], Feed]:
+    def _feeds(self, inputs: Any) -> Callable[[range], Feed]:
         """How each group of worlds gets its inputs."""
         if inputs is not None and not isinstance(inputs, Mapping):
             if not hasattr(inputs, "accumulate"):
