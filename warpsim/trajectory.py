@@ -134,7 +134,7 @@ class Trajectory(Observed):
                 f"{target}: an animation is written over the USD file that was simulated, and this scene did not come "
                 "from one; convert it with `warpsim convert`, or save a .npz file"
             )
-        return write_result(target, self._source.path, self._source.scene, self._motion(world))
+        return write_result(target, self._source.path, self._source.scene, self.motion(world))
 
     def _save_arrays(self, target: Path) -> Path:
         layout = self._model.layout
@@ -144,8 +144,8 @@ class Trajectory(Observed):
         np.savez(target, times=self.times, **arrays)
         return target
 
-    def _motion(self, world: int) -> Motion:
-        """One world in the order of the scene's own joints and bodies."""
+    def motion(self, world: int = 0) -> Motion:
+        """One world as the USD writer takes it, in the order of the scene's own joints and bodies."""
         if not 0 <= world < self._model.worlds:
             raise InputError(f"world={world} of {self._model.worlds}")
         scene, layout = self._source.scene, self._model.layout

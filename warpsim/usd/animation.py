@@ -37,7 +37,9 @@ class _Track:
     """(frames, 4, 4) to the prim's parent; columns."""
 
 
-def write_animation(context: Context, scene: Scene, motion: Motion, layer: Sdf.Layer, codes: np.ndarray) -> None:
+def write_animation(
+    context: Context, scene: Scene, motion: Motion, layer: Sdf.Layer, codes: np.ndarray, *, states: bool = True
+) -> None:
     """Fills a layer with samples of poses, joint states and velocities.
 
     Args:
@@ -46,13 +48,15 @@ def write_animation(context: Context, scene: Scene, motion: Motion, layer: Sdf.L
         motion: The rollout, checked.
         layer: An empty layer.
         codes: (frames,) time codes.
+        states: Whether joint states and velocities are written, or poses alone.
     """
     with Sdf.ChangeBlock():
         for track in _tracks(context, scene, motion):
             _open_instance(layer, track.prim)
             _write_pose(layer, track, codes)
-        _write_states(scene, motion, layer, codes)
-        _write_velocities(context, scene, motion, layer, codes)
+        if states:
+            _write_states(scene, motion, layer, codes)
+            _write_velocities(context, scene, motion, layer, codes)
 
 
 def _worlds(context: Context, scene: Scene, motion: Motion) -> np.ndarray:

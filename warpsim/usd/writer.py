@@ -42,6 +42,8 @@ class OptimisedValue:
     """What it was before; kept as customData."""
     gradient: Any = None
     """dL/d(attribute) at the end; kept as customData."""
+    type_name: str | None = None
+    """USD type, for an attribute that the source may lack."""
 
 
 def write_result(
@@ -52,6 +54,8 @@ def write_result(
     *,
     values: list[OptimisedValue] | None = None,
     provenance: Mapping[str, Any] | None = None,
+    states: bool = True,
+    start_code: float | None = None,
     metres_per_newton: float = 0.002,
 ) -> list[Path]:
     """Writes a result that opens in any USD viewer and loads again as an initial state.
@@ -63,6 +67,10 @@ def write_result(
         motion: The rollout; None writes values only.
         values: Optimised attributes.
         provenance: Plain data (seed, configuration, versions, loss …) for the root's customLayerData.
+        states: Write joint coordinates and velocities too. They are where the result starts when it is loaded; without
+            them it starts as the source and the values say, so that these can be edited further.
+        start_code: Time code at which the motion starts, at the source's rate, so that it runs beside what the source
+            animates. None: a rate of its own, from 0, so that frames have whole numbers.
         metres_per_newton: Length of contact force lines.
 
     Returns:
@@ -77,14 +85,19 @@ def write_result(
     root = Sdf.Layer.CreateAnonymous(".usda")
     _copy_stage_metadata(stage, root)
     layers: dict[str, Sdf.Layer] = {}
+    if values:
+        layers["values.usda"] = _values(stage, values)
+        stage = _over(layers["values.usda"], source_path)
     if motion is not None:
         motion.check(scene)
         rate, codes = _time_codes(motion.times)
-        layers["animation.usdc"] = _animation(stage, scene, motion, rate, codes, metres_per_newton)
+        if start_code is not None:
+            rate = root.timeCodesPerSecond
+            codes = start_code + motion.times * rate
+        animation = _animation(stage, scene, motion, rate, codes, metres_per_newton, states)
+        layers = {"animation.usdc": animation, **layers}
         root.timeCodesPerSecond = root.framesPerSecond = rate
         root.startTimeCode, root.endTimeCode = float(codes[0]), float(codes[-1])
-    if values:
-        layers["values.usda"] = _values(stage, values)
     names = [f"{root_path.stem}.{suffix}" for suffix in layers]
     root.subLayerPaths = [*(f"./{name}" for name in names), _relative(source_path, root_path.parent)]
     root.customLayerData = {"warpsim": _plain(provenance or {})}
@@ -94,15 +107,30 @@ def write_result(
     return written
 
 
+def _over(layer: Sdf.Layer, source: Path) -> Usd.Stage:
+    """The source as a layer of values changes it: what an animation moves."""
+    root = Sdf.Layer.CreateAnonymous(".usda")
+    root.subLayerPaths = [layer.identifier, str(source)]
+    stage = Usd.Stage.Open(root)
+    _copy_stage_metadata(Usd.Stage.Open(layer), root)
+    return stage
+
+
 def _animation(
-    stage: Usd.Stage, scene: Scene, motion: Motion, rate: float, codes: np.ndarray, metres_per_newton: float
+    stage: Usd.Stage,
+    scene: Scene,
+    motion: Motion,
+    rate: float,
+    codes: np.ndarray,
+    metres_per_newton: float,
+    states: bool,
 ) -> Sdf.Layer:
     layer = Sdf.Layer.CreateAnonymous(".usdc")
     _copy_stage_metadata(stage, layer)
     layer.timeCodesPerSecond = rate
     ledger = Ledger()
     context = Context(stage, stage_units(stage), ledger, AttributeReader(ledger, None))
-    write_animation(context, scene, motion, layer, codes)
+    write_animation(context, scene, motion, layer, codes, states=states)
     if motion.contacts is not None and stage.GetDefaultPrim():
         write_contacts(layer, stage.GetDefaultPrim().GetPath(), motion, context.units, codes, metres_per_newton)
     return layer
@@ -147,6 +175,7 @@ def _copy_stage_metadata(stage: Usd.Stage, layer: Sdf.Layer) -> None:
     UsdGeom.SetStageUpAxis(target, UsdGeom.GetStageUpAxis(stage))
     UsdGeom.SetStageMetersPerUnit(target, UsdGeom.GetStageMetersPerUnit(stage))
     UsdPhysics.SetStageKilogramsPerUnit(target, UsdPhysics.GetStageKilogramsPerUnit(stage))
+    layer.timeCodesPerSecond = stage.GetTimeCodesPerSecond()
     if stage.GetDefaultPrim():
         layer.defaultPrim = stage.GetDefaultPrim().GetPath().pathString.lstrip("/")
 
@@ -157,22 +186,24 @@ def _values(stage: Usd.Stage, values: list[OptimisedValue]) -> Sdf.Layer:
     _copy_stage_metadata(stage, layer)
     for item in values:
         attribute = stage.GetAttributeAtPath(f"{item.path}.{item.attribute}")
-        if not attribute:
+        if not attribute and item.type_name is None:
             raise InputError(f"{item.path}.{item.attribute} is not an attribute of the source; nothing to override")
+        kind = attribute.GetTypeName() if attribute else Sdf.ValueTypeNames.Find(item.type_name)
         prim = Sdf.CreatePrimInLayer(layer, item.path)
-        spec = Sdf.AttributeSpec(prim, item.attribute, attribute.GetTypeName(), attribute.GetVariability())
-        spec.default = _typed(attribute, item.value)
+        variability = attribute.GetVariability() if attribute else Sdf.VariabilityVarying
+        spec = Sdf.AttributeSpec(prim, item.attribute, kind, variability)
+        spec.default = _typed(kind, item.value)
         notes = {"initial": item.initial, "gradient": item.gradient}
         spec.customData = {"warpsim": _plain({key: value for key, value in notes.items() if value is not None})}
     return layer
 
 
-def _typed(attribute: Usd.Attribute, value: Any) -> Any:
-    kind = attribute.GetTypeName().type.pythonClass
+def _typed(kind: Sdf.ValueTypeName, value: Any) -> Any:
+    make = kind.type.pythonClass
     if np.ndim(value) == 0:
         return value.item() if isinstance(value, np.generic | np.ndarray) else value
     numbers = np.asarray(value, dtype=float).ravel().tolist()
-    return kind(numbers) if attribute.GetTypeName().isArray else kind(*numbers)
+    return make(numbers) if kind.isArray else make(*numbers)
 
 
 def _plain(value: Any) -> Any:
