@@ -1,6 +1,7 @@
-"""The command line: `warpsim inspect | simulate | gradcheck | compare | replay | render | convert | warmup`.
+"""The command line: `warpsim inspect | simulate | optimize | gradcheck | compare | replay | render | convert | warmup`.
 
-Exit codes: 0 done, 1 the scene or the run is at fault, 2 the command line is, 130 interrupted.
+Exit codes: 0 done, 1 the scene or the run is at fault, 2 the command line is, 3 `optimize` did not solve its task,
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from collections.abc import Sequence
 
 import warp as wp
 
-from warpsim.commands import compare, convert, gradcheck, inspect, render, replay, simulate, warmup
+from warpsim.commands import compare, convert, gradcheck, inspect, optimize, render, replay, simulate, warmup
 from warpsim.errors import WarpsimError
 
-COMMANDS = (inspect, simulate, gradcheck, compare, replay, render, convert, warmup)
+COMMANDS = (inspect, simulate, optimize, gradcheck, compare, replay, render, convert, warmup)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -91,6 +91,12 @@ class Simulator(Contents):
         self.scene = load_scene(source, strict=strict, keyframe=keyframe)
         if impacts is not None:
             self.scene = replace(self.scene, options=replace(self.scene.options, impacts=impacts))
+        self._choices: dict[str, Any] = {
+            "strict": strict,
+            "keyframe": keyframe,
+            "sensor_seed": sensor_seed,
+            "impacts": impacts,
+        }
         self._source = Source(self.scene, None if isinstance(source, Scene) else Path(fspath(source)))
         self._engine = Engine(self.scene, worlds=worlds, device=device)
         model = self._engine.model
@@ -112,6 +118,27 @@ class Simulator(Contents):
         return (
             f"Simulator({self.scene.name!r}: {len(self.body_names) - 1} bodies, {self.nv} dofs, control {controls} "
             f"({self.control_size}), {self.worlds} world(s) on {self.device})"
+        )
+
+    @property
+    def path(self) -> Path | None:
+        """The file it was made from; None: it was made from a `Scene`."""
+        return self._source.path
+
+    def with_worlds(self, worlds: int, *, controls: Sequence[str] | None = None) -> Simulator:
+        """Another simulator of the same source, with its own parameters and state, for another number of worlds.
+
+        Args:
+            worlds: How many.
+            controls: As in the constructor; None: as here.
+        """
+        return Simulator(
+            self.scene if self.path is None else self.path,
+            worlds=worlds,
+            device=self.model.device,
+            controls=self.control_names if controls is None else controls,
+            outputs=self.outputs,
+            **self._choices,
         )
 
     @property

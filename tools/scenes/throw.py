@@ -8,8 +8,8 @@ from pxr import Usd
 from warpsim.usd import author
 
 DOCUMENTATION = """A ball of 0.2 kg is thrown from a height of 0.3 m with the velocity authored on it. `Target` is a
-frame in the air, 1 m away: which velocity passes through it after 0.4 s? The ground, stiff enough for the ball to
-sink in by less than 2 mm, stops it if it falls short."""
+frame in the air, 1 m away: which velocity passes through it after 0.4 s? `Task` asks just that, for `warpsim optimize`.
+The ground, stiff enough for the ball to sink in by less than 2 mm, stops it if it falls short."""
 
 
 def build() -> Usd.Stage:
@@ -23,6 +23,9 @@ def build() -> Usd.Stage:
     author.sphere(ball, "Shape", 0.05, mass=0.2, color=ORANGE, material=rubber)
     target = author.site(world, "Target", position=(1, 0, 0.4))
     author.sphere(target, "Marker", 0.03, color=GREEN, collides=False)
+    task = author.task(world, duration=0.4)
+    author.task_part(task, "Variable", "Velocity", attributes=f"{ball.GetPath()}.physics:velocity")
+    author.task_part(task, "Reach", "Hit", subject=ball, target=target, tolerance=0.001)
     return stage
 
 

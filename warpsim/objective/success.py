@@ -268,6 +268,8 @@ def _amount(value: float, unit: str) -> str:
     """A figure with a unit that a person reads easily: 3.2 mm, 1.5°."""
     if unit == "rad":
         return f"{math.degrees(value):.3g}°"
+    if unit == "m" and 0.0 < abs(value) < 1e-6:
+        return "less than 1 µm"
     for least, shown, factor in _PREFIXES.get(unit, ()):
         if abs(value) >= least:
             return f"{value * factor:.4g} {shown}"

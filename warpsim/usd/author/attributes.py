@@ -9,6 +9,7 @@ import numpy as np
 from pxr import Gf, Sdf, Usd, Vt
 
 from warpsim.errors import InputError, unknown_name
+from warpsim.usd.state_names import D6_AXES
 
 _FLOAT, _DOUBLE, _INT, _BOOL, _TOKEN = (
     getattr(Sdf.ValueTypeNames, n) for n in ("Float", "Double", "Int", "Bool", "Token")
@@ -74,10 +75,11 @@ EXTENSIONS: dict[str, tuple[Any, str]] = {
     ),
     "physxRigidBody:disableGravity": (_BOOL, "PhysxRigidBodyAPI"),
     "physxMaterial:frictionCombineMode": (_TOKEN, "PhysxMaterialAPI"),
-    "state:angular:physics:position": (_FLOAT, "PhysicsJointStateAPI:angular"),
-    "state:angular:physics:velocity": (_FLOAT, "PhysicsJointStateAPI:angular"),
-    "state:linear:physics:position": (_FLOAT, "PhysicsJointStateAPI:linear"),
-    "state:linear:physics:velocity": (_FLOAT, "PhysicsJointStateAPI:linear"),
+    **{
+        f"state:{axis}:physics:{quantity}": (_FLOAT, f"PhysicsJointStateAPI:{axis}")
+        for axis in ("angular", "linear", *D6_AXES)
+        for quantity in ("position", "velocity")
+    },
     "warpsim:q": (_DOUBLES, ""),
     "warpsim:qd": (_DOUBLES, ""),
 }
@@ -129,6 +131,8 @@ def fit_value(kind: Sdf.ValueTypeName, value: Any) -> Any:
             return float(value)
         if name == "int":
             return int(value)
+        if name == "timecode":
+            return Sdf.TimeCode(float(value))
         if name == "bool":
             return bool(value)
         if name[-1] in "fd23" and isinstance(value, Iterable) and not isinstance(value, str):

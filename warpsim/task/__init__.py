@@ -1,0 +1,26 @@
+"""Tasks: what may vary in a scene and what is wanted of it, read from USD or made in Python, and their optimisation."""
+
+from warpsim.task.controls import Control, Feedback, Knots, Periodic, Steps
+from warpsim.task.outcome import Outcome
+from warpsim.task.problem import Choice, TaskProblem
+from warpsim.task.read import read_task, task_paths
+from warpsim.task.solve import OptimisedTask, optimize_task
+from warpsim.task.task import SearchSpec, Task, VariableSpec
+
+__all__ = [
+    "Choice",
+    "Control",
+    "Feedback",
+    "Knots",
+    "OptimisedTask",
+    "Outcome",
+    "Periodic",
+    "SearchSpec",
+    "Steps",
+    "Task",
+    "TaskProblem",
+    "VariableSpec",
+    "optimize_task",
+    "read_task",
+    "task_paths",
+]

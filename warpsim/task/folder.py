@@ -1,0 +1,144 @@
+"""The folder of a run: the best so far while it runs, everything about it at the end.
+
+result.usda             root layer over animation, values and the source: the solved scene
+before.usda             the source as it moves unsolved
+record.json             inputs, versions, history, losses, success
+loss.png                loss over iterations
+before_after.gif        both motions side by side
+search.json             the optimiser's state, from which `--resume` goes on
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from warpsim.errors import InputError
+from warpsim.optimize.search import Progress
+from warpsim.render.compare import render_pair
+from warpsim.render.images import write_gif, write_png
+from warpsim.task.outcome import Outcome
+from warpsim.task.plot import loss_plot
+from warpsim.task.problem import TaskProblem
+from warpsim.task.record import plain
+from warpsim.task.values import chosen_values
+from warpsim.usd.writer import OptimisedValue, write_result
+
+_SAVE_EVERY = 1.0
+"""s between saves of a running search, at least."""
+
+
+class ResultFolder:
+    """Writes a run's files.
+
+    Attributes:
+        path: The folder, which is made.
+    """
+
+    def __init__(self, path: Path, problem: TaskProblem, source: Path) -> None:
+        self.path, self._problem, self._source = path, problem, source
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path} is a file; give a folder to write to")
+        path.mkdir(parents=True, exist_ok=True)
+        self._saved = -_SAVE_EVERY
+
+    @property
+    def result(self) -> Path:
+        """The result's root layer."""
+        return self.path / "result.usda"
+
+    @property
+    def state(self) -> Path:
+        """The optimiser's state."""
+        return self.path / "search.json"
+
+    def load_state(self, key: Mapping[str, Any]) -> dict[str, Any]:
+        """The state of an earlier run.
+
+        Args:
+            key: What the run must have in common with this one.
+
+        Raises:
+            InputError: There is none, or it is of another scene, task or method.
+        """
+        if not self.state.is_file():
+            raise InputError(f"{self.state}: nothing to resume; run without --resume first")
+        saved = json.loads(self.state.read_text(encoding="utf-8"))
+        for name, value in key.items():
+            before = saved["key"].get(name)
+            if before != value:
+                raise InputError(f"{self.state} was saved with {name} {before!r}, not {value!r}; run without --resume")
+        return saved["state"]
+
+    def save_state(self, key: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+        """Replaces the saved state as a whole, so that being killed leaves the old one or the new one."""
+        _replace(self.state, json.dumps({"key": dict(key), "state": state}))
+
+    def keep(self, key: Mapping[str, Any], seen: Progress, *, resumable: bool) -> None:
+        """Saves the best so far, and the search's state if it can go on from that, about once a second."""
+        if time.perf_counter() - self._saved < _SAVE_EVERY and seen.row.iteration > 1:
+            return
+        self.write_values(seen.best_x, {"loss": seen.best_loss, "iteration": seen.row.iteration})
+        if resumable:
+            self.save_state(key, seen.state())
+        self._saved = time.perf_counter()
+
+    def write_values(self, x: torch.Tensor, provenance: Mapping[str, Any]) -> list[Path]:
+        """The result without a motion."""
+        values = chosen_values(self._problem, x)
+        return write_result(self.result, self._source, self._problem.sim.scene, values=values, provenance=provenance)
+
+    def write_result(
+        self, outcome: Outcome, values: Sequence[OptimisedValue], provenance: Mapping[str, Any]
+    ) -> list[Path]:
+        """The whole result."""
+        return write_result(
+            self.result,
+            self._source,
+            self._problem.sim.scene,
+            outcome.motion,
+            values=list(values),
+            provenance=provenance,
+            states=False,
+            start_code=self._problem.task.start_code,
+        )
+
+    def write_before(self, outcome: Outcome) -> list[Path]:
+        """The motion of the source."""
+        return write_result(
+            self.path / "before.usda",
+            self._source,
+            self._problem.sim.scene,
+            outcome.motion,
+            states=False,
+            start_code=self._problem.task.start_code,
+        )
+
+    def write_record(self, record: Mapping[str, Any]) -> Path:
+        """`record.json`."""
+        target = self.path / "record.json"
+        _replace(target, json.dumps(plain(record), indent=2, ensure_ascii=False) + "\n")
+        return target
+
+    def write_plot(self, iterations: Sequence[int], losses: Sequence[float]) -> Path:
+        """`loss.png`."""
+        return write_png(self.path / "loss.png", loss_plot(iterations, losses, self._problem.task.name))
+
+    def write_film(self, *, progress: bool) -> Path:
+        """`before_after.gif`, from the two files."""
+        pictures, interval = render_pair(
+            [self.path / "before.usda", self.result], ["before", "after"], progress=progress
+        )
+        return write_gif(self.path / "before_after.gif", pictures, interval=interval)
+
+
+def _replace(target: Path, text: str) -> None:
+    partial = target.with_name(target.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, target)

@@ -1,0 +1,93 @@
+"""`Outcome`: what a task's file gives as it stands: loss, shares of the terms, success, motion, gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from warpsim.errors import SimulationError, TaskError
+from warpsim.objective import Verdict, succeeded
+from warpsim.task.problem import Choice, TaskProblem
+from warpsim.usd.motion import Motion
+
+FRAMES_PER_SECOND = 60.0
+"""Of the motion that is kept, at most."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one simulation of a task.
+
+    Attributes:
+        loss: The objective.
+        terms: Each term's share of it, by name.
+        verdicts: On the conditions of success.
+        motion: Up to 60 frames a second.
+        duration: s.
+    """
+
+    loss: float
+    terms: dict[str, float]
+    verdicts: Sequence[Verdict]
+    motion: Motion
+    duration: float
+    gradients: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def solved(self) -> bool | None:
+        """Whether all conditions are met; None: the task has none."""
+        return succeeded(self.verdicts) if self.verdicts else None
+
+
+def outcome(problem: TaskProblem) -> Outcome:
+    """Simulates a task's file as it stands, no value overridden: the same file gives the same digits.
+
+    Raises:
+        TaskError: The loss is not finite; names the task or the term.
+    """
+    with torch.no_grad():
+        try:
+            episode = problem.episode(problem.authored(), shown=True)
+        except SimulationError as error:
+            raise TaskError(f"{problem.task.name}: it cannot be simulated as authored: {error}") from error
+        terms = problem.term_losses(episode)
+        for name, loss in terms.items():
+            if not math.isfinite(loss):
+                raise TaskError(f"{name}: its loss is {loss} with the authored values; start where it is finite")
+        total = float(problem.total(episode)[0])
+        verdicts = problem.judge(episode)
+    motion = _thinned(episode.trajectory.motion())
+    return Outcome(total, terms, verdicts, motion, float(episode.duration[0]))
+
+
+def attribute_gradients(problem: TaskProblem, x: torch.Tensor) -> dict[str, np.ndarray]:
+    """d loss / d attribute at x (n,), by path, in USD units; attributes that share a value have their own each."""
+    choice = problem.choice(x[None].detach())
+    leaves = {handle: value[0].detach().requires_grad_() for handle, value in choice.attributes.items()}
+    if not leaves:
+        return {}
+    loss = problem.total(problem.episode(Choice(leaves, choice.controls, choice.duration)))[0]
+    gradients = torch.autograd.grad(loss, list(leaves.values()))
+    return {handle.path: g.detach().cpu().numpy() for handle, g in zip(leaves, gradients, strict=True)}
+
+
+def _thinned(motion: Motion) -> Motion:
+    """Every so many rows, the last one included."""
+    rows = len(motion.times)
+    most = max(1, int(1.0 / (FRAMES_PER_SECOND * (motion.times[1] - motion.times[0]))))
+    every = next(stride for stride in range(min(most, rows - 1), 0, -1) if (rows - 1) % stride == 0)
+    if every == 1 and most > 2:  # a number of steps without divisors: the last interval may be shorter
+        chosen = np.unique([*range(0, rows, most), rows - 1])
+    else:
+        chosen = np.arange(0, rows, every)
+    return Motion(
+        times=motion.times[chosen],
+        q=motion.q[chosen],
+        qd=motion.qd[chosen],
+        positions=motion.positions[chosen],
+        rotations=motion.rotations[chosen],
+    )

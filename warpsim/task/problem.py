@@ -1,0 +1,272 @@
+"""`TaskProblem`: a task on a simulator as the `Problem` that optimisers see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from warpsim.attributes.attribute import Attribute
+from warpsim.errors import InputError, TaskError, WarpsimError
+from warpsim.objective import Condition, Cost, Episode, Term, Verdict
+from warpsim.optimize.variables import Variable, Variables
+from warpsim.simulator import Simulator
+from warpsim.task.bound_controls import BoundControl, FeedbackPolicy, bind, resting
+from warpsim.task.controls import Feedback
+from warpsim.task.task import Task, VariableSpec
+from warpsim.trajectory import Trajectory
+
+ALWAYS = ("body_position", "body_rotation", "body_velocity")
+"""Outputs of every rollout that is shown: what an animation is made of."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the optimiser has chosen for each of W worlds, in the units of its places in the file.
+
+    Attributes:
+        attributes: Values in USD units by handle, (W, …) or for all worlds alike.
+        controls: (W, rows, n) values of each control, SI.
+        duration: (W,) s.
+    """
+
+    attributes: Mapping[Attribute, torch.Tensor]
+    controls: tuple[torch.Tensor, ...]
+    duration: torch.Tensor
+
+
+class TaskProblem:
+    """A task as a problem: x holds the variables, then the values of controls, then the duration if that varies.
+
+    Attributes:
+        sim: One world of the scene.
+        task: What is wanted.
+        steps: Number of time steps.
+        variables: The attributes that vary; None: there are none.
+        controls: Bound to the scene.
+        start: (n,) float64: the authored values.
+        lower: (n,) bounds of x.
+        upper: (n,) likewise.
+        names: (n,) what each number is.
+    """
+
+    def __init__(self, sim: Simulator, task: Task, *, memory_budget: int | float | str | None = None) -> None:
+        """Binds a task to a simulator.
+
+        Args:
+            sim: Of the file the task was read from, with the channels of the task's controls among its controls.
+            task: What is wanted.
+            memory_budget: Of differentiated rollouts; None: the task's.
+
+        Raises:
+            TaskError: Something the task names does not exist or cannot vary; the message begins with its prim.
+        """
+        self.sim, self.task = sim, task
+        self._budget = task.memory_budget if memory_budget is None else memory_budget
+        self.steps = task.steps or max(1, round(task.duration / sim.timestep))
+        self._times = sim.timestep * np.arange(self.steps + 1)
+        self._nominal = float(self._times[-1])
+        for part in (*task.terms, *task.conditions):
+            _check(part, sim, self._times, task)
+        self.variables = _variables(sim, task)
+        self.controls = tuple(bind(control, sim, self._times[:-1], self._nominal) for control in task.controls)
+        self._feedback = [FeedbackPolicy(c, sim) for c in self.controls if isinstance(c.control, Feedback)]
+        self._layout()
+        self._simulators = {sim.worlds: sim}
+
+    def _layout(self) -> None:
+        """Start, bounds and names of x."""
+        parts: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[str]]] = []
+        if self.variables is not None:
+            v = self.variables
+            parts.append((v.start(), v.lower, v.upper, v.names))
+        for c in self.controls:
+            scaled = [torch.as_tensor((side / c.scale).ravel()) for side in (c.start, c.lower, c.upper)]
+            parts.append((scaled[0], scaled[1], scaled[2], c.names))
+        if self.task.duration_range is not None:
+            low, high = (torch.tensor([side / self._nominal]) for side in self.task.duration_range)
+            parts.append((torch.ones(1), low, high, [f"{self.task.name}.duration"]))
+        self._sizes = [len(part[0]) for part in parts]
+        start, self.lower, self.upper = (
+            torch.cat([side.double() for side in sides]) for sides in list(zip(*parts, strict=True))[:3]
+        )
+        self.start = torch.minimum(torch.maximum(start, self.lower), self.upper)
+        self.names: Sequence[str] = tuple(name for part in parts for name in part[3])
+
+    def loss(self, x: torch.Tensor) -> torch.Tensor:
+        """As in `Problem`."""
+        return self.losses(x[None])[0]
+
+    def losses(self, x: torch.Tensor) -> torch.Tensor:
+        """As in `Problem`: each candidate in a world of its own."""
+        return self.total(self.episode(self.choice(x)))
+
+    def residuals(self, x: torch.Tensor) -> torch.Tensor:
+        """As in `Problem`."""
+        return self.residual_rows(x[None])[0]
+
+    def residual_rows(self, x: torch.Tensor) -> torch.Tensor:
+        """As in `Problem`."""
+        for term in self._weighted():
+            if isinstance(term, Cost):
+                raise InputError(f"{term.title} is no sum of squares, which this method needs; choose another method")
+        episode = self.episode(self.choice(x))
+        return torch.cat([term.residuals(episode) for term in self._weighted()], -1)
+
+    def total(self, episode: Episode) -> torch.Tensor:
+        """(W,) the objective of an episode."""
+        return torch.stack([term.loss(episode) for term in self._weighted()]).sum(0)
+
+    def term_losses(self, episode: Episode, world: int = 0) -> dict[str, float]:
+        """Each term's share of the objective."""
+        return {term.title: float(term.loss(episode)[world].detach()) for term in self._weighted()}
+
+    def judge(self, episode: Episode, world: int = 0) -> list[Verdict]:
+        """Verdicts on all conditions of success."""
+        return [verdict for condition in self.task.conditions for verdict in condition.judge(episode, world)]
+
+    def choice(self, x: torch.Tensor) -> Choice:
+        """What x (W, n) stands for, differentiable."""
+        if x.ndim != 2 or x.shape[1] != len(self.start):
+            raise InputError(f"x has shape {tuple(x.shape)}; needed: (worlds, {len(self.start)})")
+        parts = list(torch.split(x, self._sizes, dim=-1))
+        attributes = self.variables.values(parts.pop(0)) if self.variables is not None else {}
+        controls = tuple(
+            part.reshape(-1, *c.start.shape) * torch.as_tensor(c.scale)
+            for part, c in zip(parts, self.controls, strict=False)
+        )
+        duration = parts[-1][:, 0] * self._nominal if self.task.duration_range else self._fixed_duration(len(x))
+        return Choice(attributes, controls, duration)
+
+    def authored(self) -> Choice:
+        """What the file says: no attribute is overridden, so that the loss is that of the file to the last digit."""
+        controls = tuple(torch.as_tensor(c.start)[None] for c in self.controls)
+        return Choice({}, controls, self._fixed_duration(1))
+
+    def _fixed_duration(self, worlds: int) -> torch.Tensor:
+        duration = self.task.duration if self.task.duration_range else self._nominal
+        return torch.full((worlds,), duration, dtype=torch.float64)
+
+    def episode(self, choice: Choice, *, shown: bool = False) -> Episode:
+        """Simulates a choice.
+
+        Args:
+            choice: For W worlds.
+            shown: Ask also for the outputs an animation is made of.
+        """
+        worlds = len(choice.duration)
+        sim = self._simulator(worlds)
+        parts: list[Term | Condition] = [*self._weighted(), *self.task.conditions]
+        outputs = dict.fromkeys(name for part in parts for name in part.outputs)
+        wanted = (*outputs, *(name for name in ALWAYS if shown and name not in outputs))
+        parameters: dict[Any, Any] = dict(choice.attributes)
+        if self.task.duration_range:
+            parameters["world.timestep"] = (choice.duration / self.steps).to(sim.torch_dtype)
+        trajectory, signals = self._roll_out(sim, choice, parameters, wanted)
+        inputs = self._inputs(sim, signals)
+        named = {c.control.name: signal for c, signal in zip(self.controls, signals, strict=True)}
+        return Episode(sim, trajectory, named, inputs, self._times, choice.duration)
+
+    def _roll_out(
+        self, sim: Simulator, choice: Choice, parameters: dict[Any, Any], outputs: Sequence[str]
+    ) -> tuple[Trajectory, list[torch.Tensor]]:
+        """The trajectory, and the signal (steps, W, n) of each control."""
+        if self._feedback:
+            (bound,), (policy,), (gains,) = self.controls, self._feedback, choice.controls
+
+            def act(state: Any) -> torch.Tensor:
+                return self._spread(sim, bound, policy.signal(gains, state))
+
+            trajectory = sim.rollout_policy(act, self.steps, parameters=parameters, outputs=outputs)
+            signal = policy.signal(gains, trajectory)[:-1]
+            return trajectory, [signal]
+        signals = [c.signal(values) for c, values in zip(self.controls, choice.controls, strict=True)]
+        trajectory = sim.rollout(
+            steps=self.steps,
+            controls=self._inputs(sim, signals) or None,
+            parameters=parameters,
+            outputs=outputs,
+            memory_budget=self._budget,
+        )
+        return trajectory, signals
+
+    def _inputs(self, sim: Simulator, signals: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+        """By channel, (steps, W, size): what nobody drives stays as it rests."""
+        inputs: dict[str, torch.Tensor] = {}
+        for bound, signal in zip(self.controls, signals, strict=True):
+            rest = torch.as_tensor(resting(sim, bound.channel), dtype=signal.dtype)
+            before = inputs.get(bound.channel)
+            if before is None:
+                before = rest.expand(*signal.shape[:2], -1).clone()
+                before[..., list(bound.places)] = 0.0
+            spread = torch.zeros_like(before).index_copy(-1, torch.tensor(bound.places), signal)
+            inputs[bound.channel] = before + spread
+        return inputs
+
+    @staticmethod
+    def _spread(sim: Simulator, bound: BoundControl, signal: torch.Tensor) -> torch.Tensor:
+        """(W, control_size) from the signal (W, n) of one control."""
+        rest = torch.as_tensor(resting(sim, bound.channel), dtype=signal.dtype).expand(len(signal), -1)
+        first = sim.control_slice(bound.channel).start
+        whole = torch.zeros(len(signal), sim.control_size, dtype=signal.dtype)
+        whole[:, sim.control_slice(bound.channel)] = rest
+        return whole.index_copy(-1, torch.tensor([first + place for place in bound.places]), signal)
+
+    def _weighted(self) -> list[Term]:
+        return [term for term in self.task.terms if term.weight]
+
+    def _simulator(self, worlds: int) -> Simulator:
+        if worlds not in self._simulators:
+            self._simulators[worlds] = self.sim.with_worlds(worlds)
+        return self._simulators[worlds]
+
+
+def _check(part: Any, sim: Simulator, times: np.ndarray, task: Task) -> None:
+    """Makes sure that a term or condition fits the scene and the duration."""
+    name = getattr(part, "name", "") or getattr(getattr(part, "term", None), "name", "") or task.name
+    try:
+        part.check(sim)
+        when = getattr(part, "when", None)
+        if when is not None:
+            when.rows(times)
+        for output in part.outputs:
+            if output not in sim.output_names:
+                raise InputError(f"the simulator has no output {output!r}")
+    except WarpsimError as error:
+        raise error if str(error).startswith(name) else TaskError(f"{name}: {error}") from error
+
+
+def _variables(sim: Simulator, task: Task) -> Variables | None:
+    if not task.variables:
+        return None
+    made = [_variable(sim, spec) for spec in task.variables]
+    try:
+        return Variables(made)
+    except InputError as error:
+        raise TaskError(f"{task.name}: {error}") from error
+
+
+def _variable(sim: Simulator, spec: VariableSpec) -> Variable:
+    try:
+        handles = [sim.attribute(path) for path in spec.attributes]
+        bounded = spec.lower is not None or spec.upper is not None or spec.positive
+        size = float(np.abs(handles[0].numbers).max(initial=0.0))
+        return Variable(
+            handles,
+            lower=_broadcast(spec.lower),
+            upper=_broadcast(spec.upper),
+            positive=spec.positive,
+            scale=spec.scale or (1.0 if bounded or size == 0.0 else size),
+            components=spec.components,
+        )
+    except InputError as error:
+        raise TaskError(f"{spec.name or spec.attributes[0]}: {error}") from error
+
+
+def _broadcast(values: Sequence[float] | None) -> Any:
+    if values is None:
+        return None
+    return values[0] if len(values) == 1 else np.asarray(values, dtype=float)

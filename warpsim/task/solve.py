@@ -1,0 +1,285 @@
+"""`optimize_task`: from a file with a task to the file solved."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from warpsim.errors import InputError
+from warpsim.load import is_usd
+from warpsim.objective import Condition, Term
+from warpsim.optimize.identification import Identification
+from warpsim.optimize.minimise import minimise
+from warpsim.optimize.multi_start import multi_start
+from warpsim.optimize.result import Result
+from warpsim.optimize.search import Progress, Stopping
+from warpsim.simulator import Simulator
+from warpsim.task.folder import ResultFolder
+from warpsim.task.outcome import Outcome, attribute_gradients, outcome
+from warpsim.task.problem import TaskProblem
+from warpsim.task.read import read_task
+from warpsim.task.record import (
+    change_record,
+    control_record,
+    fingerprint,
+    identification_record,
+    outcome_record,
+    result_record,
+    versions,
+)
+from warpsim.task.task import SearchSpec, Task
+from warpsim.task.values import chosen_values, is_prim
+
+DEFAULT_METHOD = "lbfgs"
+
+
+@dataclass(frozen=True)
+class OptimisedTask:
+    """A task and what came of it.
+
+    Attributes:
+        problem: The task on its source.
+        search: How it was searched for.
+        result: The optimiser's own: x, history, why it stopped.
+        before: The source as it stands.
+        after: The result as it loads from a file: values rounded to the attributes' types.
+    """
+
+    problem: TaskProblem
+    source: Path
+    search: SearchSpec
+    result: Result
+    before: Outcome
+    after: Outcome
+
+    @property
+    def solved(self) -> bool | None:
+        """Whether the result meets all conditions; None: the task has none."""
+        return self.after.solved
+
+    @property
+    def loss(self) -> float:
+        """Of the result, as loaded from a file."""
+        return self.after.loss
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """By attribute: value before, value after, unit."""
+        return change_record(self.problem, self.result.x)
+
+    def record(self) -> dict[str, Any]:
+        """Everything about the run, as plain data."""
+        report = self.result.report
+        return {
+            "source": str(self.source),
+            "sha256": fingerprint(self.source),
+            "task": self.problem.task.name,
+            "steps": self.problem.steps,
+            "timestep": self.problem.sim.timestep,
+            "search": dataclasses.asdict(self.search),
+            "versions": versions(),
+            "before": outcome_record(self.before),
+            "after": outcome_record(self.after),
+            "attributes": self.changes,
+            "controls": control_record(self.problem, self.result.x),
+            "identification": identification_record(self.problem, report)
+            if isinstance(report, Identification)
+            else None,
+            "result": result_record(self.result),
+        }
+
+    def save(self, path: str | PathLike[str], *, film: bool = True, progress: bool = False) -> list[Path]:
+        """Writes the run's folder; see `warpsim.task.folder` for what it holds.
+
+        Args:
+            path: The folder.
+            film: Whether to draw `before_after.gif`, which takes some seconds.
+            progress: Show a bar while drawing.
+
+        Returns:
+            The files written, the result first.
+        """
+        folder = ResultFolder(Path(fspath(path)), self.problem, self.source)
+        values = chosen_values(self.problem, self.result.x, self.after.gradients)
+        written = folder.write_result(self.after, values, self._provenance())
+        written += folder.write_before(self.before)
+        written.append(folder.write_record(self.record()))
+        rows = self.result.history
+        written.append(folder.write_plot([row.iteration for row in rows], [row.loss for row in rows]))
+        if film:
+            written.append(folder.write_film(progress=progress))
+        folder.save_state(search_key(self.source, self.problem.task, self.search), self.result.state)
+        return written
+
+    def _provenance(self) -> dict[str, Any]:
+        return {
+            "task": self.problem.task.name,
+            "loss before": self.before.loss,
+            "loss after": self.after.loss,
+            "solved": str(self.solved),
+            "search": dataclasses.asdict(self.search),
+            "stopped": self.result.stopped,
+            "versions": versions(),
+        }
+
+
+def optimize_task(
+    source: str | PathLike[str] | Simulator,
+    task: str | Task | None = None,
+    *,
+    method: str | None = None,
+    iterations: int | None = None,
+    seconds: float | None = None,
+    seed: int | None = None,
+    memory_budget: int | float | str | None = None,
+    terms: Sequence[Term] = (),
+    conditions: Sequence[Condition] = (),
+    folder: str | PathLike[str] | None = None,
+    resume: bool = False,
+    progress: bool = False,
+) -> OptimisedTask:
+    """Optimises what a task says may vary.
+
+    Ctrl-C ends the search and returns the best so far.
+
+    Args:
+        source: A USD file, or a simulator of one.
+        task: Path of the task's prim, or a task made in Python; None: the file's only one.
+        method: Instead of the task's: "lbfgs", "adam" or "levenberg_marquardt".
+        iterations: Most iterations, instead of the task's.
+        seconds: Most wall time, likewise.
+        seed: Likewise.
+        memory_budget: Of differentiated rollouts, likewise.
+        terms: More terms, e.g. functions of your own.
+        conditions: More conditions of success.
+        folder: Where the best so far is kept while the search runs; None: nowhere.
+        resume: Go on with the search that was kept in `folder`.
+        progress: Show a bar with loss and gradient norm.
+
+    Raises:
+        TaskError: The task is wrong; the message begins with the prim that is.
+    """
+    sim, path = _open(source)
+    wanted = task if isinstance(task, Task) else read_task(path, sim.scene, task)
+    wanted = dataclasses.replace(wanted, terms=(*wanted.terms, *terms), conditions=(*wanted.conditions, *conditions))
+    sim = _with_channels(sim, wanted)
+    search = _overridden(wanted.search, method=method, iterations=iterations, seconds=seconds, seed=seed)
+    problem = TaskProblem(sim, wanted, memory_budget=memory_budget)
+    before = outcome(problem)
+    kept = None if folder is None else ResultFolder(Path(fspath(folder)), problem, path)
+    key = search_key(path, wanted, search)
+    if resume and kept is None:
+        raise InputError("resume=True needs folder=, where the search was kept")
+    state = kept.load_state(key) if resume and kept is not None else None
+
+    result = _search(problem, search, kept, key, state, progress)
+    before = dataclasses.replace(before, gradients=attribute_gradients(problem, problem.start))
+    return OptimisedTask(problem, path, search, result, before, _reloaded(problem, path, result.x))
+
+
+def _search(
+    problem: TaskProblem,
+    search: SearchSpec,
+    kept: ResultFolder | None,
+    key: Mapping[str, Any],
+    state: Mapping[str, Any] | None,
+    progress: bool,
+) -> Result:
+    """Runs the optimiser, from one start or several, keeping the best so far."""
+    stopping = Stopping(iterations=search.iterations, seconds=search.seconds or math.inf)
+    options: dict[str, Any] = {"rate": search.rate} if search.method == "adam" and search.rate is not None else {}
+    several = search.starts > 1
+
+    def keep(seen: Progress) -> None:
+        if kept is not None:
+            kept.keep(key, seen, resumable=not several)
+
+    common: dict[str, Any] = {"stopping": stopping, "callback": keep, "progress": progress, "resume": state}
+    if several:
+        return multi_start(
+            problem, seed=search.seed, candidates=search.starts, method=search.method, **common, **options
+        )
+    return minimise(problem, search.method, **common, **options)
+
+
+def search_key(source: Path, task: Task, search: SearchSpec) -> dict[str, Any]:
+    """What two runs must have in common for one to go on with the other's search."""
+    return {
+        "source": fingerprint(source),
+        "task": task.name,
+        "method": search.method,
+        "rate": search.rate,
+        "seed": search.seed,
+        "starts": search.starts,
+    }
+
+
+def _open(source: str | PathLike[str] | Simulator) -> tuple[Simulator, Path]:
+    if isinstance(source, Simulator):
+        if source.path is None or not is_usd(source.path):
+            raise InputError("the simulator's scene did not come from a USD file, so no result can be written over it")
+        return source, source.path
+    path = Path(fspath(source))
+    if not is_usd(path):
+        raise InputError(f"{path}: tasks live in USD files; convert it with `warpsim convert` and add one")
+    return Simulator(path), path
+
+
+def _with_channels(sim: Simulator, task: Task) -> Simulator:
+    """A simulator whose controls are those the task drives."""
+    channels = tuple(dict.fromkeys(c.channel or sim.control_names[0] for c in task.controls))
+    if set(channels) <= set(sim.control_names) and sim.worlds == 1:
+        return sim
+    return sim.with_worlds(1, controls=channels or None)
+
+
+def _overridden(search: SearchSpec, **given: Any) -> SearchSpec:
+    made = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
+    return dataclasses.replace(made, method=DEFAULT_METHOD) if made.method == "auto" else made
+
+
+def _reloaded(problem: TaskProblem, source: Path, x: torch.Tensor) -> Outcome:
+    """The outcome of x as a whole result holds it, motion included: written, loaded, simulated."""
+    gradients = attribute_gradients(problem, x)
+    with tempfile.TemporaryDirectory() as name:
+        folder = ResultFolder(Path(name), problem, source)
+        folder.write_values(x, {})
+        bare = load_outcome(folder.result, problem, x)
+        folder.write_result(bare, chosen_values(problem, x), {})
+        return dataclasses.replace(load_outcome(folder.result, problem, x), gradients=gradients)
+
+
+def load_outcome(path: Path, problem: TaskProblem, x: torch.Tensor) -> Outcome:
+    """What a result file gives, simulated as it stands.
+
+    Args:
+        path: The result.
+        problem: The problem it came from. A task that is in the file is read from it; terms and conditions that were
+            added in Python are kept.
+        x: (n,): gives the controls of a task that is not in the file.
+    """
+    sim = Simulator(path, controls=problem.sim.control_names, device=str(problem.sim.model.device))
+    task = problem.task
+    if is_prim(task.name):
+        read = read_task(path, sim.scene, task.name)
+        own = {part.name for part in read.terms}
+        task = dataclasses.replace(
+            read,
+            terms=(*read.terms, *(term for term in task.terms if term.name not in own)),
+            conditions=(*read.conditions, *task.conditions[len(read.conditions) :]),
+        )
+    else:
+        choice = problem.choice(x[None].detach())
+        chosen = (values[0].cpu().numpy().ravel().tolist() for values in choice.controls)
+        controls = (dataclasses.replace(c, values=v) for c, v in zip(task.controls, chosen, strict=True))
+        duration = float(choice.duration[0]) if task.duration_range else task.duration
+        task = dataclasses.replace(task, controls=tuple(controls), duration=duration, steps=problem.steps)
+    return outcome(TaskProblem(sim, task))
