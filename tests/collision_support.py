@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import warp as wp
 
+from contact_choices import field_regions, parallel, rotate, same_choices
 from warpsim.collision.contacts import Contacts, PairTable, SearchWork, ShapePoses, find_contacts, rebuild_contacts
 from warpsim.precision import quat, real, vec3
 from warpsim.scene.description import Body, Joint, Scene, Shape
@@ -39,13 +40,6 @@ def two_shape_scene(first: str, second: str, sizes: tuple | None = None, **field
 def random_quats(rng: np.random.Generator, n: int) -> np.ndarray:
     q = rng.normal(size=(n, 4))
     return q / np.linalg.norm(q, axis=1, keepdims=True)
-
-
-def rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Rotates vectors (n, 3) by unit quaternions (n, 4)."""
-    u = q[:, 1:]
-    t = 2.0 * np.cross(u, v)
-    return v + q[:, :1] * t + np.cross(u, t)
 
 
 def random_poses(first: str, rng: np.random.Generator, n: int, spread: float) -> tuple[np.ndarray, np.ndarray]:
@@ -166,16 +160,21 @@ def mujoco_contacts(scene: Scene, position: np.ndarray, rotation: np.ndarray, ma
 
 def directional_errors(
     scene: Scene, position, rotation, rng, margin: float = 0.05, max_contacts: int = 8
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
     """Relative error of the adjoint against central differences, per world, along a random direction of all inputs.
 
     The loss weighs distance, point and frame of every contact at random; differences search again at each pose, and the
-    best of several steps counts. Worlds without contact, or whose choices or tangents jump within the steps, are NaN.
+    best of several steps counts.
+
+    Returns:
+        Errors of the worlds that have a derivative: they touch, and no discrete choice changes within the steps
+        (`contact_choices`, which knows nothing of gradients). And which worlds touch.
     """
     n = len(position)
     size = np.array(np.broadcast_to([s.size for s in scene.shapes], (n, 2, 3)))
     bench = ContactBench(scene, position, rotation, size, margin, max_contacts)
     base = bench.run()
+    base_regions = field_regions(scene, bench.table, (position, rotation, size), base)
     places = base.distance.shape[1]
     seeds = (
         rng.normal(size=(n, places)),
@@ -193,28 +192,25 @@ def directional_errors(
     def loss(step: float) -> tuple[np.ndarray, np.ndarray]:
         turned = rotation + step * way[1]
         turned /= np.linalg.norm(turned, axis=-1, keepdims=True)
-        moved = ContactBench(scene, position + step * way[0], turned, size + step * way[2], margin, max_contacts).run()
-        same = (moved.count == base.count) & ((moved.feature == base.feature) | ~active).all(1)
+        pose = (position + step * way[0], turned, size + step * way[2])
+        moved = ContactBench(scene, *pose, margin, max_contacts).run()
+        regions = field_regions(scene, bench.table, pose, moved)
         total = np.zeros(n)
         for value, seed in zip((moved.distance, moved.point, moved.frame), seeds, strict=True):
             mask = active.reshape(active.shape + (1,) * (value.ndim - 2))
             total += np.where(mask, value * seed, 0.0).reshape(n, -1).sum(1)
-        return total, same
+        return total, same_choices(base, moved, (base_regions, regions))
 
-    best = np.full(n, np.inf)
+    best, coarser = np.full(n, np.inf), np.full(n, np.nan)
     scale = np.maximum(np.sqrt(sum((g * g).reshape(n, -1).sum(1) for g in gradients)), 1e-3)
-    smooth = np.zeros(n, bool)
-    coarser = np.full(n, np.nan)
-    for step in (1e-4, 1e-5, 1e-6, 1e-7):
-        plus, same_plus = loss(step)
-        minus, same_minus = loss(-step)
+    smooth = (base.count > 0) & ~parallel(scene, bench.table, base)
+    for step in (1e-5, 1e-6, 1e-7):
+        (plus, same_plus), (minus, same_minus) = loss(step), loss(-step)
         same = same_plus & same_minus
         slope = np.where(same, (plus - minus) / (2 * step), np.nan)
-        extrapolated = slope + (slope - coarser) / 99.0  # Richardson: the error falls with the square of the step
-        for estimate in (slope, extrapolated):
+        for estimate in (slope, slope + (slope - coarser) / 99.0):  # Richardson: the error falls with the step squared
             best = np.fmin(best, np.abs(estimate - exact) / scale)
         coarser = slope
-        smooth |= same
-    # MuJoCo's tangents jump where the normal's y component passes ±1/2.
-    steady = (np.abs(np.abs(base.frame[..., 0, 1]) - 0.5) > 2e-3) | ~active
-    return np.where(smooth & steady.all(1) & (base.count > 0), best, np.nan)
+        if step < 1e-5:
+            smooth &= same
+    return best[smooth], base.count > 0

@@ -63,12 +63,10 @@ def test_shallow_contacts_are_mujocos(first, second, count, rng):
 def test_gradients_in_both_poses_and_sizes(first, second, count, rng):
     scene = two_shape_scene(first, second)
     position, rotation = random_poses(first, rng, count, 0.9)
-    shallow = ContactBench(scene, position, rotation, margin=0.05).run()
-    error = directional_errors(scene, position, rotation, rng)
-    depth = np.array([-shallow.distance[w, :k].min() if k else 0.0 for w, k in enumerate(shallow.count)])
-    compared = np.isfinite(error) & (depth < 0.15)
-    assert compared.sum() > count / 20
-    assert error[compared].max() < 1e-6
+    error, touching = directional_errors(scene, position, rotation, rng)
+    assert touching.sum() > count / 4
+    assert len(error) > 0.98 * touching.sum()  # the rest straddle a change of a discrete choice
+    assert error.max() < 1e-6
 
 
 def cone_points(count: int = 400) -> np.ndarray:
@@ -144,11 +142,9 @@ def test_hulls_are_mujocos_meshes(first, count, rng):
     )
     assert len(errors) > count / 100
     assert errors[:, 0].max() < 1e-6  # MuJoCo stores vertices in single precision
-    error = directional_errors(scene, position, rotation, rng)
-    found = ContactBench(scene, position, rotation, margin=0.05).run()
-    depth = np.array([-found.distance[w, :k].min() if k else 0.0 for w, k in enumerate(found.count)])
-    assert np.nanmax(error[depth < 0.15]) < 1e-6
-    assert np.nanquantile(error, 0.99) < 1e-6
+    error, touching = directional_errors(scene, position, rotation, rng)
+    assert len(error) > 0.98 * touching.sum() > count / 2
+    assert error.max() < 1e-6
 
 
 def test_cube_as_hull_rests_on_a_plane_and_on_a_box():

@@ -123,16 +123,17 @@ def test_grid_has_true_adjoints_in_place_and_scale(count, rng):
 
     size = np.maximum(np.linalg.norm(field.point.grad.numpy(), axis=1), 1e-3)
     best = np.full(count, np.inf)
-    for step in (1e-4, 1e-5, 1e-6):
+    for step in (1e-5, 1e-6, 1e-7):
         best = np.minimum(best, np.abs((loss(step) - loss(-step)) / (2 * step) - exact) / size)
-    assert best.max() < 1e-4
-    assert np.quantile(best, 0.95) < 1e-6
+    assert best.max() < 1e-6
 
 
 def torus_scene(first: str) -> Scene:
-    scene = two_shape_scene(first, "mesh", a={"mesh": "torus"} if first == "mesh" else {}, b={"mesh": "torus"})
+    own = {"mesh": {"mesh": "torus"}, "hull": {"mesh": "cube"}}.get(first, {})
+    scene = two_shape_scene(first, "mesh", a=own, b={"mesh": "torus"})
+    scene.meshes["cube"] = cube()
     for shape in scene.shapes:
-        if shape.kind == "mesh":
+        if shape.mesh:
             shape.size = np.ones(3)
             shape.sdf_resolution = 48
     scene.meshes["torus"] = torus(around=64, across=32)
@@ -140,14 +141,16 @@ def torus_scene(first: str) -> Scene:
 
 
 @pytest.mark.parametrize("count", [60, FULL])
-@pytest.mark.parametrize("first", ["plane", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh"])
+@pytest.mark.parametrize(
+    "first", ["plane", "sphere", "capsule", "ellipsoid", "cylinder", "cone", "box", "hull", "mesh"]
+)
 def test_contacts_with_a_mesh_have_true_gradients(first, count, rng):
     scene = torus_scene(first)
     position, rotation = random_poses(first, rng, count, 0.5)
-    error = directional_errors(scene, position, rotation, rng)
-    assert np.isfinite(error).sum() > count / 4
-    assert np.nanquantile(error, 0.99) < 1e-4  # the rest straddle a crease of the field, deep inside a shape
-    assert np.nanmedian(error) < 1e-8
+    error, touching = directional_errors(scene, position, rotation, rng)
+    assert touching.sum() > count / 4
+    assert len(error) > 0.98 * touching.sum()  # the rest straddle a change of a discrete choice
+    assert error.max() < 1e-6
 
 
 def test_sphere_touches_the_torus_where_it_should(rng):
@@ -264,25 +267,19 @@ def collision_meshes(assets_dir) -> dict[str, Mesh]:
 
 
 @pytest.mark.long
-def test_every_collision_mesh_of_the_robots_has_the_right_sign_or_a_clear_error(assets_dir, rng):
+def test_every_collision_mesh_of_the_robots_has_the_right_sign(assets_dir, rng):
     meshes = collision_meshes(assets_dir)
     assert len(meshes) > 10
-    sound = 0
     for name, mesh in meshes.items():
-        try:
-            vertices, faces = audit_mesh(mesh)
-        except SceneError as error:
-            assert repr(mesh.name) in str(error)
-            continue
-        sound += 1
+        vertices, faces = audit_mesh(mesh)
         low, high = vertices.min(axis=0), vertices.max(axis=0)
         points = rng.uniform(low, high, size=(400, 3))
         distance, spacing = evaluate(mesh, points)
         corner = vertices[faces]
         winding = solid_angle(points, corner)
         clear = np.abs(distance) > 0.5 * spacing
+        assert clear.mean() > 0.5
         assert ((distance < 0) == (winding > 0.5))[clear].all(), name
-    assert sound > 0
 
 
 def solid_angle(points: np.ndarray, corner: np.ndarray) -> np.ndarray:

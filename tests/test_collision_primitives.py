@@ -81,10 +81,10 @@ def test_capsule_on_box_is_mujocos_where_the_axis_stays_outside(count, rng):
 def test_gradients_in_both_poses_and_sizes(first, second, count, rng):
     scene = two_shape_scene(first, second)
     position, rotation = random_poses(first, rng, count, 0.7)
-    error = directional_errors(scene, position, rotation, rng, MARGIN)
-    compared = np.isfinite(error)
-    assert compared.sum() > count / 4
-    assert error[compared].max() < 1e-6
+    error, touching = directional_errors(scene, position, rotation, rng, MARGIN)
+    assert touching.sum() > count / 4
+    assert len(error) > 0.98 * touching.sum()  # the rest straddle a change of a discrete choice
+    assert error.max() < 1e-6
 
 
 def resting(first: str, second: str) -> tuple[np.ndarray, np.ndarray]:

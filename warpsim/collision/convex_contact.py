@@ -29,6 +29,8 @@ PARALLEL = wp.constant(real(1e-10))
 """Squared sine below which two lines count as parallel."""
 LEAST_CURVATURE = wp.constant(real(1e-9))
 """Two corners that touch leave the normal undetermined; this radius (m) keeps its derivative finite."""
+FLOOR = wp.constant(real(0.01))
+"""Least curvature of a step where the gap is not concave, as a share of the greatest."""
 
 
 @wp.func
@@ -75,9 +77,15 @@ def free_step(a: Core, feature_a: int, b: Core, feature_b: int, hulls: HullData,
     wt = wp.dot(w, t)
     wu = wp.dot(w, u)
     if determinant < LEAST_CURVATURE * LEAST_CURVATURE or k_tt <= real(0.0):
-        # Not at a maximum of g, where the matrix is positive definite: climb g along its slope instead.
-        steepness = wp.abs(k_tt) + wp.abs(k_uu) + real(2.0) * wp.abs(k_tu) + LEAST_CURVATURE
-        return wp.normalize(n + (t * wt + u * wu) / steepness)
+        # Not at a maximum of g, where the matrix M is positive definite: step by |M| = (M² + |det M|)/s instead, with
+        # s² = tr M² + 2|det M|, which climbs g out of saddles and valleys alike.
+        size = wp.abs(determinant)
+        s = wp.sqrt(k_tt * k_tt + k_uu * k_uu + real(2.0) * (k_tu * k_tu + size)) + LEAST_CURVATURE
+        a_tt = (k_tt * k_tt + k_tu * k_tu + size) / s + FLOOR * s
+        a_uu = (k_uu * k_uu + k_tu * k_tu + size) / s + FLOOR * s
+        a_tu = k_tu * (k_tt + k_uu) / s
+        size = a_tt * a_uu - a_tu * a_tu
+        return wp.normalize(n + (t * (a_uu * wt - a_tu * wu) + u * (a_tt * wu - a_tu * wt)) / size)
     return wp.normalize(n + (t * (k_uu * wt - k_tu * wu) + u * (k_tt * wu - k_tu * wt)) / determinant)
 
 

@@ -11,7 +11,7 @@ from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, HULL
 from warpsim.collision.support import HullData
 from warpsim.precision import real, vec3
 
-POLISH_STEPS = wp.constant(24)
+POLISH_STEPS = wp.constant(64)
 """Most Newton steps on a normal."""
 EXPLAINED = wp.constant(real(1e-8))
 """Share of the shapes' sizes by which the gap of two features may fall short of the distance found."""

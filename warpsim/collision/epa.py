@@ -15,10 +15,10 @@ from warpsim.collision.simplex import triangle_weights
 from warpsim.collision.support import HullData
 from warpsim.precision import EPSILON, real, vec3
 
-EPA_VERTICES = wp.constant(48)
-EPA_PLACES = wp.constant(49)
+EPA_VERTICES = wp.constant(96)
+EPA_PLACES = wp.constant(97)
 """Vertices of the expanding polytope, and places for them and one candidate."""
-EPA_FACES = wp.constant(96)
+EPA_FACES = wp.constant(192)
 EPA_EDGES = wp.constant(64)
 EPA_ACCURACY = wp.constant(real(max(1e-9, 64.0 * EPSILON)))
 """Relative accuracy of EPA's depth: finer facets than this turn over by rounding; Newton steps on the normal follow."""
@@ -107,6 +107,32 @@ def nearest_face(faces: int, offset: wp.array(dtype=real)) -> int:
 
 
 @wp.func
+def facing_origin(
+    best: wp.vec3i,
+    depth: real,
+    faces: int,
+    w: wp.array(dtype=vec3),
+    corner: wp.array(dtype=wp.vec3i),
+    offset: wp.array(dtype=real),
+) -> wp.vec3i:
+    """Of the triangles in the plane of the nearest face, the one that the origin projects into.
+
+    A facet of A − B is often a polygon (two edges make a parallelogram), whose triangles all have the same offset.
+    """
+    chosen = best
+    least = real(1.0e30)
+    for f in range(faces):
+        if offset[f] <= depth + EPA_ACCURACY * (real(1.0) + depth):
+            c = corner[f]
+            weights = triangle_weights(w[c[0]], w[c[1]], w[c[2]])
+            nearest = wp.length(w[c[0]] * weights[0] + w[c[1]] * weights[1] + w[c[2]] * weights[2])
+            if nearest < least:
+                least = nearest
+                chosen = c
+    return chosen
+
+
+@wp.func
 def epa(
     a: Core,
     b: Core,
@@ -152,6 +178,7 @@ def epa(
         nearest = corner[best]
         add_support(a, b, hulls, way, n, w, wa, wb)
         if wp.dot(way, w[n]) - depth <= EPA_ACCURACY * (real(1.0) + depth):
+            nearest = facing_origin(nearest, depth, faces, w, corner, offset)
             break
         edges = int(0)
         f = int(0)

@@ -21,7 +21,7 @@ from warpsim.collision.convex_search import find_features
 from warpsim.collision.core import Core
 from warpsim.collision.epa import closest_cores
 from warpsim.collision.kinds import BOX, HULL, PLANE
-from warpsim.collision.selection import spread
+from warpsim.collision.selection import beats, spread
 from warpsim.collision.support import HullData, core_radius
 from warpsim.precision import quat, real, vec3
 from warpsim.spatial import quat_matrix
@@ -90,7 +90,7 @@ def find_on_face(
                 score = -distance
                 if count > 0:
                     score = spread(count, point, chosen[0], chosen[1], chosen[2], normal)
-                if score > best_score:
+                if beats(score, best_score):
                     if over_face(plane, face, hulls, point, slack):
                         best = i
                         best_score = score

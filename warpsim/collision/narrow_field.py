@@ -12,7 +12,7 @@ from warpsim.collision.core import Core
 from warpsim.collision.field_contact import field_contact, material_point, material_point_count
 from warpsim.collision.grid import GridData, grid_bound
 from warpsim.collision.kinds import MESH, PLANE, SPHERE
-from warpsim.collision.selection import spread
+from warpsim.collision.selection import beats, spread
 from warpsim.collision.support import HullData, core_radius
 from warpsim.precision import quat, real, vec3
 from warpsim.spatial import quat_matrix
@@ -78,7 +78,7 @@ def find_in_field(
             if depth[i] < margin:
                 place = holder.position + holder.frame @ material_point(holder, i, hulls, grids)
                 score = spread(total, place, chosen[0], chosen[1], chosen[2], normal)
-                if score > best_score:
+                if beats(score, best_score):
                     best_score = score
                     best = i
                     chosen[total] = place

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.precision import real, vec3
+from warpsim.precision import EPSILON, real, vec3
+
+TIE = wp.constant(real(EPSILON**0.5))
+"""Scores that differ by a smaller share are equal: points of a symmetric shape tie at every pose, up to rounding."""
+
+
+@wp.func
+def beats(score: real, best: real) -> bool:
+    """Whether a score is higher than the best so far, rounding aside: among equals the first stays."""
+    return score > best + TIE * wp.abs(best)
 
 
 @wp.func
