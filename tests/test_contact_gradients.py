@@ -13,7 +13,10 @@ import pytest
 from contact_support import Comparison, ContactRollout, converging, object_scene, solid, touching_states
 from finite_differences import relative_error
 from rigid_support import INTEGRATORS, ROBOTS, scene_of
+from warpsim.model.compile import compile_model
+from warpsim.program import RigidProgram
 from warpsim.scene import Options, Scene
+from warpsim.tape.arena import measure
 
 ONE_STEP, MANY_STEPS = 1e-6, 1e-4
 LONG = 50
@@ -148,6 +151,15 @@ def test_walkers(path, cone, integrator, steps):
 @pytest.mark.parametrize("cone", CONES)
 def test_a_loss_on_contact_forces(cone):
     assert_agree(moving(on_the_floor(cone, "euler"), 3, ("contact_force",)).compare(), ONE_STEP)
+
+
+def test_memory_of_the_backward_pass_does_not_depend_on_the_iterations_allowed():
+    sizes = []
+    for iterations in (20, 200):
+        scene = on_the_floor("elliptic", "euler")
+        scene.options.solver_iterations = iterations
+        sizes.append(measure(RigidProgram(compile_model(scene), controls=())))
+    assert sizes[0] == sizes[1]
 
 
 def test_gradients_do_not_depend_on_the_iterations_allowed():

@@ -6,6 +6,7 @@ the rows and the solver are compared; robots of capsules, spheres and boxes on a
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from pathlib import Path
 
 import mujoco
@@ -14,16 +15,26 @@ import pytest
 
 from contact_support import Sample, ask_mujoco, ask_ours, converging, given_contacts, touching_states
 from finite_differences import relative_error
+from mujoco_oracle import to_mujoco
 from rigid_support import ROBOTS, scene_of
 from warpsim.model.compile import compile_model
 from warpsim.model.derive import Derivation
 from warpsim.program import RigidProgram
 from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.usd.reader import read_usd
 
 TOLERANCE = 1e-10
-QUICK, FULL = 4, 100
+STIFF_TOLERANCE = 1e-8
+"""For our scenes, some of whose friction is a thousand times as stiff as the normal."""
+QUICK, FULL = 4, 500
 NUDGE = 1e-12
 CONES = ("elliptic", "pyramidal")
+BATCH = 50
+SCENES = [
+    Path(__file__).resolve().parents[1] / "scenes" / f"{name}.usda"
+    for name in ("arm", "bounce", "bowl", "humanoid", "incline", "quadruped", "stack", "throw")
+]
+"""Ours in which something touches or has limits."""
 WALKERS = [path for path in ROBOTS if path.stem in ("ant", "hopper", "walker2d", "humanoid")]
 
 OBJECTS = """
@@ -64,7 +75,9 @@ JOINTS = """
 """
 
 
-def assert_same(model: mujoco.MjModel, sample: Sample, where: str, *, own_contacts: bool) -> None:
+def assert_same(
+    model: mujoco.MjModel, sample: Sample, where: str, *, own_contacts: bool, tolerance: float = TOLERANCE
+) -> None:
     scene = scene_of(model)
     scene.options.solver_tolerance = 1e-14
     scene.options.max_contacts = max([len(c) for c in sample.contacts] + [1]) + 8
@@ -75,32 +88,38 @@ def assert_same(model: mujoco.MjModel, sample: Sample, where: str, *, own_contac
         with given_contacts(sample):
             ours = ask_ours(scene, sample)
     for k in range(len(sample.q)):
-        assert relative_error(ours.qacc[k], sample.qacc[k]) < TOLERANCE, (where, k, ours.status[k])
+        assert relative_error(ours.qacc[k], sample.qacc[k]) < tolerance, (where, k, ours.status[k])
         if np.abs(sample.shape_force[k]).max() > 0.0:
-            assert relative_error(ours.shape_force[k], sample.shape_force[k]) < TOLERANCE, (where, k, ours.status[k])
+            assert relative_error(ours.shape_force[k], sample.shape_force[k]) < tolerance, (where, k, ours.status[k])
 
 
 def floored(path: Path) -> mujoco.MjModel:
-    """A robot of the assets; those whose file has no floor get one."""
+    """A robot of the assets, or a scene of our own; robots whose file has no floor get one."""
+    if path.suffix == ".usda":
+        return to_mujoco(read_usd(path), approximate=True)
     spec = mujoco.MjSpec.from_file(str(path))
     if not any(geom.type == mujoco.mjtGeom.mjGEOM_PLANE for geom in spec.geoms):
         spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[5, 5, 1])
     return spec.compile()
 
 
-def sampled(model: mujoco.MjModel, count: int, seed: int) -> Sample:
-    return ask_mujoco(model, touching_states(model, count, seed))
-
-
 def check_robot(path: Path, cone: str, count: int) -> None:
+    tolerance = STIFF_TOLERANCE if path in SCENES else TOLERANCE
     model = converging(floored(path), cone)
-    own = path in WALKERS
-    sample = sampled(model, count, 0)
-    assert_same(model, sample, f"{path.stem} {cone}", own_contacts=own)
+    # the ball of that scene would touch for 3 ms in 400
+    sample = ask_mujoco(model, touching_states(model, count, 0, drop=-0.21 if path.stem == "bounce" else 0.0))
+    for first in range(0, count, BATCH):  # all at once would take gigabytes
+        part = replace(sample, **{f.name: getattr(sample, f.name)[first : first + BATCH] for f in fields(sample)})
+        assert_same(model, part, f"{path.stem} {cone} {first}", own_contacts=path in WALKERS, tolerance=tolerance)
 
 
 @pytest.mark.parametrize("path", ROBOTS, ids=lambda path: path.stem)
 def test_robots_in_contact(path):
+    check_robot(path, "elliptic", QUICK)
+
+
+@pytest.mark.parametrize("path", SCENES, ids=lambda path: path.stem)
+def test_scenes_in_contact(path):
     check_robot(path, "elliptic", QUICK)
 
 
@@ -111,7 +130,7 @@ def test_robots_in_contact_with_pyramids(path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("cone", CONES)
-@pytest.mark.parametrize("path", ROBOTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*ROBOTS, *SCENES], ids=lambda path: path.stem)
 def test_robots_in_many_contact_states(path, cone):
     check_robot(path, cone, FULL)
 

@@ -81,9 +81,9 @@ def test_a_stack_of_ten_boxes_stands(seconds):
         assert np.abs(velocity).max() < 1e-4, velocity
 
 
-def pair_scene(first: str, second: str) -> Scene:
+def pair_scene(first: str, second: str, impacts: bool = False) -> Scene:
     """A fixed shape and a free one, or a plane and a free one."""
-    scene = Scene(options=Options(max_contacts=16, solver_tolerance=1e-12), meshes={"cube": cube(0.3)})
+    scene = Scene(options=Options(max_contacts=16, solver_tolerance=1e-12, impacts=impacts), meshes={"cube": cube(0.3)})
     for name, kind in (("a", first), ("b", second)):
         if kind != "plane":
             scene.bodies.append(Body(name, mass=1.0, com=np.zeros(3), inertia=0.05 * np.eye(3)))
@@ -108,9 +108,9 @@ def random_contacts(bodies: int, count: int, seed: int) -> tuple[np.ndarray, np.
     return q.reshape(count, -1), qd.reshape(count, -1)
 
 
-def check_pair(first: str, second: str, count: int) -> None:
+def check_pair(first: str, second: str, count: int, impacts: bool = False) -> None:
     """One step and its gradient by state and all parameters of contact: numbers, everywhere."""
-    model = compile_model(pair_scene(first, second), worlds=count)
+    model = compile_model(pair_scene(first, second, impacts), worlds=count)
     parameters = ["shape.size", "shape.position", "shape.friction", "shape.solref", "shape.solimp", "body.mass"]
     if "hull" in (first, second):
         parameters.remove("shape.size")
@@ -141,7 +141,13 @@ def test_random_contacts_are_finite(first, second):
     check_pair(first, second, QUICK)
 
 
+@pytest.mark.parametrize(("first", "second"), [("plane", "box"), ("sphere", "sphere"), ("box", "box")])
+def test_random_impacts_are_finite(first, second):
+    check_pair(first, second, QUICK, impacts=True)
+
+
 @pytest.mark.long
+@pytest.mark.parametrize("impacts", [False, True])
 @pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_many_random_contacts_are_finite(first, second):
-    check_pair(first, second, FULL)
+def test_many_random_contacts_are_finite(first, second, impacts):
+    check_pair(first, second, FULL, impacts)
