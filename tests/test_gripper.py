@@ -37,7 +37,7 @@ def gripper() -> Scene:
 
 
 def test_lifts_a_box_and_holds_it():
-    """Closes for 0.5 s, lifts by 10 cm in 1 s (the drive sags by half a millimetre), holds for 5 s: the box slips less than 1 mm between the fingers."""
+    """Closes for 0.5 s, lifts by 10 cm in 1 s, holds for 5 s; the box slips less than 1 mm."""
     model = compile_model(gripper())
     Derivation(model).run()
     h = 0.002
