@@ -79,9 +79,9 @@ class Context:
             return Gf.Matrix4d(1.0), False
         try:
             return local_matrix(xformable, self._op_value), xformable.GetResetXformStack()
-        except Tf.ErrorException as error:
+        except (Tf.ErrorException, TypeError, ValueError) as error:  # values of types that the ops do not take
             raise SceneError(
-                f"{prim.GetPath()}: USD cannot evaluate its xformOps; author them anew\n{error}"
+                f"{prim.GetPath()}: its xformOps cannot be evaluated; author them anew\n{error}"
             ) from error
 
     def _op_value(self, op: UsdGeom.XformOp) -> Any:

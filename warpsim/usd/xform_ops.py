@@ -18,6 +18,7 @@ _TURNS = {
     getattr(_OP, f"TypeRotate{order}"): order
     for order in ("X", "Y", "Z", "XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
 }  # fmt: skip
+_SEVERAL = (_OP.TypeTransform, _OP.TypeOrient, _OP.TypeTranslate, _OP.TypeScale)
 _ALONG = {getattr(_OP, f"TypeTranslate{axis}"): axis for axis in "XYZ"}
 _SCALED = {getattr(_OP, f"TypeScale{axis}"): axis for axis in "XYZ"}
 
@@ -28,6 +29,9 @@ def local_matrix(xformable: UsdGeom.Xformable, value_of: Callable[[UsdGeom.Xform
     Args:
         xformable: The prim.
         value_of: Gives the value of an op; None counts as the identity.
+
+    Raises:
+        TypeError, ValueError: A value is of a type that its op does not take.
     """
     matrix = Gf.Matrix4d(1.0)
     for op in reversed(xformable.GetOrderedXformOps()):  # the last op acts on points first
@@ -40,6 +44,8 @@ def local_matrix(xformable: UsdGeom.Xformable, value_of: Callable[[UsdGeom.Xform
 
 def _matrix(kind: Any, value: Any) -> Gf.Matrix4d:
     matrix = Gf.Matrix4d(1.0)
+    if kind in _SEVERAL and isinstance(value, (int, float)):
+        raise TypeError(f"one number, {value}, for an op that takes several")  # Gf would repeat it
     if kind == _OP.TypeTransform:
         return Gf.Matrix4d(value)
     if kind == _OP.TypeOrient:
