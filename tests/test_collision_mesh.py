@@ -27,6 +27,7 @@ from warpsim.errors import SceneError
 from warpsim.precision import real, vec3
 from warpsim.scene.description import Mesh, Scene, Shape
 
+KINDS = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "cone", "box", "hull", "mesh")
 FULL = pytest.param(4000, marks=pytest.mark.long)
 
 
