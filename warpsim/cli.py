@@ -1,4 +1,4 @@
-"""The command line: `warpsim inspect | simulate | optimize | gradcheck | compare | replay | render | convert | warmup`.
+"""The command line, `warpsim COMMAND …`; one file of `warpsim.commands` for each command.
 
 Exit codes: 0 done, 1 the scene or the run is at fault, 2 the command line is, 3 `optimize` did not solve its task,
 130 interrupted.
@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 import warp as wp
 
-from warpsim.commands import compare, convert, gradcheck, inspect, optimize, render, replay, simulate, warmup
+from warpsim.commands import compare, convert, gradcheck, inspect, optimize, panel, render, replay, simulate, warmup
 from warpsim.errors import WarpsimError
 
-COMMANDS = (inspect, simulate, optimize, gradcheck, compare, replay, render, convert, warmup)
+COMMANDS = (inspect, simulate, optimize, gradcheck, panel, compare, replay, render, convert, warmup)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -1,0 +1,56 @@
+"""The reference panel: the closed forms against anchors of their own, ours within what the step explains."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from warpsim.cli import main
+from warpsim.panel import CASES, run_panel
+from warpsim.panel.cases import _BOUNCE, _TUMBLE, _tumble
+from warpsim.panel.closed_forms import bounce_height, slopes
+from warpsim.panel.naive import cube
+
+QUICK = ("projectile", "fall", "billiard, places", "billiard, velocities", "glancing balls", "checkpointing")
+
+
+def lines(*names: str):
+    return run_panel([case for case in CASES if case.name in names])
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_ours_is_exact(name):
+    assert all(line.ok for line in lines(name)), lines(name)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [case.name for case in CASES if case.name not in QUICK])
+def test_ours_is_exact_where_many_steps_are_taken(name):
+    assert all(line.ok for line in lines(name)), lines(name)
+
+
+def test_naive_autodiff_of_an_elastic_wall_has_the_wrong_sign():
+    case = next(case for case in CASES if case.name == "elastic wall")
+    assert case.exact[0] == -1.0
+    assert case.naive is not None and list(case.naive())[0] == pytest.approx(1.0)
+
+
+def test_the_closed_form_of_the_bounce():
+    assert bounce_height(np.array(_BOUNCE), time=0.7) == pytest.approx(0.53954, abs=1e-5)
+    found = slopes(lambda x: bounce_height(x, time=0.7), list(_BOUNCE))
+    assert found == pytest.approx([0.06254042, -0.143273, 0.96277447], abs=1e-6)
+
+
+def test_the_closed_form_of_the_cube_is_the_limit_of_plain_steps():
+    """Values of plain stepping converge, whatever its derivatives do."""
+    exact = _tumble(np.array(_TUMBLE))
+    errors = [float(cube(torch.tensor(_TUMBLE).double(), h=h, time=0.38, half=0.1)) - exact for h in (1e-3, 2.5e-4)]
+    assert abs(errors[1]) < 0.5 * abs(errors[0]) < 0.01, errors
+
+
+@pytest.mark.long
+def test_the_command(capsys):
+    assert main(["panel"]) == 0
+    out = capsys.readouterr().out
+    assert "elastic wall" in out and "tumbling cube" in out and "naive autodiff" in out
