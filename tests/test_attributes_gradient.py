@@ -69,18 +69,10 @@ CASES = [(mechanism, path) for path in MECHANISM] + [(contacts, path) for path i
 
 
 QUICK = {
-    "/World/Physics.physics:gravityDirection",
-    "/World/Turned/Authored.physics:velocity",
-    "/World/Turned/Authored.physics:principalAxes",
     "/World/Turned/Dense.physics:density",
-    "/World/Turned/Made/OfSteel.xformOp:scale",
     "/World/Turned/Base/Arm/Hinge.physics:localRot1",
     "/World/Turned/Base/Arm/Hinge.drive:angular:physics:stiffness",
     "/World/Turned/Base/Arm/Hinge.drive:angular:physics:targetPosition",
-    "/World/Turned/Base/Slide.state:linear:physics:position",
-    "/World/Turned/Motor.mjc:gainPrm",
-    "/World/Rubber.physics:dynamicFriction",
-    "/World/Turned/Floor.xformOp:translate",
     "/World/Turned/Rod/Shape.radius",
 }
 

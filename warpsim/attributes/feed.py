@@ -20,6 +20,7 @@ from warpsim.errors import InputError, SceneError
 from warpsim.torch_exchange import torch_real
 
 _KEPT_POINTS = 64
+_TRIES = 6
 
 
 class Feed:
@@ -95,24 +96,28 @@ class Feed:
         apart = [a for a in self.attributes if a not in self._together]
         if not apart or len(self.attributes) == 1:
             return True
-        for sign in (1.0, -1.0):
-            rows = [self._nudged(a, sign * (1.0 + 0.3 * place)) for place, a in enumerate(self.attributes)]
+        base, generator, checked = self._map.base, np.random.default_rng(0), 0
+        for _ in range(_TRIES):
+            rows = [_nudged(a, generator) for a in self.attributes]
             try:
                 point = self._read(dict(zip(self.attributes, rows, strict=True)))
-            except SceneError:
+                predicted = difference(self.numbers(rows), base.numbers)
+            except (SceneError, InputError):
                 continue
-            predicted = difference(self.numbers(rows), self._map.base.numbers)
-            if point.jump(self._map.base) is None and not agrees(point, self._map.base, predicted, np.abs(predicted)):
-                off = np.abs(difference(point.numbers, self._map.base.numbers) - predicted)
+            if point.jump(base) is not None:
+                continue
+            if not agrees(point, base, predicted, np.abs(predicted)):
+                off = np.abs(difference(point.numbers, base.numbers) - predicted)
                 wrong = np.flatnonzero(off > 1e-9 * off.max())
                 meeting = {a for a in apart if np.isin(a.slope.rows, wrong).any()}
                 self._together |= meeting or set(apart)
                 return False
+            checked += 1
+            if checked == 2:
+                return True
+        if not checked:
+            self._together |= set(apart)
         return True
-
-    def _nudged(self, attribute: Attribute, part: float) -> np.ndarray:
-        step = (2.0**-5 * part * scales(attribute.numbers)).reshape(attribute.shape)
-        return np.clip(attribute.numbers + step, attribute.lower, attribute.upper)
 
     def _read(self, values: Mapping[Attribute, np.ndarray]) -> Point:
         return self._map.read({a.path: a.kind.exact(numbers) for a, numbers in values.items()})
@@ -140,6 +145,13 @@ class Feed:
             slope = central_differences(read, self._point(values), values[attribute])
             _keep(self._slopes, key, slope)
         return self._slopes[key]
+
+
+def _nudged(attribute: Attribute, generator: np.random.Generator) -> np.ndarray:
+    """The attribute's value moved a little in a direction of no special kind."""
+    parts = generator.uniform(-1.0, 1.0, size=attribute.numbers.size)
+    step = (2.0**-5 * parts * scales(attribute.numbers)).reshape(attribute.shape)
+    return np.clip(attribute.numbers + step, attribute.lower, attribute.upper)
 
 
 def _key(values: Mapping[Attribute, np.ndarray]) -> bytes:

@@ -57,7 +57,7 @@ def find_attribute(scene_map: SceneMap, path: str, device: torch.device) -> Attr
             raise InputError(f"{path} = {value.tolist()} cannot be varied: {hint or error}") from error
         found, value = even, value[0]
         slope = _survey(scene_map, found, value)
-    if not len(slope.rows):
+    if not len(slope.rows) or _ledger(scene_map, found)[0] == "ignored":
         raise InputError(f"{path} does not reach the physics: {_why_not(scene_map, found)}")
     return _handle(scene_map, found, value, slope, device)
 
@@ -131,7 +131,8 @@ def _value(found: _Found) -> np.ndarray:
     numbers = found.kind.numbers(value)
     if not numbers.size:
         raise InputError(f"{found.path} is an empty array; author its numbers in the file first")
-    if not np.isfinite(numbers).all():
+    unset = found.kind.family == "quaternion" and not numbers.any()
+    if unset or not np.isfinite(numbers).all():
         hint = not_set(name) or "author a finite value, from which it can vary"
         raise InputError(f"{found.path} = {numbers.tolist()}: {hint}")
     return numbers
@@ -141,27 +142,34 @@ def _author(scene_map: SceneMap, found: _Found) -> None:
     """Authors a fallback on our own stage, which must not change anything."""
     name, fallback = found.attribute.GetName(), found.attribute.Get()
     reason = f"{found.path} is not authored, and authoring its fallback {fallback}"
-    with Usd.EditContext(scene_map.stage, scene_map.stage.GetSessionLayer()):
-        found.attribute.Set(fallback)
-        try:
-            point = scene_map.read({})
-            nothing = np.zeros_like(point.numbers)
-            jump = scene_map.base.jump(point)
-            if jump is None and not agrees(point, scene_map.base, nothing, nothing):
-                jump = "numbers of the scene"
-        except SceneError as error:
-            jump = str(error)
-        if jump is not None:
-            found.attribute.Clear()
-            raise InputError(f"{reason} would change {jump}; {not_set(name) or 'author a value in the file first'}")
+    try:
+        scene_map.author(found.attribute, fallback)
+        point = scene_map.read({})
+        nothing = np.zeros_like(point.numbers)
+        jump = scene_map.base.jump(point)
+        if jump is None and not agrees(point, scene_map.base, nothing, nothing):
+            jump = "numbers of the scene"
+    except SceneError as error:
+        jump = str(error)
+    if jump is not None:
+        scene_map.author(found.attribute, None)
+        raise InputError(f"{reason} would change {jump}; {not_set(name) or 'author a value in the file first'}")
+
+
+def _ledger(scene_map: SceneMap, found: _Found) -> tuple[str, str]:
+    """What the reader did with the attribute, and why; "" where it says nothing."""
+    prim_path, _, name = found.path.rpartition(".")
+    for entry in scene_map.scene.ledger:
+        if (entry.path, entry.attribute) == (prim_path, name):
+            return entry.status, entry.reason
+    return "", ""
 
 
 def _why_not(scene_map: SceneMap, found: _Found) -> str:
-    prim, name = found.attribute.GetPrim(), found.attribute.GetName()
-    for entry in scene_map.scene.ledger:
-        if entry.path == str(prim.GetPath()) and entry.attribute == name and entry.reason:
-            return entry.reason
-    above = prim
+    reason = _ledger(scene_map, found)[1]
+    if reason:
+        return reason
+    above = found.attribute.GetPrim()
     while above and not above.IsPseudoRoot():
         for switch, reason in _SWITCHES.items():
             if (

@@ -13,7 +13,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from pxr import Sdf, Usd
+from pxr import Sdf, Tf, Usd
 
 from warpsim.errors import InputError
 from warpsim.model.compile import compile_model
@@ -94,6 +94,9 @@ class SceneMap:
         source = open_stage(path)
         self.stage = Usd.Stage.Open(source.GetRootLayer(), Sdf.Layer.CreateAnonymous("attributes.usda"))
         self.scene = read_usd(self.stage)
+        self._path = path
+        self._ours = self._stale = False
+        self._listener = Tf.Notice.Register(Usd.Notice.ObjectsChanged, self._note_change, self.stage)
         self._constrained = model.has_constraints
         self._meshes: dict[str, Mesh] = dict(self.scene.meshes)
         tables = _tables(self._compiled(self.scene))
@@ -115,6 +118,8 @@ class SceneMap:
         Raises:
             SceneError: The values cannot be simulated.
         """
+        if self._stale:
+            raise _changed(self._path)
         scene = read_with(self.stage, values)
         discrete = _discrete(scene)
         self._settle_meshes(scene, discrete)
@@ -129,9 +134,24 @@ class SceneMap:
             discrete["finite numbers in", name] = finite[place].tobytes()
         return Point(self._near_base(numbers), discrete)
 
+    def author(self, attribute: Usd.Attribute, value: Any) -> None:
+        """Authors a value in the session layer, or clears it there (None); the ledger of `scene` follows."""
+        self._ours = True
+        with Usd.EditContext(self.stage, self.stage.GetSessionLayer()):
+            if value is None:
+                attribute.Clear()
+            else:
+                attribute.Set(value)
+        self._ours = False
+        self.scene = read_usd(self.stage)
+
     def names(self, changed: np.ndarray) -> list[str]:
         """Names of the parameters that hold at least one of some rows; `changed` is an (M,) mask."""
         return [name for name, place in self.slices.items() if changed[place].any()]
+
+    def _note_change(self, *_: Any) -> None:
+        """Layers are shared by all stages of a process: somebody may edit the source in memory."""
+        self._stale = self._stale or not self._ours
 
     def _compiled(self, scene: Scene) -> Model:
         """Without contacts: pairs hold no authored numbers, and their hulls and grids take long."""
@@ -162,7 +182,11 @@ class SceneMap:
 def _check_same(path: str | PathLike[str], now: dict[str, np.ndarray], then: dict[str, np.ndarray]) -> None:
     same = all(now[name].shape == table.shape and np.array_equal(now[name], table) for name, table in then.items())
     if not same:
-        raise InputError(f"{path} is not what it was when this simulator read it; make the simulator anew")
+        raise _changed(path)
+
+
+def _changed(path: str | PathLike[str]) -> InputError:
+    return InputError(f"{path} is not what it was when this simulator read it; make the simulator anew")
 
 
 def _uniform_scale(known: Mesh, mesh: Mesh) -> float | None:

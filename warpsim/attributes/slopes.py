@@ -133,10 +133,11 @@ def _long_differences(read: Read, base: Point, value: np.ndarray) -> tuple[np.nd
 
 
 def _is_affine(read: Read, base: Point, value: np.ndarray, steps: np.ndarray, columns: np.ndarray) -> bool:
+    parts = np.random.default_rng(0).uniform(0.5, 1.0, size=len(steps))  # a direction of no special kind
     signs = np.where(np.arange(len(steps)) % 2, -1.0, 1.0)
     checked = 0
     for length in _FAR:
-        move = length * steps * (signs if length < 0 else 1.0)
+        move = length * parts * steps * (signs if length < 0 else 1.0)
         try:
             point = _steady(read, base, value + move.reshape(value.shape))
         except JumpError:

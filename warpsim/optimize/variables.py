@@ -150,10 +150,9 @@ class Variable:
         """The value at x (…, size), differentiable: (…, *shape)."""
         lead = x.shape[:-1] if self.worlds is None else (*x.shape[:-1], self.worlds)
         x = x.reshape(*lead, len(self.components))
-        low, high, first, scale = (t.to(x.device) for t in (self._low, self._high, self._first, self._scale))
-        below, above = self._below.to(x.device), self._above.to(x.device)
-        # An infinite bound in a branch that is not taken would still turn the gradient into NaN.
-        low, high = torch.where(below, low, first - 1.0), torch.where(above, high, first + 1.0)
+        below, above, first, scale = (t.to(x.device) for t in (self._below, self._above, self._first, self._scale))
+        low = torch.where(below, self._low.to(x.device), first)  # finite, so that unused branches stay harmless
+        high = torch.where(above, self._high.to(x.device), first)
         grown = torch.exp(scale * torch.where(below ^ above, x, torch.zeros_like(x)))  # no overflow in unused branches
         varied = torch.where(below, low + (first - low) * grown, scale * x)
         varied = torch.where(above, high - (high - first) * grown, varied)
