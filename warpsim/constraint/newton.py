@@ -155,32 +155,40 @@ def _newton_kernel(
         for d in range(n):
             a[w, d] = real(wp.static(float("nan")))
         return
+    empty = int(0)
     if rows.used[w, 0] == 0:
-        if keep_factor == 1:
-            factor_hessian(rows, t, w, v.y, matrix, implicit, 0, factor, envelope)
-        mass_product(t, w, matrix, implicit, a, v.mass_a)
-        return
+        empty = 1
     inertia = real(0.0)
     for d in range(n):
         inertia += matrix[w, t.row_start[d]]
     free = wp.sqrt(dot(n, w, a, a))
-    jacobian_product(rows, w, a, 1, v.y)
-    row_cost(rows, w, v.y, v.z, real(0.0), 0, v.force, v.curve)
-    best = v.curve[w, 0] + real(0.5) * dot(n, w, a, rest)  # M a₀ is −rest
-    for d in range(n):
-        v.direction[w, d] = warm_start[w, d]
-    if _evaluate(t, rows, v, w, matrix, implicit, rest, v.direction) < best:
+    best = real(0.0)
+    trial = int(0)  # 1: a is the warm start, which must first prove better than a₀
+    if empty == 0:
+        jacobian_product(rows, w, a, 1, v.y)
+        row_cost(rows, w, v.y, v.z, real(0.0), 0, v.force, v.curve)
+        best = v.curve[w, 0] + real(0.5) * dot(n, w, a, rest)  # M a₀ is −rest
+        trial = 1
         for d in range(n):
-            a[w, d] = v.direction[w, d]
-    else:
-        _evaluate(t, rows, v, w, matrix, implicit, rest, a)
+            v.direction[w, d] = a[w, d]
+            a[w, d] = warm_start[w, d]
     code = int(TOO_FEW_ITERATIONS)
     count = int(0)
     last = real(0.0)
     still = int(0)
     running = int(1)
+    # each function stands once in the loop: they are long, and several copies would not stay in the processor's cache
     while running == 1:
-        norm = wp.sqrt(dot(n, w, v.gradient, v.gradient)) / inertia
+        norm = real(0.0)
+        if empty == 0:
+            cost = _evaluate(t, rows, v, w, matrix, implicit, rest, a)
+            if trial == 1:
+                trial = 0
+                if cost >= best or cost != cost:
+                    for d in range(n):
+                        a[w, d] = v.direction[w, d]
+                    continue
+            norm = wp.sqrt(dot(n, w, v.gradient, v.gradient)) / inertia
         error[w] = norm
         # rounding in g = M a − M a₀ − Jᵀf is of the order of ε times its terms
         floor = real(8.0) * _EPSILON * wp.sqrt(dot(n, w, v.mass_a, v.mass_a)) / inertia
@@ -192,10 +200,12 @@ def _newton_kernel(
             running = int(0)
         elif count >= iterations:
             running = int(0)
-        elif factor_hessian(rows, t, w, v.y, matrix, implicit, wp.min(count, 1), factor, envelope) != 0:
-            code = int(NOT_DEFINITE)
-            running = int(0)
-        else:
+        if running == 1 or keep_factor == 1:
+            failed = factor_hessian(rows, t, w, v.y, matrix, implicit, wp.min(count, 1), factor, envelope)
+            if failed != 0 and running == 1:
+                code = int(NOT_DEFINITE)
+                running = int(0)
+        if running == 1:
             last = norm
             for d in range(n):
                 v.direction[w, d] = -v.gradient[w, d]
@@ -211,9 +221,6 @@ def _newton_kernel(
             alpha = _line_search(rows, v, w, slope0, slope_mass, curve_mass)
             for d in range(n):
                 a[w, d] = a[w, d] + alpha * v.direction[w, d]
-            _evaluate(t, rows, v, w, matrix, implicit, rest, a)
             count += 1
     status[w, 0] = count
     status[w, 1] = code
-    if keep_factor == 1:
-        factor_hessian(rows, t, w, v.y, matrix, implicit, wp.min(count, 1), factor, envelope)
