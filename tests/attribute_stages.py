@@ -159,6 +159,11 @@ def contacts(length: float, mass: float, up: str) -> Usd.Stage:
         world, "Jumper", position=(-2 * u, 0, 0.24609375 * u), mass=1 * k, velocity=(0.5 * u, 0, -1 * u)
     )
     author.sphere(jumper, "Shape", 0.25 * u, material=bouncy)
+    author.box(world, "Ramp", (1 * u, 1 * u, 1 * u), position=(12 * u, 0, -1 * u), rotation=_TILT, material=rubber)
+    roller = author.body(
+        world, "Roller", position=(12 * u, 0, 0.24609375 * u), mass=1 * k, velocity=(0.5 * u, 1 * u, 0)
+    )
+    author.sphere(roller, "Shape", 0.25 * u, material=rubber)
     return stage
 
 

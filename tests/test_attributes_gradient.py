@@ -58,6 +58,8 @@ CONTACTS = [
     "/World/Bouncy.physics:restitution",
     "/World/Bouncy.physics:dynamicFriction",
     "/World/Turned/Floor.xformOp:translate",
+    "/World/Turned/Ramp.xformOp:orient",
+    "/World/Turned/Roller.xformOp:translate",
     "/World/Turned/Ball.physics:velocity",
     "/World/Turned/Ball/Shape.radius",
     "/World/Turned/Ball/Shape.newton:contactMargin",
