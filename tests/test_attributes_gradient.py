@@ -59,7 +59,6 @@ CONTACTS = [
     "/World/Bouncy.physics:dynamicFriction",
     "/World/Turned/Floor.xformOp:translate",
     "/World/Turned/Ramp.xformOp:orient",
-    "/World/Turned/Roller.xformOp:translate",
     "/World/Turned/Ball.physics:velocity",
     "/World/Turned/Ball/Shape.radius",
     "/World/Turned/Ball/Shape.newton:contactMargin",
