@@ -25,6 +25,7 @@ from row_support import (
     scene_to_solve,
 )
 from warpsim.scene import Body, Equality, Joint, Options, Scene
+from warpsim.simulator import Simulator
 
 EVERYTHING = dict(equalities=5, tendons=3, limits=True, friction_loss=True)
 PANDA = [path for path in ROBOTS if path.stem == "panda"]
@@ -292,3 +293,22 @@ def test_many_gradients(integrator, steps):
         check = assert_gradients(rollout, inputs, seed, most=1.0)
         checked, left_out = checked + len(check.errors), left_out + len(check.excluded)
     assert left_out < 0.1 * (checked + left_out)
+
+
+def test_constraint_error_is_the_largest_violation():
+    """Against MuJoCo's row positions at random states, of a connect and of joint couplings; and of a joint's limit."""
+    ground, closure = CLOSURES["connect"]
+    model = mujoco.MjModel.from_xml_string(FOUR_BAR.format(ground=ground, closure=closure))
+    scene = scene_to_solve(model)
+    sim, data = Simulator(scene, outputs=("constraint_error",)), mujoco.MjData(model)
+    for seed in range(3):
+        data.qpos[:] = 0.2 * np.random.default_rng(seed).normal(size=model.nq)
+        mujoco.mj_forward(model, data)
+        found = sim.rollout(steps=1, q=data.qpos).numpy("constraint_error")[1, 0]
+        assert found == pytest.approx(np.linalg.norm(data.efc_pos[:3]), rel=1e-12)
+    scene.joints[0].limit = (-0.5, 3.0)
+    data.qpos[:] = (-2.5, 0.0, 0.0)
+    mujoco.mj_forward(model, data)
+    expected = max(2.0, np.linalg.norm(data.efc_pos[:3]))
+    found = Simulator(scene, outputs=("constraint_error",)).rollout(steps=1, q=data.qpos).numpy("constraint_error")
+    assert found[1, 0] == pytest.approx(expected, rel=1e-12)

@@ -335,7 +335,8 @@ def test_a_slide_closes_a_loop_as_a_hinge_would():
         scene = crank(loop)
         assert [equality.kind for equality in scene.equalities] == kinds
         sim = Simulator(scene)
-        trajectory = sim.rollout(steps=1000, outputs=("body_position",))
+        trajectory = sim.rollout(steps=1000, outputs=("body_position", "constraint_error"))
+        assert 0.0 < trajectory.numpy("constraint_error").max() < 5e-5
         theta = np.radians(60.0) - trajectory.numpy("q")[:, 0, sim.joint("/World/Motor").q][:, 0]
         place = trajectory.numpy("body_position")[:, 0, sim.body("/World/Slider").index]
         expected = 0.2 * np.cos(theta) + np.sqrt(0.6**2 - (0.2 * np.sin(theta)) ** 2)

@@ -12,6 +12,7 @@ from warpsim import step
 from warpsim.constraint.contact_output import contact_forces
 from warpsim.constraint.report import overflow_text, report, report_fields
 from warpsim.constraint.stage import constraint_forces
+from warpsim.constraint.violation import constraint_error
 from warpsim.constraint.work import ConstraintWork
 from warpsim.errors import InputError, unknown_name
 from warpsim.impact_step import impact_step
@@ -43,6 +44,8 @@ def output_fields(model: Model) -> dict[str, Field]:
         Field("contact_force", (model.worlds, len(model.layout.shape_names)), vec3),
         # measurements at the step's start, see `warpsim.sensors.layout`
         Field("sensors", (model.worlds, sensor_size(model)), real),
+        # m or rad: largest violation of an equality or a joint's limit, see `warpsim.constraint.violation`
+        Field("constraint_error", (model.worlds,), real, differentiable=False),
         *report_fields(model),
     )
     return {**observable_fields(model), **{f.name: f for f in reports}}
@@ -165,6 +168,8 @@ class RigidProgram:
             if self._sensors.has_contact:
                 self._contact_force(state, first, work.sensor.shape_force, tape)
             measure(self.model, self._sensors, state, first, work.sensor, outputs.sensors)
+        if "constraint_error" in outputs:
+            constraint_error(self.model, state, first, self.scratch.constraint, outputs.constraint_error)
         report(self.model, first.constraint, outputs)
 
     def _contact_force(self, state: Arrays, work: Work, out: wp.array, tape: wp.Tape | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -15,8 +16,17 @@ from warpsim.evidence import record_run
 from warpsim.simulator import Simulator
 from warpsim.trajectory import Trajectory
 
-OUTPUTS = ("body_position", "body_rotation", "body_velocity", "potential_energy", "kinetic_energy")
-SOLVER_OUTPUTS = ("solver_status", "solver_iterations", "contact_count", "penetration")
+OUTPUTS = (
+    "body_position",
+    "body_rotation",
+    "body_velocity",
+    "potential_energy",
+    "kinetic_energy",
+    "linear_momentum",
+    "angular_momentum",
+)
+SOLVER_OUTPUTS = ("solver_status", "solver_iterations", "contact_count", "penetration", "constraint_error")
+_MOMENTA = {"linear": "N·s", "angular": "N·m·s"}
 _MOST_COORDINATES = 24
 
 
@@ -37,7 +47,12 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--device", default="cpu", help="cpu or cuda:0 (default: cpu)")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads that share the worlds (default: 1)")
     parser.add_argument("--fps", type=float, default=60.0, help="frames kept per simulated second (default: 60)")
-    parser.add_argument("-o", "--output", help="where the motion goes: .usda or .usdc (world 0), or .npz (all worlds)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        help="where the motion goes: .usda or .usdc (world 0; a .npz beside it holds energies, momenta, penetration, "
+        "constraint error, saturation and solver status of all worlds), or .npz alone",
+    )
     parser.add_argument("--record", metavar="JSON", help="write a run record, for `warpsim compare` and `replay`")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run)
@@ -64,7 +79,11 @@ def run(arguments: argparse.Namespace) -> int:
     elapsed = time.perf_counter() - begin
     print("\n".join(summary(sim, trajectory, steps, elapsed)))
     if arguments.output:
-        for path in trajectory.save(arguments.output):
+        target = Path(arguments.output)
+        written = trajectory.save(target)
+        if target.suffix != ".npz":  # USD holds the motion; energies, momenta and the solver's reports go beside it
+            written += trajectory.save(target.with_suffix(".npz"))
+        for path in written:
             print(f"wrote {path}")
     if arguments.record:
         record = record_run(sim, steps, seed=arguments.seed if arguments.noise else None)
@@ -94,6 +113,9 @@ def summary(sim: Simulator, trajectory: Trajectory, steps: int, elapsed: float) 
     energy = trajectory.numpy("potential_energy") + trajectory.numpy("kinetic_energy")
     drift = energy[-1] - energy[0]
     yield f"energy {energy[0, 0]:.6g} J → {energy[-1, 0]:.6g} J, largest change over worlds {np.abs(drift).max():.4g} J"
+    momentum = [np.linalg.norm(trajectory.numpy(f"{kind}_momentum")[[0, -1], 0], axis=-1) for kind in _MOMENTA]
+    shown = [f"{a:.4g} → {b:.4g} {unit}" for (a, b), unit in zip(momentum, _MOMENTA.values(), strict=True)]
+    yield f"momentum, world 0: linear {shown[0]}, angular about the centre of mass {shown[1]}"
     if "saturated" in trajectory:
         share = (trajectory.numpy("saturated")[1:, :, : sim.model.nu + sim.model.nd] != 0).mean()
         yield f"actuators and drives at their limits: {100 * share:.3g} % of the time"
@@ -118,7 +140,11 @@ def _solver_summary(trajectory: Trajectory) -> str:
         frame, world = bad[0]
         verdict = f"solver failed in {len(bad)} frames, first in frame {frame + 1}, world {world}: "
         verdict += STATUS_TEXT[int(status[frame, world])]
-    return f"at most {contacts} contacts, deepest {1e3 * depth:.3g} mm; {verdict}"
+    error = trajectory.numpy("constraint_error")[1:].max()
+    return (
+        f"at most {contacts} contacts, deepest {1e3 * depth:.3g} mm; joint limits and equalities off by at most "
+        f"{error:.3g} m or rad; {verdict}"
+    )
 
 
 def _row(values) -> str:
