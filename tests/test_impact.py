@@ -13,6 +13,7 @@ import torch
 from contact_support import ContactRollout, object_scene, solid
 from finite_differences import relative_error
 from flight_support import Flight, end_slopes, on_rails
+from warpsim.constraint.newton import TOO_FEW_ITERATIONS
 from warpsim.errors import SceneError
 from warpsim.model.compile import compile_model
 from warpsim.model.derive import Derivation
@@ -303,6 +304,21 @@ def test_schedules_give_the_same_bits():
         found.append([gradient.initial_state["qd"].numpy().tobytes(), *parameters])
         assert np.abs(model.physical["pair.restitution"].grad.numpy()).max() > 0.0
     assert found[0] == found[1] == found[2]
+
+
+def test_the_status_of_a_step_is_that_of_its_worst_solve():
+    """A cube that strikes the floor with one solver iteration allowed: the impact needs more."""
+    scene = cube(2e-3, 0.5)
+    scene.options.solver_iterations = 1
+    model = compile_model(scene)
+    Derivation(model).run()
+    tape = CheckpointedTape(RigidProgram(model, controls=(), outputs=("solver_status",)), steps=12, segment=2)
+    start = {"q": model.initial_q[None] - [0, 0, 0.14, 0, 0, 0, 0], "qd": TOSS[None] - [0, 0, 3.0, 0, 0, 0]}
+    start["warm_start"] = np.zeros((1, 6))
+    with tape.forward(start, keep_outputs=True, differentiate=False) as run:
+        status = run.outputs["solver_status"].numpy()[:, 0]
+    assert status[0] == 0
+    assert (status == int(TOO_FEW_ITERATIONS)).any(), status
 
 
 def test_a_direct_solref_rebounds_as_its_spring_would():

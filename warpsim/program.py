@@ -170,7 +170,7 @@ class RigidProgram:
             measure(self.model, self._sensors, state, first, work.sensor, outputs.sensors)
         if "constraint_error" in outputs:
             constraint_error(self.model, state, first, self.scratch.constraint, outputs.constraint_error)
-        report(self.model, first.constraint, outputs)
+        report(self.model, [s.constraint for s in work.solves if s.constraint is not None], outputs)
 
     def _contact_force(self, state: Arrays, work: Work, out: wp.array, tape: wp.Tape | None) -> None:
         c, space = work.constraint, self.scratch.constraint

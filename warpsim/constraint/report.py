@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import warp as wp
 
-from warpsim.constraint.newton import STATUS_TEXT
+from warpsim.constraint.newton import NOT_DEFINITE, STATUS_TEXT, TOO_FEW_ITERATIONS
 from warpsim.constraint.work import ConstraintWork
 from warpsim.model.model import Model
 from warpsim.precision import real
@@ -55,23 +55,59 @@ def _report_kernel(
         penetration[w] = deepest
 
 
-def report(m: Model, c: ConstraintWork | None, outputs: Mapping[str, wp.array]) -> None:
-    """Fills those of `report_fields` that are in `outputs`."""
+@wp.func
+def _graver(a: int, b: int) -> int:
+    """The worse of two status codes: not definite, too few iterations, at rounding, converged."""
+    if a == NOT_DEFINITE or b == NOT_DEFINITE:
+        return int(NOT_DEFINITE)
+    if a == TOO_FEW_ITERATIONS or b == TOO_FEW_ITERATIONS:
+        return int(TOO_FEW_ITERATIONS)
+    return wp.max(a, b)
+
+
+@wp.kernel(enable_backward=False)
+def _worst_kernel(
+    # work in
+    status: wp.array2d(dtype=wp.int32),
+    error: wp.array(dtype=real),
+    # out
+    iterations: wp.array(dtype=wp.int32),
+    code: wp.array(dtype=wp.int32),
+    solver_error: wp.array(dtype=real),
+):
+    w = wp.tid()
+    if iterations:
+        iterations[w] = wp.max(iterations[w], status[w, 0])
+    if code:
+        code[w] = _graver(code[w], status[w, 1])
+    if solver_error:
+        solver_error[w] = wp.max(solver_error[w], error[w])
+
+
+def report(m: Model, solves: Sequence[ConstraintWork], outputs: Mapping[str, wp.array]) -> None:
+    """Fills those of `report_fields` that are in `outputs`.
+
+    Args:
+        m: The model.
+        solves: Of the step, in their order: contacts are the first one's, the solver's status is the worst.
+        outputs: By name.
+    """
     wanted = {f.name: outputs[f.name] for f in report_fields(m) if f.name in outputs}
     if not wanted:
         return
-    if c is None:
+    if not solves:
         for array in wanted.values():
             array.zero_()
         return
-    wp.launch(
-        _report_kernel,
-        dim=m.worlds,
-        inputs=[c.status, c.error, c.contacts.count, c.contacts.distance],
-        outputs=[wanted.get(f.name) for f in report_fields(m)],
-        device=m.device,
-        record_tape=False,
-    )
+    out, first = [wanted.get(f.name) for f in report_fields(m)], solves[0]
+
+    def launch(kernel: wp.Kernel, inputs: list, outputs: list) -> None:
+        wp.launch(kernel, dim=m.worlds, inputs=inputs, outputs=outputs, device=m.device, record_tape=False)
+
+    launch(_report_kernel, [first.status, first.error, first.contacts.count, first.contacts.distance], out)
+    if any(array is not None for array in out[:3]):
+        for c in solves[1:]:
+            launch(_worst_kernel, [c.status, c.error], out[:3])
 
 
 def overflow_text(c: ConstraintWork, world: int) -> str | None:
