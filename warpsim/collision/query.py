@@ -38,6 +38,8 @@ class Distances:
     """vec3, that of the second shape."""
     normal: wp.array
     """vec3, unit, from the first to the second."""
+    feature: wp.array
+    """int32: which features of the two are nearest, a code of the pair's kinds; where it changes, so may slopes."""
 
 
 @wp.kernel(enable_backward=False)
@@ -65,6 +67,7 @@ def _closest_points_kernel(
     swapped: wp.array(dtype=int),
     nearest: wp.array2d(dtype=int),
     # in
+    contact_feature: wp.array2d(dtype=int),
     contact_distance: wp.array2d(dtype=real),
     contact_point: wp.array2d(dtype=vec3),
     contact_axes: wp.array2d(dtype=mat33),
@@ -73,6 +76,7 @@ def _closest_points_kernel(
     point_a: wp.array2d(dtype=vec3),
     point_b: wp.array2d(dtype=vec3),
     normal: wp.array2d(dtype=vec3),
+    feature: wp.array2d(dtype=int),
 ):
     world, i = wp.tid()
     place = nearest[world, pair_of[i]]
@@ -88,6 +92,7 @@ def _closest_points_kernel(
     point_a[world, i] = middle - n * (real(0.5) * d)
     point_b[world, i] = middle + n * (real(0.5) * d)
     normal[world, i] = n
+    feature[world, i] = contact_feature[world, place]
 
 
 class ShapeDistance:
@@ -146,6 +151,7 @@ class ShapeDistance:
             point_a=wp.zeros(shape, dtype=vec3, device=device, requires_grad=True),
             point_b=wp.zeros(shape, dtype=vec3, device=device, requires_grad=True),
             normal=wp.zeros(shape, dtype=vec3, device=device, requires_grad=True),
+            feature=wp.zeros(shape, dtype=wp.int32, device=device),
         )
 
     def __call__(self, shapes: ShapePoses) -> Distances:
@@ -175,11 +181,12 @@ class ShapeDistance:
                 self._pair_of,
                 self._swapped,
                 self._nearest,
+                contacts.feature,
                 contacts.distance,
                 contacts.point,
                 contacts.frame,
             ],
-            outputs=[out.distance, out.point_a, out.point_b, out.normal],
+            outputs=[out.distance, out.point_a, out.point_b, out.normal, out.feature],
             device=device,
         )
         return out
