@@ -18,6 +18,7 @@ from warpsim.precision import EPSILON, real, vec3
 EPA_VERTICES = wp.constant(96)
 EPA_PLACES = wp.constant(97)
 """Vertices of the expanding polytope, and places for them and one candidate."""
+SIMPLEX_PLACES = wp.constant(5)
 EPA_FACES = wp.constant(192)
 EPA_EDGES = wp.constant(64)
 EPA_ACCURACY = wp.constant(real(max(1e-9, 64.0 * EPSILON)))
@@ -213,13 +214,34 @@ def epa(
 
 
 @wp.func
-def closest_cores(a: Core, b: Core, hulls: HullData, limit: real) -> Closest:
-    """Closest points of two cores, or deepest ones where they overlap; only some distance beyond `limit` (m)."""
+def deepest_cores(
+    a: Core,
+    b: Core,
+    hulls: HullData,
+    count: int,
+    simplex: wp.array(dtype=vec3),
+    simplex_a: wp.array(dtype=vec3),
+    simplex_b: wp.array(dtype=vec3),
+) -> Closest:
+    """`epa` with room for its polytope, which only overlapping cores need."""
     w = wp.zeros(shape=(EPA_PLACES,), dtype=vec3)
     wa = wp.zeros(shape=(EPA_PLACES,), dtype=vec3)
     wb = wp.zeros(shape=(EPA_PLACES,), dtype=vec3)
+    for i in range(count):
+        w[i] = simplex[i]
+        wa[i] = simplex_a[i]
+        wb[i] = simplex_b[i]
+    return epa(a, b, hulls, count, w, wa, wb)
+
+
+@wp.func
+def closest_cores(a: Core, b: Core, hulls: HullData, limit: real) -> Closest:
+    """Closest points of two cores, or deepest ones where they overlap; only some distance beyond `limit` (m)."""
+    w = wp.zeros(shape=(SIMPLEX_PLACES,), dtype=vec3)
+    wa = wp.zeros(shape=(SIMPLEX_PLACES,), dtype=vec3)
+    wb = wp.zeros(shape=(SIMPLEX_PLACES,), dtype=vec3)
     count = wp.zeros(shape=(1,), dtype=int)
     result = gjk(a, b, hulls, limit, w, wa, wb, count)
     if result.distance > real(0.0):
         return result
-    return epa(a, b, hulls, count[0], w, wa, wb)
+    return deepest_cores(a, b, hulls, count[0], w, wa, wb)
