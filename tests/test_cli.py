@@ -42,6 +42,8 @@ def test_inspect_shows_the_tree_and_the_contract(arm_file, capsys):
         "q[1] rad   qd[1] rad/s   elbow",
         "activation[0] of bend",
         "actuator[0] lift → joint shoulder: -2 … 2 N·m before the gear",
+        "body_position[3, 3]        m, world",
+        "also: joint_force[2], N or N·m",
         "time step 0.01 s, integrator euler",
         "constraints off",
         "0 unsupported",

@@ -5,9 +5,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 
+from warpsim.program import output_fields
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Joint, Scene, Shape
+from warpsim.sensors.layout import KINDS
 from warpsim.simulator import Simulator
 from warpsim.units import FORCE, POSITION, VELOCITY, actuator_input_unit, interval
+
+_OUTPUTS = {
+    "body_position": "m, world; row 0 is the world itself",
+    "body_rotation": "unit quaternion (w, x, y, z), body → world",
+    "body_velocity": "rad/s and m/s: angular, then that of the body's origin; world axes",
+    "com": "m, world: centre of all mass",
+    "linear_momentum": "N·s, world",
+    "angular_momentum": "N·m·s about the centre of mass, world axes",
+    "potential_energy": "J: of gravity and springs",
+    "kinetic_energy": "J",
+    "saturated": "-1 or 1 where a range cuts an actuator, a drive or a joint's summed force",
+    "contact_force": "N, world axes: sum of the contacts on each shape",
+    "sensors": "measurements at the step's start, listed below",
+    "constraint_error": "m or rad: largest violation of an equality or a joint's limit",
+    "solver_iterations": "of Newton's method",
+    "solver_status": "0 converged, 3 at rounding; others are failures",
+    "solver_error": "scaled gradient norm at the solution",
+    "contact_count": "active contacts",
+    "penetration": "m: deepest",
+}
+"""Unit, frame and meaning of each output."""
 
 
 def describe(sim: Simulator, *, ledger: bool = False) -> str:
@@ -23,7 +46,7 @@ def describe(sim: Simulator, *, ledger: bool = False) -> str:
         "state": _state(sim.scene),
         "controls": _controls(sim),
         "observation": _observation(sim),
-        "settings": _settings(sim.scene),
+        "settings": _settings(sim),
         "ledger": _ledger(sim.scene, every=ledger),
     }
     return "\n\n".join("\n".join([title, *(f"  {line}" for line in lines)]) for title, lines in sections.items())
@@ -44,9 +67,20 @@ def _sizes(sim: Simulator) -> Iterator[str]:
         "sensors": scene.sensors,
         "meshes": scene.meshes,
     }
-    yield ", ".join(f"{len(things)} {kind}" for kind, things in counts.items() if things) or "empty"
+    yield ", ".join(_count(len(things), kind) for kind, things in counts.items() if things) or "empty"
     mass = sim.model.body.mass.numpy()[0]
     yield f"{sim.nq} coordinates, {sim.nv} degrees of freedom, {mass.sum():.6g} kg in all"
+
+
+def _count(number: int, things: str) -> str:
+    """A number and what it counts, in the singular for one."""
+    single = {"bodies": "body", "equalities": "equality", "meshes": "mesh"}.get(things, things.removesuffix("s"))
+    return f"{number} {single if number == 1 else things}"
+
+
+def _short(name: str, above: str | None) -> str:
+    """A USD path relative to that of what stands above it in the tree."""
+    return name.removeprefix(f"{above}/") if above else name
 
 
 def _tree(sim: Simulator) -> Iterator[str]:
@@ -62,7 +96,7 @@ def _tree(sim: Simulator) -> Iterator[str]:
         for body in children.get(parent, []):
             shown = "   ".join(
                 [
-                    body.name,
+                    _short(body.name, parent),
                     f"{mass[sim.body(body.name).index]:.4g} kg",
                     *(["kinematic"] if body.kinematic else []),
                     *(_shape(shape) for shape in scene.shapes if shape.body == body.name),
@@ -70,7 +104,7 @@ def _tree(sim: Simulator) -> Iterator[str]:
             )
             yield "  " * depth + shown
             for joint in joints.get(body.name, []):
-                yield "  " * depth + "  ⤷ " + _joint(joint)
+                yield "  " * depth + "  ⤷ " + _joint(joint, body.name)
             if not joints.get(body.name):
                 yield "  " * depth + "  ⤷ fixed"
             yield from walk(body.name, depth + 1)
@@ -85,10 +119,11 @@ def _shape(shape: Shape) -> str:
     return f"[{shape.kind}{' ' + size if size and shape.kind not in ('mesh', 'hull') else ''}]"
 
 
-def _joint(joint: Joint) -> str:
-    axis = f" about ({', '.join(f'{x:.3g}' for x in joint.axis)})" if joint.kind in ("hinge", "slide") else ""
+def _joint(joint: Joint, body: str) -> str:
+    way = "along" if joint.kind == "slide" else "about"
+    axis = f" {way} ({', '.join(f'{x:.3g}' for x in joint.axis)})" if joint.kind in ("hinge", "slide") else ""
     limit = f", {interval(joint.limit, 'rad' if joint.kind == 'ball' else POSITION[joint.kind])}" if joint.limit else ""
-    return f"{joint.kind} {joint.name}{axis}{limit}"
+    return f"{joint.kind} {_short(joint.name, body)}{axis}{limit}"
 
 
 def _state(scene: Scene) -> Iterator[str]:
@@ -112,29 +147,40 @@ def _controls(sim: Simulator) -> Iterator[str]:
     scene = sim.scene
     yield f"control = {' + '.join(sim.control_names)}, {sim.control_size} numbers"
     kinds = {joint.name: joint.kind for joint in scene.joints}
+    limits_of = {joint.name: joint.limit for joint in scene.joints}
     for i, actuator in enumerate(scene.actuators):
         unit = actuator_input_unit(scene, actuator)
         force = f", force {interval(actuator.force_range, 'N or N·m')}" if actuator.force_range else ""
         limits = interval(actuator.control_range, unit)
+        force += ", in the site's frame" if actuator.transmission == "site" else ""
         yield f"actuator[{i}] {actuator.name} → {actuator.transmission} {actuator.target}: {limits}{force}"
     for i, drive in enumerate(scene.drives):
         kind = kinds[drive.joint]
         most = f"±{drive.max_force:.4g} {FORCE[kind]}"
         yield (
-            f"drive_target[{i}] {drive.joint}: {POSITION[kind]}, now {drive.target:.4g}, "
-            f"stiffness {drive.stiffness:.4g}, damping {drive.damping:.4g}, {most}"
+            f"drive_target[{i}] {drive.joint}: {interval(limits_of[drive.joint], POSITION[kind])}, now "
+            f"{drive.target:.4g}, stiffness {drive.stiffness:.4g}, damping {drive.damping:.4g}, {most}"
         )
-    yield "joint_force: N or N·m per degree of freedom; wrench: N, N·m at each body's centre of mass, world axes"
+    yield f"also: joint_force[{sim.nv}], N or N·m per degree of freedom"
+    yield f"also: wrench[{len(sim.body_names)}, 6], N and N·m at each body's centre of mass, world axes"
 
 
 def _observation(sim: Simulator) -> Iterator[str]:
-    yield "outputs, SI, world frame: " + ", ".join(sim.output_names)
+    shapes = {name: f.shape[1:] + getattr(f.dtype, "_shape_", ()) for name, f in output_fields(sim.model).items()}
+    for name in sim.output_names:
+        if 0 not in shapes[name]:
+            size = f"[{', '.join(map(str, shapes[name]))}]" if shapes[name] else ""
+            yield f"{name + size:<26} {_OUTPUTS.get(name, 'see warpsim.program.output_fields')}"
     for sensor in sim.scene.sensors:
-        yield f"sensor {sensor.name}: {sensor.kind} of {sensor.target_kind} {sensor.target}"
+        kind = KINDS.get(sensor.kind)
+        measures = f"[{kind.size}] {kind.unit}; frame: {kind.frame}" if kind else " not simulated"
+        noise = f"; noise {sensor.noise:g}" if sensor.noise else ""
+        cutoff = f"; cut at {sensor.cutoff:g}" if sensor.cutoff else ""
+        yield f"sensor {sensor.name}: {sensor.kind} of {sensor.target_kind} {sensor.target}{measures}{noise}{cutoff}"
 
 
-def _settings(scene: Scene) -> Iterator[str]:
-    o = scene.options
+def _settings(sim: Simulator) -> Iterator[str]:
+    scene, o = sim.scene, sim.scene.options
     yield f"time step {o.timestep:g} s, integrator {o.integrator}"
     yield f"gravity ({', '.join(f'{x:g}' for x in o.gravity)}) m/s²"
     if not o.constraints:
@@ -142,6 +188,9 @@ def _settings(scene: Scene) -> Iterator[str]:
     else:
         contacts = f"contacts with {o.cone} friction cones, impratio {o.impratio:g}" if o.contacts else "contacts off"
         yield f"{contacts}; Newton, at most {o.solver_iterations} iterations, tolerance {o.solver_tolerance:g}"
+        yield f"{sim.model.npair} pairs of shapes may touch, with at most {sim.model.max_contacts} contacts at a time"
+        if o.contact_softening:
+            yield f"contacts softened from {o.contact_softening:g} m on, in {o.softening_pass} pass(es)"
     if scene.medium.density or scene.medium.viscosity:
         yield f"medium {scene.medium.density:g} kg/m³, {scene.medium.viscosity:g} Pa·s"
 

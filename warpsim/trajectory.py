@@ -37,9 +37,9 @@ class Observed(Mapping[str, torch.Tensor]):
     `body_rotation` (nbody, 4) w first, `body_velocity` (nbody, 6) angular then linear at the body's origin, `com` (3)
     m, `linear_momentum` (3), `angular_momentum` (3) about the com, `potential_energy`, `kinetic_energy` J; all in the
     world's frame, body 0 the world. `saturated` (actuators, drives and, where joints limit the force of their
-    actuators, dofs): −1 or 1 where a range cut during the step. `constraint_error`: largest violation of an equality or a joint's limit at the step's
-    start, m or rad. `sensors` (n): all measurements in the order of the
-    scene's sensors; `sensor(name)` picks one.
+    actuators, dofs): −1 or 1 where a range cut during the step. `constraint_error`: largest violation of an equality or
+    a joint's limit at the step's start, m or rad. `sensors` (n): all measurements in the order of the scene's sensors;
+    `sensor(name)` picks one.
     """
 
     def __init__(self, model: Model, tensors: Mapping[str, torch.Tensor]) -> None:
