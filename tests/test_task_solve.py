@@ -198,3 +198,17 @@ def test_wrong_calls_are_refused(tmp_path):
         optimize_task(SCENES / "throw.usda", resume=True)
     with pytest.raises(InputError, match="nothing to resume"):
         optimize_task(SCENES / "throw.usda", folder=tmp_path / "empty", resume=True)
+
+
+@pytest.mark.long
+def test_bounce_shot(tmp_path):
+    """Through an impact: the height after one bounce is a closed form, with which the answer agrees."""
+    done = optimize_task(SCENES / "bounce_shot.usda")
+    assert done.solved and done.loss < 1e-10
+    vz = done.changes["/World/Ball.physics:velocity"]["after"][2]
+    g, fall, duration = 9.81, 0.54, 0.6
+    landing = (vz + np.sqrt(vz**2 + 2 * g * fall)) / g
+    rebound, left = 0.8 * np.sqrt(vz**2 + 2 * g * fall), duration - landing
+    assert 0.06 + rebound * left - 0.5 * g * left**2 == pytest.approx(0.5, abs=2e-3)  # steps of 0.5 ms
+    done.save(tmp_path, film=False)
+    check_folder(done, tmp_path)

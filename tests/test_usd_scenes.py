@@ -20,11 +20,13 @@ SCENES = sorted((PROJECT / "scenes").glob("*.usda"))
 NAMES = {
     "arm",
     "bounce",
+    "bounce_shot",
     "bowl",
     "cartpole",
     "humanoid",
     "incline",
     "pendulum",
+    "projectile",
     "quadrotor",
     "quadruped",
     "stack",

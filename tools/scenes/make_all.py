@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import arm
 import bounce
+import bounce_shot
 import bowl
 import cartpole
 import humanoid
 import incline
 import pendulum
+import projectile
 import quadrotor
 import quadruped
 import stack
 import throw
 from common import write
 
-SCENES = (arm, bounce, bowl, cartpole, humanoid, incline, pendulum, quadrotor, quadruped, stack, throw)
+SCENES = (
+    arm,
+    bounce,
+    bounce_shot,
+    bowl,
+    cartpole,
+    humanoid,
+    incline,
+    pendulum,
+    projectile,
+    quadrotor,
+    quadruped,
+    stack,
+    throw,
+)
 
 if __name__ == "__main__":
     for module in SCENES:

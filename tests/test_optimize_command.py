@@ -1,0 +1,99 @@
+"""`warpsim optimize`: what it prints and writes, its exit codes, and going on after an interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from task_scenes import reach, saved, swing
+from test_task_solve import loaded_loss
+from warpsim.cli import main
+from warpsim.task import optimize_task
+from warpsim.usd import author
+
+PROJECT = Path(__file__).resolve().parents[1]
+ITERATIONS = 120
+
+
+def test_it_says_solved(tmp_path, capsys):
+    scene = str(PROJECT / "scenes" / "throw.usda")
+    assert main(["optimize", scene, "-o", str(tmp_path / "out"), "--no-gif", "--quiet", "--budget", "8MB"]) == 0
+    printed = capsys.readouterr().out
+    for words in ("/World/Ball.physics:velocity: (2, 0, 1.5) → (2.5,", "m/s", "SOLVED", "Hit: distance", "result.usda"):
+        assert words in printed
+    assert "NOT SOLVED" not in printed
+
+
+def test_it_says_not_solved(tmp_path, capsys):
+    stage, task = swing()
+    reach(task, position=(9, 0, 0))
+    author.task_part(task, "Knots", "Motors", count=2)
+    scene = str(saved(stage, tmp_path))
+    arguments = ["optimize", scene, "-o", str(tmp_path / "out"), "--no-gif", "--quiet", "--iterations", "2"]
+    assert main(arguments) == 3
+    assert "(needs ≤ 10 mm): no\nNOT SOLVED" in capsys.readouterr().out
+    assert main([*arguments, "--resume", "--method", "adam"]) == 1
+    assert "was saved with method 'lbfgs', not 'adam'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["scenes/pendulum.usda", "-o", "{tmp}/out"], "no WarpsimTask prim"),
+        (["scenes/throw.usda", "-o", "{tmp}/out.usda"], "a result is a folder"),
+        (["scenes/throw.usda", "-o", "{tmp}/out", "--task", "/World/Tisk"], "did you mean '/World/Task'"),
+        (["scenes/nothing.usda", "-o", "{tmp}/out"], "no file"),
+        (["pyproject.toml", "-o", "{tmp}/out"], "tasks live in USD files"),
+    ],
+)
+def test_wrong_command_lines(arguments, words, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(PROJECT)
+    assert main(["optimize", *(a.format(tmp=tmp_path) for a in arguments)]) == 1
+    assert words in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def long_search(tmp_path_factory) -> tuple[Path, list[float], float]:
+    """A file whose search takes some seconds, its losses, and the loss it ends with."""
+    folder = tmp_path_factory.mktemp("long")
+    stage, task = swing()
+    reach(task, position=(0.5, 0, 1.3))
+    author.set_attributes(task, {"method": "adam", "iterations": ITERATIONS})
+    author.task_part(task, "Steps", "Motors")
+    path = saved(stage, folder)
+    done = optimize_task(path)
+    return path, [row.loss for row in done.result.history], done.loss
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGKILL])
+def test_interrupted_and_resumed(how, long_search, tmp_path):
+    """The best so far is on disk as a scene; going on makes the iterations of an undisturbed run, bit for bit."""
+    scene, losses, end = long_search
+    folder = tmp_path / "out"
+    state = folder / "search.json"
+    command = ["optimize", str(scene), "-o", str(folder), "--no-gif", "--quiet"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "warpsim", *command],
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while not state.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(how)
+    assert process.wait(60) == (-signal.SIGKILL if how == signal.SIGKILL else 130)
+    done = len(json.loads(state.read_text())["state"]["history"])
+    assert 0 < done < ITERATIONS, "the signal came too late for this machine"
+    assert loaded_loss(folder / "result.usda") <= losses[0]
+    main([*command, "--resume"])
+    record = json.loads((folder / "record.json").read_text())
+    assert [row["loss"] for row in record["result"]["history"]] == losses
+    assert record["after"]["loss"] == end == loaded_loss(folder / "result.usda")
