@@ -23,6 +23,7 @@ NAMES = {
     "bounce_shot",
     "bowl",
     "cartpole",
+    "gates",
     "humanoid",
     "incline",
     "pendulum",
@@ -31,6 +32,7 @@ NAMES = {
     "quadruped",
     "stack",
     "throw",
+    "workbench",
 }
 
 

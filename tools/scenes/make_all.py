@@ -7,6 +7,7 @@ import bounce
 import bounce_shot
 import bowl
 import cartpole
+import gates
 import humanoid
 import incline
 import pendulum
@@ -15,6 +16,7 @@ import quadrotor
 import quadruped
 import stack
 import throw
+import workbench
 from common import write
 
 SCENES = (
@@ -23,6 +25,7 @@ SCENES = (
     bounce_shot,
     bowl,
     cartpole,
+    gates,
     humanoid,
     incline,
     pendulum,
@@ -31,6 +34,7 @@ SCENES = (
     quadruped,
     stack,
     throw,
+    workbench,
 )
 
 if __name__ == "__main__":

@@ -14,23 +14,33 @@ push along z at the rotors (control is thrust in N, 0 to 6) and turn the body ab
 thrust, the two diagonals in opposite senses. It takes off with more than 2.4525 N on each."""
 
 
+def air() -> dict[str, float]:
+    """Scene attributes of air at sea level."""
+    return {"mjc:option:density": 1.2, "mjc:option:viscosity": 1.8e-5}
+
+
+def drone(world: Usd.Prim) -> Usd.Prim:
+    """The quadrotor on the ground at the origin, with its actuators."""
+    body = author.body(
+        world, "Drone", position=(0, 0, 0.065), mass=1.0, center_of_mass=(0, 0, 0), inertia=(0.01, 0.01, 0.018)
+    )
+    author.box(body, "Hull", (0.08, 0.05, 0.03), color=RED)
+    for place, (x, y) in enumerate(((1, 1), (-1, 1), (-1, -1), (1, -1))):
+        rotor = author.site(body, f"Rotor{place}", position=(ARM * x, ARM * y, 0.03))
+        author.cylinder(body, f"Disc{place}", 0.1, 0.01, position=(ARM * x, ARM * y, 0.03), color=DARK)
+        spin = 0.016 if x * y > 0 else -0.016
+        author.actuator(world, f"Thrust{place}", rotor, gear=(0, 0, 1, 0, 0, spin), control_range=(0, 6))
+    author.box(body, "Skids", (0.1, 0.07, 0.005), position=(0, 0, -0.06), color=GREY)
+    return body
+
+
 def build() -> Usd.Stage:
     """The scene."""
     stage = author.new_stage(documentation=DOCUMENTATION)
     world = author.world(stage)
-    air = {"mjc:option:density": 1.2, "mjc:option:viscosity": 1.8e-5}
-    author.physics_scene(stage, gravity=9.81, steps_per_second=500, attributes=air)
+    author.physics_scene(stage, gravity=9.81, steps_per_second=500, attributes=air())
     author.ground(world, color=WHITE)
-    drone = author.body(
-        world, "Drone", position=(0, 0, 0.065), mass=1.0, center_of_mass=(0, 0, 0), inertia=(0.01, 0.01, 0.018)
-    )
-    author.box(drone, "Hull", (0.08, 0.05, 0.03), color=RED)
-    for place, (x, y) in enumerate(((1, 1), (-1, 1), (-1, -1), (1, -1))):
-        rotor = author.site(drone, f"Rotor{place}", position=(ARM * x, ARM * y, 0.03))
-        author.cylinder(drone, f"Disc{place}", 0.1, 0.01, position=(ARM * x, ARM * y, 0.03), color=DARK)
-        spin = 0.016 if x * y > 0 else -0.016
-        author.actuator(world, f"Thrust{place}", rotor, gear=(0, 0, 1, 0, 0, spin), control_range=(0, 6))
-    author.box(drone, "Skids", (0.1, 0.07, 0.005), position=(0, 0, -0.06), color=GREY)
+    drone(world)
     return stage
 
 

@@ -11,7 +11,9 @@ from warpsim.optimize.mpc import ClosedLoop, RecedingHorizon, Solve, run_closed_
 from warpsim.optimize.multi_start import StartsReport, multi_start
 from warpsim.optimize.problem import FunctionProblem, Problem
 from warpsim.optimize.result import Result, Row, Stopped
+from warpsim.optimize.rollout_problem import RolloutProblem
 from warpsim.optimize.search import Progress, Stopping
+from warpsim.optimize.variables import Variable, Variables
 
 __all__ = [
     "ILQR",
@@ -26,12 +28,15 @@ __all__ = [
     "Progress",
     "RecedingHorizon",
     "Result",
+    "RolloutProblem",
     "Row",
     "Solve",
     "StartsReport",
     "Stopped",
     "Stopping",
     "TrajectoryPlan",
+    "Variable",
+    "Variables",
     "minimise",
     "multi_start",
     "quadratic_cost",
