@@ -13,10 +13,22 @@ from collections.abc import Sequence
 
 import warp as wp
 
-from warpsim.commands import compare, convert, gradcheck, inspect, optimize, panel, render, replay, simulate, warmup
+from warpsim.commands import (
+    compare,
+    convert,
+    gradcheck,
+    inspect,
+    optimize,
+    panel,
+    render,
+    replay,
+    simulate,
+    validity,
+    warmup,
+)
 from warpsim.errors import WarpsimError
 
-COMMANDS = (inspect, simulate, optimize, gradcheck, panel, compare, replay, render, convert, warmup)
+COMMANDS = (inspect, simulate, optimize, gradcheck, validity, panel, compare, replay, render, convert, warmup)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -1,0 +1,34 @@
+"""`warpsim validity`: how far along a rollout its gradient can be trusted."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from warpsim.commands.common import add_source, open_simulator
+from warpsim.render import write_png
+from warpsim.validity import measure_validity, plot_validity
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "validity",
+        help="say how far along a rollout its gradient can be trusted",
+        description="Mode switches, growth of disturbances and adjoints, the horizon beyond which gradients are noise, "
+        "the solver, penetration, energy, and advice.",
+    )
+    add_source(parser)
+    parser.add_argument("--seconds", type=float, default=2.0, help="simulated time (default: 2)")
+    parser.add_argument("--plot", metavar="PNG", help="where to draw the traces")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measures, prints, draws."""
+    sim = open_simulator(arguments)
+    found = measure_validity(sim, max(1, round(arguments.seconds / sim.timestep)))
+    print(found)
+    if arguments.plot:
+        print(f"wrote {write_png(Path(arguments.plot), plot_validity(found))}")
+    return 0
