@@ -151,6 +151,7 @@ def test_sources_give_the_authored_value_back():
             np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-9, err_msg=f"{kind} {name} {field}")
             checked += 1
         assert checked > 35
+        assert any(field == "anchor" for _, _, field in scene.sources)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])

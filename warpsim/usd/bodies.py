@@ -90,9 +90,18 @@ def make_joint(context: Context, spec: JointSpec, dof: Dof, link: Link) -> Joint
             if np.isfinite(dof.limit[side]):
                 factor = context.units.coordinate(dof.angular)
                 context.source("joint", name, f"limit:{side}", spec.prim, attribute, factor)
+    _anchor_source(context, spec, link, name)
     _passive(context, spec, dof, joint)
     _constraint_softness(context, spec, dof, joint)
     return joint
+
+
+def _anchor_source(context: Context, spec: JointSpec, link: Link, name: str) -> None:
+    """Records where the joint's centre in the child's frame comes from, if the joint names the body itself."""
+    index = 0 if link.reverse else 1
+    if context.read.targets(spec.prim, f"physics:body{index}") == [link.body]:
+        scale = np.diag(context.frame(context.prim(link.body)).scale)
+        context.source("joint", name, "anchor", spec.prim, f"physics:localPos{index}", context.units.length, scale)
 
 
 def _passive(context: Context, spec: JointSpec, dof: Dof, joint: Joint) -> None:
