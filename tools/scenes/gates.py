@@ -18,8 +18,8 @@ GATES = (
     ((0.3, 2.2, 1.4), 230),
 )
 DOCUMENTATION = """The quadrotor of quadrotor.usda, on the ground in air that drags on it, before a course of four
-square gates with a clear width of 0.8 m. They are to be flown through in the order of their names, each along its x
-axis. Four actuators push along z at the rotors (control is thrust in N, 0 to 6)."""
+square gates with a clear width of 0.8 m, which are only to be seen. They are to be flown through in the order of their
+names, each along its x axis. Four actuators push along z at the rotors (control is thrust in N, 0 to 6)."""
 
 
 def build() -> Usd.Stage:
@@ -34,7 +34,7 @@ def build() -> Usd.Stage:
         side = OPENING + BAR
         for name, y, z in (("Left", side, 0), ("Right", -side, 0), ("Top", 0, side), ("Bottom", 0, -side)):
             half = (BAR, OPENING + 2 * BAR, BAR) if z else (BAR, BAR, OPENING)
-            author.box(gate, name, half, position=(0, y, z), color=color)
+            author.box(gate, name, half, position=(0, y, z), color=color, collides=False)
     return stage
 
 
