@@ -102,7 +102,8 @@ _FACTOR = (
         by_rows(p_rows_first_row[g + 1] - r0, [&](auto rows_of_group) {
             constexpr int dim = decltype(rows_of_group)::value;
             scalar weight[dim * dim];
-            const bool sliding = mode == SLIDING;
+            // cones have three, four or six rows
+            const bool sliding = (dim == 3 || dim == 4 || dim == 6) && mode == SLIDING;
             if (sliding) {
                 scalar u[dim], t2 = 0;
                 for (int r = 0; r < dim; ++r) { u[r] = s[r] * py[r0 + r]; if (r) t2 += u[r] * u[r]; }
