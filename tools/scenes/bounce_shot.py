@@ -7,9 +7,9 @@ from pxr import Usd
 
 from warpsim.usd import author
 
-DOCUMENTATION = """A rubber ball of 0.1 kg is thrown and should pass through `Target`, 2 m away and 0.5 m up, 0.6 s later
-and after one bounce on the ground. `Task` asks for the velocity it is thrown with, for `warpsim optimize`: the gradient
-goes through the bounce, which is an impact at its own moment within a step."""  # noqa: E501
+DOCUMENTATION = """A rubber ball of 0.1 kg is thrown and should pass `Target`, 2 m away and 0.5 m up, after 0.6 s and
+one bounce on the ground. `Task` asks for the velocity it is thrown with, for `warpsim optimize`: the gradient goes
+through the bounce, which is an impact at its own moment within a step."""
 
 
 def build() -> Usd.Stage:
