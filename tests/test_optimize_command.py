@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from task_scenes import reach, saved, swing
 from test_task_solve import loaded_loss
@@ -19,16 +20,18 @@ from warpsim.task import optimize_task
 from warpsim.usd import author
 
 PROJECT = Path(__file__).resolve().parents[1]
-ITERATIONS = 120
+ITERATIONS = 60
 
 
 def test_it_says_solved(tmp_path, capsys):
     scene = str(PROJECT / "scenes" / "throw.usda")
-    assert main(["optimize", scene, "-o", str(tmp_path / "out"), "--no-gif", "--quiet", "--budget", "8MB"]) == 0
+    assert main(["optimize", scene, "-o", str(tmp_path / "out"), "--quiet", "--budget", "8MB"]) == 0
     printed = capsys.readouterr().out
     for words in ("/World/Ball.physics:velocity: (2, 0, 1.5) → (2.5,", "m/s", "SOLVED", "Hit: distance", "result.usda"):
         assert words in printed
     assert "NOT SOLVED" not in printed
+    with Image.open(tmp_path / "out" / "before_after.gif") as film:
+        assert film.n_frames == 11 and film.size[0] > 2 * film.size[1]
 
 
 def test_it_says_not_solved(tmp_path, capsys):

@@ -53,7 +53,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.long) if n == "feedback" else n for n in PARTS])
 def test_gradients(name, tmp_path, rng):
     """Through attributes, controls, duration and objective together."""
     stage, task = swing()

@@ -334,6 +334,10 @@ GOOD = "double duration = 1\n" + VARIABLE
             + 'def WarpsimReach "R" { rel subject = </World/Base>\n rel target = </World/Goal>\n double weight = -1 }',
             "/World/Task/R: weight -1",
         ),
+        (
+            GOOD + 'def WarpsimReach "R" { rel subject = </World/Base>\n rel target = </World/Base/Tip> }',
+            "/World/Task/R: target is part of /World/Base",
+        ),
         (GOOD + 'def WarpsimPosture "R" { double[] position = [1, 2] }', "/World/Task/R: position needs 1 numbers"),
         (
             GOOD + 'def WarpsimClearance "R" { rel subject = </World/Goal>\n rel obstacles = </World/Wall> }',

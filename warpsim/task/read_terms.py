@@ -17,6 +17,7 @@ from warpsim.objective import (
     Effort,
     Energy,
     JointLimitsKept,
+    OnBody,
     Pose,
     Posture,
     Reach,
@@ -30,6 +31,9 @@ from warpsim.objective import (
 from warpsim.scene.description import Joint
 from warpsim.task.prims import TaskPrim
 from warpsim.usd.units import DEGREE
+
+Common = dict[str, Any]
+"""Arguments of a term."""
 
 
 def read_term(item: TaskPrim, controls: tuple[str, ...]) -> tuple[Term, Condition | None]:
@@ -54,16 +58,21 @@ def _when(item: TaskPrim) -> When:
     return When(str(item.get("when")), item.optional("time"), None if window is None else (window[0], window[1]))
 
 
-Common = dict[str, Any]
+def _pair(item: TaskPrim) -> Common:
+    """Subject and target, which must be able to part."""
+    subject, target = item.moving("subject"), item.goal()
+    if isinstance(target, OnBody) and target.body == subject.body:
+        raise item.fail(f"target is part of {subject.body}, as the subject is; give keyframes to a prim of their own")
+    return {"subject": subject, "target": target}
 
 
 def _reach(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:
-    return Reach(subject=item.moving("subject"), target=item.goal(), axes=item.axes(), **common)
+    return Reach(**_pair(item), axes=item.axes(), **common)
 
 
 def _pose(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:
     arm = item.number("leverArm", item.context.units.length)
-    return Pose(subject=item.moving("subject"), target=item.goal(), lever_arm=arm, **common)
+    return Pose(**_pair(item), lever_arm=arm, **common)
 
 
 def _velocity(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:
