@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 import torch
 
+from validity_support import double_pendulum
 from warpsim.cli import main
 from warpsim.errors import InputError
 from warpsim.evidence import LABELS, RunRecord, compare, read_record, record_run, replay
 from warpsim.optimize.identification import identify
 from warpsim.scene import Actuator, Body, Joint, Options, Scene, Shape
 from warpsim.simulator import Simulator
+from warpsim.validity import measure_validity
 
 SCENES = Path(__file__).resolve().parents[1] / "scenes"
 
@@ -43,7 +45,7 @@ def test_a_record_survives_the_file(tmp_path):
     assert len(plain["scene"]["scene_sha256"]) == 64
 
 
-@pytest.mark.parametrize("scene", ["throw", "quadruped"])
+@pytest.mark.parametrize("scene", ["throw", pytest.param("quadruped", marks=pytest.mark.long)])
 def test_a_replay_has_the_same_bits(scene, tmp_path):
     sim = Simulator(SCENES / f"{scene}.usda")
     mass = 1.3 * sim.parameter("shape.mass")[0]
@@ -117,25 +119,6 @@ def motor(limit: float = 1.0) -> Scene:
     return scene
 
 
-def double_pendulum(timestep: float = 0.002) -> Scene:
-    scene = Scene(options=Options(timestep=timestep))
-    for name, parent, place in (("upper", None, 0.0), ("lower", "upper", -0.5)):
-        scene.bodies.append(Body(name, parent, position=np.array([0.0, 0.0, place])))
-        scene.joints.append(Joint(name, "hinge", name, axis=np.array([0.0, 1.0, 0.0])))
-        scene.shapes.append(
-            Shape(name, "capsule", name, np.array([0.0, 0.0, -0.25]), size=np.array([0.02, 0.2, 0.0]), collides=False)
-        )
-    scene.joints[0].initial_q, scene.joints[1].initial_q = np.array([2.0]), np.array([1.0])
-    return scene
-
-
-def swing(gain: float, steps: int = 400) -> RunRecord:
-    """A rod balanced upside down by nothing: its adjoint grows as fast as it falls."""
-    sim = Simulator(motor())
-    adjoints = [np.exp(gain * (steps - k)) for k in range(steps)]
-    return record_run(sim, steps, gradient={"adjoint_norms": adjoints})
-
-
 def test_non_finite():
     scene = motor(np.inf)
     sim = Simulator(scene)
@@ -150,9 +133,13 @@ def test_solver_not_converged():
     assert "solver not converged" not in names(record_run(Simulator(ball()), 200))
 
 
-def test_exploding_and_tame_adjoints():
-    assert "exploding gradient" in names(swing(0.05))
-    assert "exploding gradient" not in names(swing(0.01))
+def test_exploding_gradient():
+    """A rod balanced on its end: its adjoint grows as fast as it would fall."""
+    sim = Simulator(motor())
+    for steps, explodes in ((1500, True), (100, False)):
+        measured = measure_validity(sim, steps, q=np.zeros(1)).record()
+        record = record_run(sim, steps, q=np.zeros(1), gradient=measured)
+        assert ("exploding gradient" in names(record)) is explodes
 
 
 def test_vanishing_gradient():
@@ -168,10 +155,12 @@ def test_vanishing_gradient():
         assert ("vanishing gradient" in names(record)) is vanishes
 
 
+@pytest.mark.long
 def test_chaotic_horizon():
     sim = Simulator(double_pendulum())
-    assert "chaotic horizon" in names(record_run(sim, 100, gradient={"valid_seconds": 0.1}))
-    assert "chaotic horizon" not in names(record_run(sim, 100, gradient={"valid_seconds": 10.0}))
+    for steps, chaotic in ((10000, True), (500, False)):
+        record = record_run(sim, steps, gradient=measure_validity(sim, steps).record())
+        assert ("chaotic horizon" in names(record)) is chaotic
 
 
 def test_contact_mode_switch():
@@ -210,6 +199,7 @@ def test_late_action():
     assert "late action" not in names(record_run(sim, 5, latency=[0.001, 0.002], control_period=0.01))
 
 
+@pytest.mark.long
 def test_not_identifiable():
     """Two shapes of one body at one place: the motion knows the sum of their masses, and nothing else."""
     for place, known in ((0.3, False), (0.5, True)):

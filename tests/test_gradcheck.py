@@ -83,7 +83,10 @@ def check(sim: Simulator, parameters: tuple[str, ...] = FEW):
     return sim.gradcheck(3 * WINDOW, parameters=known, window=WINDOW)
 
 
-@pytest.mark.parametrize("name", SCENES)
+CLEAN_QUICK = ("rich euler", "floor euler")
+
+
+@pytest.mark.parametrize("name", [n if n in CLEAN_QUICK else pytest.param(n, marks=pytest.mark.long) for n in SCENES])
 def test_clean_code_raises_no_alarm(name):
     report = check(SCENES[name]())
     assert report.ok, str(report)
@@ -205,7 +208,7 @@ PLANTED = {
         ACTUATION,
     ),
 }
-QUICK = ("kinematics, inertia off by 1 %", "contact solve, factor", "frozen normal", "contact points overwritten")
+QUICK = ("kinematics, inertia off by 1 %", "frozen normal")
 
 
 def assert_located(monkeypatch, name: str) -> None:
@@ -228,6 +231,7 @@ def test_every_planted_error_is_caught_and_located(monkeypatch, name):
     assert_located(monkeypatch, name)
 
 
+@pytest.mark.long
 def test_an_error_of_the_derivation_is_located(monkeypatch):
     """Gradients of authored parameters come from physical ones by an adjoint of their own."""
     healthy = Derivation.backward
@@ -242,6 +246,7 @@ def test_an_error_of_the_derivation_is_located(monkeypatch):
     assert [b.stage for b in report.guilty] == [DERIVE]
 
 
+@pytest.mark.long
 def test_an_error_between_stages_is_told_from_one_in_a_stage(monkeypatch):
     """Adjoints of intermediates that are not cleared between steps: every stage is right, the tape is not."""
     monkeypatch.setattr(Arena, "zero_adjoints", lambda self: None)
@@ -267,7 +272,7 @@ def test_a_control_at_the_edge_of_its_range_is_at_a_switch():
     assert report.ok
 
 
-@pytest.mark.parametrize("where", ["both", "backward"])
+@pytest.mark.parametrize("where", [pytest.param("both", marks=pytest.mark.long), "backward"])
 def test_softened_contacts_are_called_smoothed(where):
     report = floor(contact_softening=0.01, softening_pass=where).gradcheck(12, parameters=(), window=WINDOW)
     assert report.ok, str(report)

@@ -12,7 +12,7 @@ from warpsim.panel.cases import _BOUNCE, _TUMBLE, _tumble
 from warpsim.panel.closed_forms import bounce_height, slopes
 from warpsim.panel.naive import cube
 
-QUICK = ("projectile", "fall", "billiard, places", "billiard, velocities", "glancing balls", "checkpointing")
+QUICK = ("projectile", "fall", "billiard, places", "glancing balls", "checkpointing")
 
 
 def lines(*names: str):

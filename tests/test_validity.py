@@ -112,6 +112,7 @@ def test_advice_to_resolve_impacts_improves_the_loss():
     assert judged(solve(resolved)) < 0.1 * judged(solve(plain))
 
 
+@pytest.mark.long
 def test_advice_to_take_truncated_windows_improves_the_loss():
     """Torques of a chaotic double pendulum: the whole gradient explodes, windows of the length advised do not."""
     sim, steps = Simulator(double_pendulum()), 2500
