@@ -122,8 +122,9 @@ def to_markdown(rows: list[Row]) -> str:
     lines = [
         f"`{here['command'].replace('tools.bench', 'tools.bench.peers')}`",
         "",
-        f"{here['processor']}, one core of {here['cores']}; {_STEPS} steps, one world, float64 where the system has it; "
-        "processor time, the best of several. *Gradient*: forward and backward of a linear function of the final coordinates, by all controls. "
+        f"{here['processor']}, one core of {here['cores']}; {_STEPS} steps, one world, float64 where a system has it.",
+        "Processor time, the best of several. *Gradient*: forward and backward of a linear function of the final",
+        "coordinates, by all controls.",
         "*Error*: against central differences of the system's own forward pass, the best of five step lengths.",
         "",
         "| case | system | step, ms | forward, µs | gradient, µs | per simulated second, ms | × warpsim | error "
