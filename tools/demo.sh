@@ -1,12 +1,9 @@
 #!/usr/bin/env bash
-# Sets up the environment, then has a seven-joint arm from a USD file learn to reach a point by gradients through physics,
-# and draws the motion. Writes out/reach.usda (opens in any USD viewer) and out/reach.gif.
+# Sets up the environment, then solves the task in a USD file: which velocity makes a ball hit a target after a bounce?
+# Writes out/bounce_shot/: the solved USD file, the motion before, a record, a plot and a GIF.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools/setup_env.sh
-mkdir -p out
-bin=.venv/bin
 echo 'The first run compiles kernels, which takes a minute or two; later runs start at once.'
-"$bin/python" examples/quickstart.py --output out/reach.usda
-"$bin/warpsim" render out/reach.usda -o out/reach.gif
-echo 'Look at out/reach.gif, or open out/reach.usda in a USD viewer.'
+.venv/bin/warpsim optimize scenes/bounce_shot.usda -o out/bounce_shot
+echo 'Look at out/bounce_shot/before_after.gif, or open out/bounce_shot/result.usda in a USD viewer.'
