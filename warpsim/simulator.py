@@ -3,45 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from os import PathLike, fspath
-from pathlib import Path
 from typing import Any
 
 import torch
 import warp as wp
 
 from warpsim.attributes.attribute import Attribute
-from warpsim.contents import Contents
-from warpsim.controls import ControlLayout, Controls, default_controls, given_steps
-from warpsim.engine import Engine, RolloutSpec
-from warpsim.errors import InputError, unknown_name
+from warpsim.controls import Controls, given_steps
+from warpsim.engine import RolloutSpec
+from warpsim.errors import InputError
 from warpsim.gradcheck import Report as GradientReport
 from warpsim.gradcheck import Subject, default_parameters, gradcheck
 from warpsim.gradcheck.probe import Point
-from warpsim.initial import InitialState, StateTensors
+from warpsim.initial import StateTensors
 from warpsim.jacobians import Linearisation, Lineariser
-from warpsim.load import load_scene
 from warpsim.network_policy import NetworkPolicy
-from warpsim.parameter_input import CONTROLLED, InForce, ParameterInput
 from warpsim.policy.network import Network
 from warpsim.policy.program import closed_loop_fields
 from warpsim.policy_rollout import ClosedLoop, Policy, Timing
-from warpsim.program import held_controls, output_fields
-from warpsim.scene import Scene
-from warpsim.tape.schedule import Plan, Schedule
-from warpsim.torch_exchange import to_torch, to_warp, torch_device, torch_real
-from warpsim.torch_noise import SensorNoise
-from warpsim.torch_observe import observe_state
+from warpsim.stepping import Stepping, given_fields, timestep_of
+from warpsim.torch_exchange import to_warp
 from warpsim.torch_parameters import Parameters
 from warpsim.torch_rollout import RolloutCall, roll_out
-from warpsim.torch_step import Stepper
-from warpsim.trajectory import Observed, Source, Trajectory
-
-DEFAULT_OUTPUTS = ("body_position", "body_rotation")
+from warpsim.trajectory import Observed, Trajectory
 
 
-class Simulator(Contents):
+class Simulator(Stepping):
     """Steps and differentiates a scene in several independent worlds.
 
     Sizes: nq coordinates, nv dofs, `control_size` numbers of control, W worlds. Everything is SI and radians;
@@ -54,76 +41,6 @@ class Simulator(Contents):
         scene: The description that was compiled.
         outputs: What states and trajectories show besides q and qd, unless a call asks for others.
     """
-
-    def __init__(
-        self,
-        source: str | PathLike[str] | Scene,
-        *,
-        worlds: int = 1,
-        device: str | wp.Device = "cpu",
-        controls: Sequence[str] | None = None,
-        outputs: Sequence[str] = DEFAULT_OUTPUTS,
-        strict: bool | None = None,
-        keyframe: str | None = None,
-        sensor_seed: int | None = None,
-        impacts: bool | None = None,
-    ) -> None:
-        """Loads and compiles.
-
-        Args:
-            source: A USD, MJCF or URDF file, or a `Scene`.
-            worlds: Independent copies that are stepped together.
-            device: Warp device, "cpu" or "cuda:0".
-            controls: What a control is made of, in this order: any of "actuator" (actuator inputs), "drive_target" (rad
-                or m), "drive_velocity" (rad/s or m/s), "joint_force" (N·m or N per dof), "wrench" (per body: force,
-                torque at the centre of mass, world axes). By default actuator inputs if there are actuators, else drive
-                targets if there are drives, else joint forces. What is not chosen stays at zero, drive targets as in
-                the scene.
-            outputs: From `output_names`.
-            strict: Whether physics that is not modelled raises; None: see `load_scene`.
-            keyframe: MJCF only: the keyframe that gives the initial state.
-            sensor_seed: Seed of the sensors' noise, whose standard deviations the scene gives; None: exact sensors. A
-                number depends on the seed, its world, its step (of the rollout, or since the last full reset) and its
-                sensor alone.
-            impacts: Whether bounces and landings are impacts at their own moment within a step, with the authored
-                restitution and gradients that are the motion's (see docs/differentiation.md); None: as in the scene.
-        """
-        self.scene = load_scene(source, strict=strict, keyframe=keyframe)
-        if impacts is not None:
-            self.scene = replace(self.scene, options=replace(self.scene.options, impacts=impacts))
-        self._choices: dict[str, Any] = {
-            "strict": strict,
-            "keyframe": keyframe,
-            "sensor_seed": sensor_seed,
-            "impacts": impacts,
-        }
-        self._source = Source(self.scene, None if isinstance(source, Scene) else Path(fspath(source)))
-        self._engine = Engine(self.scene, worlds=worlds, device=device)
-        model = self._engine.model
-        super().__init__(model, ControlLayout(model, default_controls(model) if controls is None else controls))
-        self.outputs = self._check_outputs(outputs)
-        self._stepper = Stepper(self._engine)
-        self._noise = SensorNoise(model, sensor_seed)
-        self._initial = InitialState(model)
-        self._input = ParameterInput(self._engine, self._source.path)
-        self._in_force: InForce = self._input.own()
-        self._taken: InForce | None = None
-        self._reset_to: StateTensors = {}
-        self._state: StateTensors = self._initial.state()
-        self._steps_taken = 0
-        self._lineariser: Lineariser | None = None
-
-    def __repr__(self) -> str:
-        controls = " + ".join(self.control_names)
-        return (
-            f"Simulator({self.scene.name!r}: {len(self.body_names) - 1} bodies, {self.nv} dofs, control {controls} "
-            f"({self.control_size}), {self.worlds} world(s) on {self.device})"
-        )
-
-    @property
-    def path(self) -> Path | None:
-        """The file it was made from; None: it was made from a `Scene`."""
-        return self._source.path
 
     def with_worlds(self, worlds: int, *, controls: Sequence[str] | None = None) -> Simulator:
         """Another simulator of the same source, with its own parameters and state, for another number of worlds.
@@ -140,205 +57,6 @@ class Simulator(Contents):
             outputs=self.outputs,
             **self._choices,
         )
-
-    @property
-    def device(self) -> torch.device:
-        """Where tensors live."""
-        return torch_device(self.model.device)
-
-    @property
-    def torch_dtype(self) -> torch.dtype:
-        """Type of all real tensors: `torch.float64`, or `torch.float32` under `WARPSIM_PRECISION=float32`."""
-        return torch_real
-
-    @property
-    def timestep(self) -> float:
-        """Seconds per step, of world 0."""
-        return _timestep(self._in_force.parameters)
-
-    @property
-    def time(self) -> float:
-        """Seconds stepped since the last full reset."""
-        return self._steps_taken * self.timestep
-
-    @property
-    def state(self) -> Observed:
-        """The current state: q (W, nq), qd (W, nv) and what else the next step reads."""
-        return Observed(self.model, self._state)
-
-    @property
-    def source(self) -> Source:
-        """The scene and the file it was read from, if any."""
-        return self._source
-
-    def initial_state(self, *, q: Any = None, qd: Any = None, activation: Any = None) -> Observed:
-        """The state a rollout with these arguments starts from."""
-        return self._show(self._first(self._in_force, None, _given(q=q, qd=qd, activation=activation)), {})
-
-    def all_controls(self, steps: int, controls: Controls | None = None) -> dict[str, torch.Tensor]:
-        """Every control of a rollout by name, (steps, W, …) each; those that are not given as they are by default."""
-        given = {} if controls is None else self._controls.split(controls, steps)
-        return {**self._default_controls(steps), **given}
-
-    def attribute(self, path: str) -> Attribute:
-        """A handle on a USD attribute that reaches physics, e.g. "/World/Ball.physics:velocity".
-
-        Its value is in the stage's own units. It is a key of `parameters=`, where gradients come back in these units.
-
-        Raises:
-            InputError: There is no such attribute, or it cannot matter; says why.
-        """
-        return self._input.attributes.handle(path)
-
-    def parameter(self, name: str) -> torch.Tensor:
-        """A copy of a parameter array's values in force, (W, n, …), SI; `parameter(name)[0]` starts a shared one."""
-        self._engine.check_parameter(name)
-        return to_torch(wp.clone(self._in_force.parameters.values[name]))
-
-    def set_parameters(self, parameters: Mapping[str | Attribute, Any] | None) -> None:
-        """Puts values in force for all steps and rollouts that follow; None: the scene's own.
-
-        What attributes give the initial state counts from the next reset or rollout on.
-
-        Args:
-            parameters: Arrays by name, (n, …) for all worlds alike or (W, n, …), SI; and USD attributes by handle or
-                "/prim.attribute", of the attribute's shape or (W, …), in USD units. Tensors that require a gradient
-                get one from every later step and rollout.
-        """
-        self._in_force = self._input.replaced(self._input.own(), parameters)
-
-    def use_parameters_of(self, other: Simulator) -> None:
-        """Puts the values in force in world 0 of another simulator of the same scene in force in all worlds here."""
-        if other._in_force is self._taken:
-            return
-        values = other._in_force.parameters.values
-        changed = {n: v for n, v in values.items() if v is not other._engine.defaults[n]}
-        self.set_parameters({name: to_torch(value)[0] for name, value in changed.items()})
-        self._taken = other._in_force
-
-    def reset(
-        self,
-        *,
-        worlds: Any = None,
-        seed: int | None = None,
-        q: Any = None,
-        qd: Any = None,
-        activation: Any = None,
-        position_noise: float = 0.0,
-        velocity_noise: float = 0.0,
-    ) -> Observed:
-        """Sets the current state.
-
-        Args:
-            worlds: Which worlds: a (W,) mask or a list of indices; None: all. The others keep their state.
-            seed: Seed of the noise; world k's numbers depend on the seed and k alone.
-            q: (nq,) or (W, nq); None: the scene's.
-            qd: (nv,) or (W, nv); None: the scene's.
-            activation: (na,) or (W, na); None: the scene's.
-            position_noise: Standard deviation of a normal move from q along each dof, rad or m.
-            velocity_noise: Standard deviation of what is added to qd, rad/s or m/s.
-
-        Returns:
-            The current state and its outputs, in torch's graph where q, qd or activation require gradients.
-        """
-        given = _given(q=q, qd=qd, activation=activation)
-        fresh = self._initial.state(**{**self._in_force.start, **given})
-        if position_noise or velocity_noise:
-            given = fresh = self._initial.disturb(fresh, seed, position_noise, velocity_noise)
-        if worlds is None:
-            self._reset_to = {name: fresh[name] for name in self._initial.differentiable if name in given}
-            self._state, self._steps_taken = fresh, 0
-        else:
-            merged = self._initial.merge(worlds, fresh, self._first(self._in_force))
-            self._reset_to = {name: merged[name] for name in self._initial.differentiable}
-            self._state = self._initial.merge(worlds, fresh, self._state)
-        return self._show(self._state, self._observe(self._state, self._in_force.parameters, self.outputs))
-
-    def step(self, controls: Controls | None = None, *, outputs: Sequence[str] | None = None) -> Observed:
-        """Advances the current state by one time step.
-
-        Args:
-            controls: (W, control_size), (control_size,), or by name; None: zero, drive targets as in the scene.
-            outputs: What to show of the state reached; None: `self.outputs`.
-
-        Returns:
-            The state reached and its outputs. Each step is one node of torch's graph that keeps its state and control;
-            `rollout` gives the same gradients in less time and memory.
-        """
-        given = {} if controls is None else self._controls.split(controls, None)
-        shown = self.outputs if outputs is None else self._check_outputs(outputs)
-        parameters = self._in_force.parameters
-        made = self._stepper.advance(self._state, given, parameters, shown, self._steps_taken)
-        self._state = made.state
-        self._steps_taken += 1
-        return self._show(self._state, self._noise.add_one(made.outputs, self._steps_taken - 1))
-
-    def rollout(
-        self,
-        steps: int | None = None,
-        controls: Controls | None = None,
-        *,
-        start: Observed | None = None,
-        q: Any = None,
-        qd: Any = None,
-        activation: Any = None,
-        parameters: Mapping[str | Attribute, Any] | None = None,
-        outputs: Sequence[str] | None = None,
-        keep_every: int = 1,
-        memory_budget: int | float | str | None = None,
-        segment: int | None = None,
-        schedule: Schedule | None = None,
-        threads: int = 1,
-        progress: bool = False,
-        clip: float | None = None,
-    ) -> Trajectory:
-        """Simulates many steps as one node of torch's graph, differentiable within a memory budget.
-
-        Tensors of the right type, device and layout are read in place; others are cast or copied, and gradients come
-        back in the type they were given in. Inputs must not be changed in place before the backward pass.
-
-        Args:
-            steps: N; None: the length of `controls`.
-            controls: (N, W, control_size), or (N, control_size) for all worlds alike, or by name (N, W, …); None: zero,
-                drive targets as in the scene.
-            start: State to start from, e.g. `sim.state` to go on from where steps have led; None: that of the last
-                reset.
-            q: Initial coordinates, (nq,) or (W, nq), instead of those of `start`.
-            qd: Initial velocities, (nv,) or (W, nv), likewise.
-            activation: Initial activations, (na,) or (W, na), likewise.
-            parameters: Values for this rollout only, over those in force: arrays by name, USD attributes by handle or
-                path, as in `set_parameters`. What attributes give the initial state yields to a state that is given.
-            outputs: What to show besides the state; None: `self.outputs`.
-            keep_every: Distance of the trajectory's rows, in steps.
-            memory_budget: Most memory for checkpoints and intermediates: bytes, "512MB", or "50%" of what is free.
-            segment: Steps per segment; None: what suits the cache and the budget.
-            schedule: See `warpsim.tape`; None: the cheapest that fits.
-            threads: CPU threads that share the worlds.
-            progress: Show a bar.
-            clip: Largest norm of a world's state adjoint that is handed from segment to segment of the backward pass;
-                keeps a few wild worlds from drowning the others. None: the exact gradient.
-
-        Returns:
-            The trajectory, N // keep_every + 1 rows; row 0 is the initial state.
-        """
-        count = given_steps(controls, steps)
-        given = {} if controls is None else self._controls.split(controls, count)
-        shown = self.outputs if outputs is None else self._check_outputs(outputs)
-        used = self._input.replaced(self._in_force, parameters)
-        first = self._first(used, start, _given(q=q, qd=qd, activation=activation), parameters, tuple(given))
-        varied = self._initial.differentiable
-        call = RolloutCall(
-            engine=self._engine,
-            spec=RolloutSpec(count, tuple(given), shown, memory_budget, segment, schedule, threads),
-            state=varied,
-            parameters=used.parameters,
-            fixed={n: to_warp(t, self._initial.dtypes[n]) for n, t in first.items() if n not in varied},
-            keep_every=keep_every,
-            progress=progress,
-            clip=clip,
-        )
-        made = self._noise.add(roll_out(call, first, given), range(-1, count, keep_every))
-        return Trajectory(self.model, self._source, made, keep_every * _timestep(call.parameters))
 
     def rollout_policy(
         self,
@@ -398,7 +116,7 @@ class Simulator(Contents):
             raise InputError("memory_budget, threads and clip are for policies in kernels; in torch, choose segment=")
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
         in_force = self._input.replaced(self._in_force, parameters)
-        given = _given(q=q, qd=qd, activation=activation)
+        given = given_fields(q=q, qd=qd, activation=activation)
         first = self._first(in_force, start, given, parameters, self.control_names)
         used = in_force.parameters
         if in_kernels and isinstance(policy, NetworkPolicy):
@@ -409,7 +127,7 @@ class Simulator(Contents):
         kept = self._initial.differentiable
         loop = ClosedLoop(self._stepper, self._controls, self._show, used, kept, shown, self._noise)
         made = loop.run(policy, timing, given_steps(None, steps), first, self._observe(first, used, shown))
-        return Trajectory(self.model, self._source, made, _timestep(used))
+        return Trajectory(self.model, self._source, made, timestep_of(used))
 
     def network_policy(
         self,
@@ -461,7 +179,7 @@ class Simulator(Contents):
             fixed[f.name] = wp.zeros(f.shape, dtype=f.dtype, device=self.model.device)
         call = RolloutCall(self._engine, spec, varied, used, fixed, weights=policy.weights(), clip=clip)
         made = self._noise.add(roll_out(call, first, {}), range(-1, spec.steps))
-        return Trajectory(self.model, self._source, made, _timestep(used))
+        return Trajectory(self.model, self._source, made, timestep_of(used))
 
     def jacobians(self, trajectory: Trajectory, controls: Controls | None = None) -> Linearisation:
         """A and B of every step of a trajectory, in MuJoCo's tangent space of 2·nv + na numbers; for iLQR and analysis.
@@ -522,73 +240,3 @@ class Simulator(Contents):
         subject = Subject(self.scene, self._source, self.model.device, point, names)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
         return gradcheck(subject, window=window, loss=loss, outputs=shown if loss is not None else (), seed=seed)
-
-    def plan(
-        self,
-        steps: int,
-        *,
-        memory_budget: int | float | str | None = None,
-        segment: int | None = None,
-        schedule: Schedule | None = None,
-        threads: int = 1,
-    ) -> Plan:
-        """How a differentiated rollout of this length would be cut, and the memory it would take; print it."""
-        spec = RolloutSpec(steps, self.control_names, self.outputs, memory_budget, segment, schedule, threads)
-        return self._engine.tape(spec).plan
-
-    def _first(
-        self,
-        used: InForce,
-        start: Observed | None = None,
-        given: Mapping[str, Any] | None = None,
-        parameters: Mapping[str | Attribute, Any] | None = None,
-        controls: Sequence[str] = (),
-    ) -> StateTensors:
-        """The state a rollout starts from.
-
-        That is what is given, else `start`, else the last reset's, else what attributes give, else the scene's.
-
-        Raises:
-            InputError: A parameter of this call cannot matter, since all it feeds is given otherwise.
-        """
-        given = dict(given or {})
-        if start is not None:
-            self._input.check_heard(parameters, controls, self._initial.differentiable)
-            return self._initial.state(base=start, **given)
-        self._input.check_heard(parameters, controls, {*self._reset_to, *given})
-        return self._initial.state(**{**used.start, **self._reset_to, **given})
-
-    def _observe(
-        self, state: StateTensors, parameters: Parameters, outputs: tuple[str, ...]
-    ) -> dict[str, torch.Tensor]:
-        parameters.prepare(self._engine)
-        return observe_state(self._engine, parameters, state["q"], state["qd"], outputs)
-
-    def _default_controls(self, steps: int) -> dict[str, torch.Tensor]:
-        """What controls are when none are given, for all steps."""
-        values = self._in_force.parameters.values
-        held = {name: to_torch(array) for name, array in held_controls(self.model).items()}
-        held |= {name: to_torch(values[parameter]) for name, parameter in CONTROLLED.items()}
-        return {name: held[name].expand(steps, *held[name].shape) for name in self.control_names}
-
-    def _show(self, state: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]) -> Observed:
-        return Observed(self.model, {**state, **outputs})
-
-    def _check_outputs(self, outputs: Sequence[str]) -> tuple[str, ...]:
-        if isinstance(outputs, str):
-            raise InputError(f"outputs={outputs!r}; give a list of names, e.g. ({outputs!r},)")
-        known = output_fields(self.model)
-        for name in outputs:
-            if name not in known:
-                raise unknown_name("output", name, known)
-            if not known[name].nbytes:
-                raise InputError(f"output {name!r} is empty: this scene has nothing it could report on; leave it out")
-        return tuple(dict.fromkeys(outputs))
-
-
-def _given(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _timestep(parameters: Parameters) -> float:
-    return float(parameters.values["world.timestep"].numpy()[0])

@@ -27,7 +27,7 @@ from tools.bench.peers.peers import PEERS, Peer
 from tools.bench.report import Result, environment
 
 HERE = Path(__file__).resolve().parent
-_STEPS = 50
+_STEPS = 60
 _INSTALL_SECONDS, _RUN_SECONDS = 1200, 1200
 
 
