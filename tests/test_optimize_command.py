@@ -16,6 +16,7 @@ from PIL import Image
 from task_scenes import reach, saved, swing
 from test_task_solve import loaded_loss
 from warpsim.cli import main
+from warpsim.evidence import read_record
 from warpsim.task import optimize_task
 from warpsim.usd import author
 
@@ -97,6 +98,6 @@ def test_interrupted_and_resumed(how, long_search, tmp_path):
     assert 0 < done < ITERATIONS, "the signal came too late for this machine"
     assert loaded_loss(folder / "result.usda") <= losses[0]
     main([*command, "--resume"])
-    record = json.loads((folder / "record.json").read_text())
-    assert [row["loss"] for row in record["result"]["history"]] == losses
-    assert record["after"]["loss"] == end == loaded_loss(folder / "result.usda")
+    record = read_record(folder / "record.json")
+    assert [row["loss"] for row in record.more["result"]["history"]] == losses
+    assert record.outcome["loss"] == end == loaded_loss(folder / "result.usda")

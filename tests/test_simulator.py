@@ -188,6 +188,16 @@ def test_parameters_hold_until_changed_and_per_world_values_act_per_world():
     assert torch.equal(sim.rollout(steps=5).q, plain)
 
 
+def test_python_numbers_keep_their_digits():
+    """Lists and floats are not rounded to float32 on their way in."""
+    sim = Simulator(arm())
+    count = len(sim.model.initial_q)
+    wanted = torch.full((1, count), 0.1, dtype=sim.torch_dtype)
+    assert torch.equal(sim.initial_state(q=[0.1] * count)["q"], wanted)
+    sim.set_parameters({"world.timestep": 0.003})
+    assert sim.timestep == wanted.new_tensor(0.003).item()
+
+
 def test_tangent_moves_are_mujocos():
     model = compiled(TUMBLER)
     layout = Simulator(tumbler()).model.layout

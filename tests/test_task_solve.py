@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from pxr import Sdf, Usd, UsdValidation
 
 from task_scenes import reach, saved, swing
 from warpsim.errors import InputError, TaskError
+from warpsim.evidence import RunRecord, read_record
 from warpsim.objective import Function, Reach, Within, running
 from warpsim.simulator import Simulator
 from warpsim.task import Knots, Task, TaskProblem, VariableSpec, optimize_task, read_task
@@ -28,7 +28,7 @@ def loaded_loss(path: Path) -> float:
     return outcome(TaskProblem(sim, read_task(path, sim.scene))).loss
 
 
-def check_folder(done, folder: Path) -> dict:
+def check_folder(done, folder: Path) -> RunRecord:
     """A saved run is complete, valid, and reproduces its loss."""
     result = folder / "result.usda"
     assert loaded_loss(result) == done.loss
@@ -37,9 +37,14 @@ def check_folder(done, folder: Path) -> dict:
     errors = UsdValidation.ValidationContext(registry.GetOrLoadAllValidators()).Validate(stage)
     assert [e.GetErrorAsString() for e in errors] == []
     assert stage.GetRootLayer().customLayerData["warpsim"]["loss after"] == done.loss
-    record = json.loads((folder / "record.json").read_text())
-    assert record["after"]["loss"] == done.loss and record["before"]["loss"] == done.before.loss
-    assert record["result"]["history"][0]["iteration"] == 0 and record["versions"]["torch"]
+    record = read_record(folder / "record.json")
+    assert record.outcome["loss"] == record.more["after"]["loss"] == done.loss
+    assert record.more["before"]["loss"] == done.before.loss and record.outcome["success"] is done.solved
+    assert record.more["result"]["history"][0]["iteration"] == 0 and record.versions["torch"]
+    assert record.horizon["seconds"] == pytest.approx(done.after.duration, rel=1e-12)
+    motion = done.after.motion
+    assert np.array_equal(record.trajectory["q"][-1, 0], motion.q[-1])
+    assert np.array_equal(record.trajectory["qd"][-1, 0], motion.qd[-1])
     return record
 
 
@@ -88,7 +93,7 @@ def test_controls_and_duration_are_kept_in_the_result(tmp_path):
     assert prim.GetAttribute("duration").Get() == done.after.duration != done.before.duration
     assert prim.GetAttribute("steps").Get() == 20
     values = np.array(result.GetPrimAtPath("/World/Task/Motors").GetAttribute("values").Get())
-    assert np.array_equal(values.reshape(4, 2), record["controls"]["/World/Task/Motors"]["values"])
+    assert np.array_equal(values.reshape(4, 2), record.more["controls"]["/World/Task/Motors"]["values"])
     assert (values >= -2).all() and (values <= 4).all()
     assert result.GetEndTimeCode() / result.GetTimeCodesPerSecond() == pytest.approx(done.after.duration)
 
@@ -138,9 +143,10 @@ def test_identification_reports_deviations(tmp_path):
     author.task_part(task, "Variable", "G", attributes=gravity, positive=True)
     done = optimize_task(saved(stage, tmp_path), method="levenberg_marquardt")
     assert done.changes["/World/Physics.physics:gravityMagnitude"]["after"] == pytest.approx(9.81, rel=1e-6)
-    record = done.record()["identification"]
-    assert record["deviations"]["/World/Physics.physics:gravityMagnitude"] < 1e-4
-    assert "determine" in record["sentences"][0]
+    done.save(tmp_path / "out", film=False)
+    report = read_record(tmp_path / "out" / "record.json").more["identification"]
+    assert report["deviations"]["/World/Physics.physics:gravityMagnitude"] < 1e-4
+    assert "determine" in report["sentences"][0]
 
 
 @pytest.mark.long

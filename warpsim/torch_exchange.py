@@ -100,7 +100,8 @@ def as_real_tensor(what: str, value: Any, device: torch.device) -> torch.Tensor:
     """
     given = isinstance(value, torch.Tensor)
     try:
-        tensor = value if given else torch.as_tensor(value, device=device)
+        # by its own rule torch would round Python's numbers to float32
+        tensor = value if given else torch.as_tensor(value, dtype=torch_real, device=device)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{what} cannot be read as a tensor: {error}") from error
     if tensor.device != device:

@@ -14,7 +14,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         help="say what differs between two run records",
         description="Evaluates two records by the same rules and lists every input in which they differ, by name.",
     )
-    parser.add_argument("first", help="a record, as `warpsim simulate --record` writes")
+    parser.add_argument("first", help="a record, as `warpsim simulate --record` and `warpsim optimize` write them")
     parser.add_argument("second", help="another")
     parser.set_defaults(run=run)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
-from warpsim.evidence import read_record, replay
+from warpsim.evidence import RunRecord, read_record, replay
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -14,16 +15,26 @@ def add(commands: argparse._SubParsersAction) -> None:
         help="run a record again and compare the bits",
         description="Runs a record's inputs again. Exit code 1 if the trajectory is not the same to the last bit.",
     )
-    parser.add_argument("record", help="a record, as `warpsim simulate --record` writes")
-    parser.add_argument("--scene", help="the scene's file, if it has moved")
+    parser.add_argument("record", help="a record, as `warpsim simulate --record` and `warpsim optimize` write them")
+    parser.add_argument("--scene", help="the scene's file, if it has moved and is not beside the record")
     parser.add_argument("-o", "--output", help="where to write the new record")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Replays, says how it went, and writes the new record if asked."""
-    done = replay(read_record(arguments.record), arguments.scene)
+    record = read_record(arguments.record)
+    done = replay(record, arguments.scene or _moved(record, Path(arguments.record)))
     print(f"{done.record.horizon['steps']} steps of {done.record.scene['name']}: {done.text}")
     if arguments.output:
         print(f"wrote {done.record.save(arguments.output)}")
     return 0 if done.identical else 1
+
+
+def _moved(record: RunRecord, place: Path) -> Path | None:
+    """The scene's file beside the record, if only there: a folder with both may have been moved."""
+    path = record.scene["path"]
+    if path is None or Path(path).is_file():
+        return None
+    beside = place.parent / Path(path).name
+    return beside if beside.is_file() else None

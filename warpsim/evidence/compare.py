@@ -23,6 +23,7 @@ _INPUTS = (
     "actions",
     "bounds",
     "control_period",
+    "task",
 )
 _MOST = 8
 
@@ -71,6 +72,8 @@ def evaluate(record: RunRecord) -> dict[str, str]:
         found["saturated, %"] = 100.0 * float((np.asarray(record.actuator_status) != 0).mean())
     if record.trajectory.get("q") is not None and len(record.trajectory["q"]):
         found["final q"] = np.asarray(record.trajectory["q"])[-1, 0]
+    for path, change in record.more.get("attributes", {}).items():
+        found[path] = np.asarray(change["after"])
     for name, norm in record.gradient.get("norms", {}).items():
         found[f"gradient norm by {name}"] = norm
     found["labels"] = ", ".join(f.name for f in label(record)) or "none"

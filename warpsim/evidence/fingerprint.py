@@ -7,6 +7,7 @@ import hashlib
 import importlib.metadata
 import json
 import platform
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from warpsim.evidence.plain import encode
 from warpsim.precision import PRECISION
 from warpsim.scene import Scene
+from warpsim.usd.reader import open_stage
 
 _PACKAGES = ("warpsim", "warp-lang", "torch", "numpy", "usd-core")
 _NOT_PHYSICS = ("ledger", "sources", "name")
@@ -28,6 +30,15 @@ def scene_hash(scene: Scene) -> str:
 def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def stage_hash(source: str | PathLike[str]) -> str:
+    """SHA-256 of all files a USD stage is composed of: it changes when any of them does."""
+    digest, stage = hashlib.sha256(), open_stage(source)
+    for layer in sorted(stage.GetUsedLayers(), key=lambda layer: layer.identifier):
+        if layer.realPath:
+            digest.update(Path(layer.realPath).read_bytes())
+    return digest.hexdigest()
 
 
 def array_hash(*arrays: np.ndarray) -> str:

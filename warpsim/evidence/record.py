@@ -62,7 +62,8 @@ class RunRecord:
         solver_status: (N, W) codes of `warpsim.constraint.newton.STATUS_TEXT`.
         outcome: The loss, the success metric and whether it was met, and other numbers.
         gradient: Norms by input, adjoint norms along the rollout, validity; empty if nothing was differentiated.
-        more: What else its maker wants kept, e.g. the search that led to it.
+        task: The task whose search made its inputs: source and its hash, method, seed …; empty if there was none.
+        more: What else its maker wants kept, e.g. the history of that search.
         labels: What is wrong with it, see `warpsim.evidence.labels`.
     """
 
@@ -86,6 +87,7 @@ class RunRecord:
     solver_status: Any
     outcome: dict[str, Any] = field(default_factory=dict)
     gradient: dict[str, Any] = field(default_factory=dict)
+    task: dict[str, Any] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
     labels: list[dict[str, Any]] = field(default_factory=list)
 
@@ -110,7 +112,9 @@ def read_record(path: str | PathLike[str]) -> RunRecord:
     except ValueError as error:
         raise InputError(f"{source}: not a JSON file: {error}") from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise InputError(f"{source}: not a run record ({FORMAT!r}); `warpsim simulate --record` writes one")
+        raise InputError(
+            f"{source}: not a run record ({FORMAT!r}); `warpsim simulate --record` and `warpsim optimize` write them"
+        )
     known = {f.name for f in dataclasses.fields(RunRecord)}
     if missing := known - set(data):
         raise InputError(f"{source}: the record lacks {', '.join(sorted(missing))}")

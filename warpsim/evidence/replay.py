@@ -50,6 +50,7 @@ def replay(record: RunRecord, scene: str | PathLike[str] | None = None) -> Repla
         control_period=record.control_period,
         outcome=record.outcome,
         gradient=record.gradient,
+        task=record.task,
         more=record.more,
         outputs=tuple(n for n in record.observations if n in sim.output_names),
     )

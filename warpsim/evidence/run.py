@@ -40,6 +40,7 @@ def record_run(
     by: Sequence[str] | None = None,
     outcome: Mapping[str, Any] | None = None,
     gradient: Mapping[str, Any] | None = None,
+    task: Mapping[str, Any] | None = None,
     more: Mapping[str, Any] | None = None,
     outputs: tuple[str, ...] = (),
 ) -> RunRecord:
@@ -59,6 +60,7 @@ def record_run(
         by: States and controls by which it is differentiated; None: all.
         outcome: Loss, success and other numbers that are already known: "loss", "success" (bool), "metric" ….
         gradient: Norms that are already known: "norms" by input, "adjoint_norms", or what `validity` found.
+        task: What the inputs were searched for with, see `RunRecord.task`.
         more: Anything else to keep.
         outputs: More outputs to observe.
     """
@@ -99,6 +101,7 @@ def record_run(
         solver_status=_whole(made, "solver_status"),
         outcome=result,
         gradient=slopes,
+        task=dict(task or {}),
         more=dict(more or {}),
     )
     if made is not None:
@@ -143,7 +146,7 @@ def _scene(sim: Simulator) -> dict[str, Any]:
 
 
 def _settings(sim: Simulator) -> dict[str, Any]:
-    options = encode(dataclasses.asdict(sim.scene.options))
+    options = dataclasses.asdict(sim.scene.options)
     return {**options, "timestep": sim.timestep, "worlds": sim.worlds, "controls": list(sim.control_names)}
 
 

@@ -2,7 +2,7 @@
 
 result.usda             root layer over animation, values and the source: the solved scene
 before.usda             the source as it moves unsolved
-record.json             inputs, versions, history, losses, success
+record.json             the run record of the result's rollout, with the search that led to it
 loss.png                loss over iterations
 before_after.gif        both motions side by side
 search.json             the optimiser's state, from which `--resume` goes on
@@ -20,13 +20,13 @@ from typing import Any
 import torch
 
 from warpsim.errors import InputError
+from warpsim.evidence import RunRecord
 from warpsim.optimize.search import Progress
 from warpsim.render.compare import render_pair
 from warpsim.render.images import write_gif, write_png
 from warpsim.task.outcome import Outcome
 from warpsim.task.plot import loss_plot
 from warpsim.task.problem import TaskProblem
-from warpsim.task.record import plain
 from warpsim.task.values import chosen_values
 from warpsim.usd.writer import OptimisedValue, write_result
 
@@ -120,11 +120,9 @@ class ResultFolder:
             start_code=self._problem.task.start_code,
         )
 
-    def write_record(self, record: Mapping[str, Any]) -> Path:
+    def write_record(self, record: RunRecord) -> Path:
         """`record.json`."""
-        target = self.path / "record.json"
-        _replace(target, json.dumps(plain(record), indent=2, ensure_ascii=False) + "\n")
-        return target
+        return record.save(self.path / "record.json")
 
     def write_plot(self, iterations: Sequence[int], losses: Sequence[float]) -> Path:
         """`loss.png`."""

@@ -164,11 +164,15 @@ class TaskProblem:
         wanted = (*outputs, *(name for name in ALWAYS if shown and name not in outputs))
         parameters: dict[Any, Any] = dict(choice.attributes)
         if self.task.duration_range:
-            parameters["world.timestep"] = (choice.duration / self.steps).to(sim.torch_dtype)
+            parameters["world.timestep"] = self.timestep(choice)
         trajectory, signals = self._roll_out(sim, choice, parameters, wanted)
         inputs = self._inputs(sim, signals)
         named = {c.control.name: signal for c, signal in zip(self.controls, signals, strict=True)}
         return Episode(sim, trajectory, named, inputs, self._times, choice.duration)
+
+    def timestep(self, choice: Choice) -> torch.Tensor:
+        """(W,) s per step, where the duration varies."""
+        return (choice.duration / self.steps).to(self.sim.torch_dtype)
 
     def _roll_out(
         self, sim: Simulator, choice: Choice, parameters: dict[Any, Any], outputs: Sequence[str]

@@ -1,47 +1,57 @@
-"""The record of a run: what went in, what came out, and with which versions."""
+"""The run record of a task's result: its rollout as any other, and what the search adds to it."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib.metadata
-import math
-import platform
-from collections.abc import Mapping
-from os import PathLike
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from warpsim.evidence import RunRecord, record_run
+from warpsim.evidence.fingerprint import stage_hash
 from warpsim.optimize.identification import Identification
 from warpsim.optimize.result import Result
-from warpsim.precision import PRECISION
 from warpsim.task.outcome import Outcome
 from warpsim.task.problem import TaskProblem
-from warpsim.usd.reader import open_stage
-
-_PACKAGES = ("warpsim", "warp-lang", "torch", "numpy", "usd-core")
+from warpsim.task.task import SearchSpec
 
 
-def fingerprint(source: str | PathLike[str]) -> str:
-    """Of everything a stage is composed of: it changes when any of its files does."""
-    digest, stage = hashlib.sha256(), open_stage(source)
-    for layer in sorted(stage.GetUsedLayers(), key=lambda layer: layer.identifier):
-        if layer.realPath:
-            digest.update(Path(layer.realPath).read_bytes())
-    return digest.hexdigest()
+def rollout_record(problem: TaskProblem, found: Outcome, **more: Any) -> RunRecord:
+    """The record of a task's file as it stands.
+
+    Args:
+        problem: The task on its file.
+        found: Its outcome.
+        more: As in `record_run`.
+    """
+    choice = problem.authored()
+    with torch.no_grad():
+        inputs = problem.episode(choice).inputs
+    sim = problem.sim.with_worlds(1)
+    if problem.task.duration_range:
+        sim.set_parameters({"world.timestep": problem.timestep(choice)})
+    missed = [verdict.text for verdict in found.verdicts if not verdict.met]
+    success = {} if found.solved is None else {"success": found.solved}
+    return record_run(
+        sim,
+        problem.steps,
+        dict(inputs) or None,
+        outcome={"loss": found.loss, **success, **({"metric": "; ".join(missed)} if missed else {})},
+        gradient={"norms": {path: float(np.linalg.norm(g)) for path, g in found.gradients.items()}},
+        **more,
+    )
 
 
-def versions() -> dict[str, str]:
-    """Of what computed the result."""
-    found = {"python": platform.python_version(), "machine": platform.platform(), "precision": PRECISION}
-    for name in _PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = "not installed as a package"
-    return found
+def search_inputs(problem: TaskProblem, source: Path, search: SearchSpec) -> dict[str, Any]:
+    """What a search was given: what two runs must share to be the same."""
+    return {
+        "name": problem.task.name,
+        "source": str(source),
+        "source_sha256": stage_hash(source),
+        "search": dataclasses.asdict(search),
+    }
 
 
 def outcome_record(outcome: Outcome) -> dict[str, Any]:
@@ -115,14 +125,3 @@ def identification_record(problem: TaskProblem, report: Identification) -> dict[
         "singular_values": report.singular_values.tolist(),
         "sentences": list(report.sentences),
     }
-
-
-def plain(value: Any) -> Any:
-    """Nested data as JSON can hold it: numbers that are not finite become text."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 
 from warpsim.errors import InputError
+from warpsim.evidence import RunRecord
+from warpsim.evidence.fingerprint import stage_hash, versions
 from warpsim.load import is_usd
 from warpsim.objective import Condition, Term
 from warpsim.optimize.identification import Identification
@@ -29,11 +31,11 @@ from warpsim.task.read import read_task
 from warpsim.task.record import (
     change_record,
     control_record,
-    fingerprint,
     identification_record,
     outcome_record,
     result_record,
-    versions,
+    rollout_record,
+    search_inputs,
 )
 from warpsim.task.task import SearchSpec, Task
 from warpsim.task.values import chosen_values, is_prim
@@ -75,26 +77,29 @@ class OptimisedTask:
         """By attribute: value before, value after, unit."""
         return change_record(self.problem, self.result.x)
 
-    def record(self) -> dict[str, Any]:
-        """Everything about the run, as plain data."""
+    def record(self, result: str | PathLike[str]) -> RunRecord:
+        """The run record of the result's rollout; `task` is the search that led to it, `more` what came of that.
+
+        Args:
+            result: The result's file, as `save` wrote it.
+        """
         report = self.result.report
-        return {
-            "source": str(self.source),
-            "sha256": fingerprint(self.source),
-            "task": self.problem.task.name,
-            "steps": self.problem.steps,
-            "timestep": self.problem.sim.timestep,
-            "search": dataclasses.asdict(self.search),
-            "versions": versions(),
+        more: dict[str, Any] = {
             "before": outcome_record(self.before),
             "after": outcome_record(self.after),
             "attributes": self.changes,
             "controls": control_record(self.problem, self.result.x),
-            "identification": identification_record(self.problem, report)
-            if isinstance(report, Identification)
-            else None,
             "result": result_record(self.result),
         }
+        if isinstance(report, Identification):
+            more["identification"] = identification_record(self.problem, report)
+        return rollout_record(
+            load_problem(Path(fspath(result)), self.problem, self.result.x),
+            self.after,
+            seed=self.search.seed,
+            task=search_inputs(self.problem, self.source, self.search),
+            more=more,
+        )
 
     def save(self, path: str | PathLike[str], *, film: bool = True, progress: bool = False) -> list[Path]:
         """Writes the run's folder; see `warpsim.task.folder` for what it holds.
@@ -111,7 +116,7 @@ class OptimisedTask:
         values = chosen_values(self.problem, self.result.x, self.after.gradients)
         written = folder.write_result(self.after, values, self._provenance())
         written += folder.write_before(self.before)
-        written.append(folder.write_record(self.record()))
+        written.append(folder.write_record(self.record(folder.result)))
         rows = self.result.history
         written.append(folder.write_plot([row.iteration for row in rows], [row.loss for row in rows]))
         if film:
@@ -213,7 +218,7 @@ def _search(
 def search_key(source: Path, task: Task, search: SearchSpec) -> dict[str, Any]:
     """What two runs must have in common for one to go on with the other's search."""
     return {
-        "source": fingerprint(source),
+        "source": stage_hash(source),
         "task": task.name,
         "method": search.method,
         "rate": search.rate,
@@ -252,13 +257,13 @@ def _reloaded(problem: TaskProblem, source: Path, x: torch.Tensor) -> Outcome:
     with tempfile.TemporaryDirectory() as name:
         folder = ResultFolder(Path(name), problem, source)
         folder.write_values(x, {})
-        bare = load_outcome(folder.result, problem, x)
+        bare = outcome(load_problem(folder.result, problem, x))
         folder.write_result(bare, chosen_values(problem, x), {})
-        return dataclasses.replace(load_outcome(folder.result, problem, x), gradients=gradients)
+        return dataclasses.replace(outcome(load_problem(folder.result, problem, x)), gradients=gradients)
 
 
-def load_outcome(path: Path, problem: TaskProblem, x: torch.Tensor) -> Outcome:
-    """What a result file gives, simulated as it stands.
+def load_problem(path: Path, problem: TaskProblem, x: torch.Tensor) -> TaskProblem:
+    """The task on a result file.
 
     Args:
         path: The result.
@@ -282,4 +287,4 @@ def load_outcome(path: Path, problem: TaskProblem, x: torch.Tensor) -> Outcome:
         controls = (dataclasses.replace(c, values=v) for c, v in zip(task.controls, chosen, strict=True))
         duration = float(choice.duration[0]) if task.duration_range else task.duration
         task = dataclasses.replace(task, controls=tuple(controls), duration=duration, steps=problem.steps)
-    return outcome(TaskProblem(sim, task))
+    return TaskProblem(sim, task)
