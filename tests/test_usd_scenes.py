@@ -23,6 +23,7 @@ NAMES = {
     "bounce_shot",
     "bowl",
     "cartpole",
+    "drag",
     "gates",
     "humanoid",
     "incline",

@@ -7,6 +7,7 @@ import bounce
 import bounce_shot
 import bowl
 import cartpole
+import drag
 import gates
 import humanoid
 import incline
@@ -25,6 +26,7 @@ SCENES = (
     bounce_shot,
     bowl,
     cartpole,
+    drag,
     gates,
     humanoid,
     incline,
