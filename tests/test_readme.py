@@ -14,6 +14,7 @@ def test_the_ten_lines_hit_the_target(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     exec(compile(code, "README.md", "exec"), names)
-    end = names["sim"].rollout(steps=400, qd=names["v"].detach()).body_position("/World/Ball")[-1, 0]
+    thrown = names["sim"].rollout(steps=400, parameters={names["velocity"]: names["v"].detach()})
+    end = thrown.body_position("/World/Ball")[-1, 0]
     assert np.linalg.norm(end.numpy() - names["target"].numpy()) < 1e-6
     assert (tmp_path / "throw.usda").is_file()
