@@ -46,9 +46,9 @@ def build() -> Usd.Stage:
     block = author.body(world, "Block", position=(2 * LINK + ROD, 0, 0.05))
     author.box(block, "Shape", (0.08, 0.06, 0.05), mass=0.5, color=RED, material=wood, attributes=SMOOTH)
     author.spherical(block, "Rod", parent, block, anchor=(2 * LINK, 0, 0.05), closes_loop=True)
-    target = author.frame(world, "Target", position=(-0.6, 0.45, 0.05))
+    target = author.frame(world, "Target", position=(0.1, 0.75, 0.05))
     author.sphere(target, "Marker", 0.03, color=GREEN, collides=False)
-    task = author.task(world, duration=20.0, memoryBudget="64MB", iterations=20)
+    task = author.task(world, duration=20.0, memoryBudget="64MB", iterations=30)
     author.task_part(
         task,
         "Knots",
@@ -57,8 +57,8 @@ def build() -> Usd.Stage:
         targets=joints,
         count=6,
         values=[0.5, 0.0, 0.6, 0.1, 0.4, 0.0, 0.6, -0.1, 0.4, 0.0, 0.5, 0.0],
-        lower=[0.2, -0.3],
-        upper=[0.9, 0.3],
+        lower=[0.0, -1.0],
+        upper=[2.0, 1.0],
     )
     author.task_part(task, "Reach", "Arrive", subject=block, target=target, axes=["x", "y"], tolerance=0.001)
     return stage
