@@ -176,7 +176,7 @@ def _row(case: Case, system: str, report: dict[str, Any]) -> Row:
 
 
 def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in text.splitlines() if "Error" in line]
     return lines[-1][:200] if lines else "no message"
 
 

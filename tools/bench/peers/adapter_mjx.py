@@ -32,7 +32,9 @@ class Mjx:
 
         def loss(controls):
             def step(data, control):
-                return mjx.step(model, data.replace(ctrl=control)), None
+                following = mjx.step(model, data.replace(ctrl=control))
+                # in double precision some integers come back wider than they went in, which a scan refuses
+                return jax.tree.map(lambda new, old: new.astype(old.dtype), following, data), None
 
             final, _ = jax.lax.scan(step, start, controls)
             return weights @ final.qpos
