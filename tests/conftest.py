@@ -1,5 +1,6 @@
 """Fixtures shared by all tests."""
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,10 @@ import pytest
 import warp as wp
 
 wp.config.log_level = wp.LOG_WARNING
+
+# A shell that starts the tests in the background lets them ignore Ctrl-C, and their children inherit that; the tests of
+# interruption need it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ASSETS = Path(__file__).resolve().parents[2] / "shared" / "assets"
 
