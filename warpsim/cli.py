@@ -1,7 +1,7 @@
 """The command line, `warpsim COMMAND …`; one file of `warpsim.commands` for each command.
 
-Exit codes: 0 done, 1 the scene or the run is at fault, 2 the command line is, 3 `optimize` did not solve its task,
-130 interrupted.
+Exit codes: 0 done, 1 the scene or the run is at fault, 2 the command line is, 3 a task is not solved (`optimize`,
+`stress`), 4 `stress` found a simulator exploit, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from warpsim.commands import (
     render,
     replay,
     simulate,
+    stress,
     validity,
     warmup,
 )
 from warpsim.errors import WarpsimError
 
-COMMANDS = (inspect, simulate, optimize, gradcheck, validity, panel, compare, replay, render, convert, warmup)
+COMMANDS = (inspect, simulate, optimize, stress, gradcheck, validity, panel, compare, replay, render, convert, warmup)
 
 
 def make_parser() -> argparse.ArgumentParser:

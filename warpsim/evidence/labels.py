@@ -26,6 +26,8 @@ IDENTIFIABLE = 1e-6
 """Smallest over largest singular value of the fit's scaled Jacobian."""
 HOLDS = 0.5
 """Share of the variations of `warpsim stress` at which a result must hold."""
+FINER = "half step"
+"""The variation that only makes the simulator more exact, at which a result must hold in any case."""
 
 
 @dataclass(frozen=True)
@@ -162,15 +164,19 @@ def _not_identifiable(r: RunRecord) -> str | None:
     return f"singular values from {values.max():.2g} to {values.min():.2g}: some parameters cannot be told apart"
 
 
-def _simulator_exploit(r: RunRecord) -> str | None:
+def simulator_exploit(r: RunRecord) -> str | None:
+    """Why a result owes its success to the simulator's settings, from its rows of `warpsim stress`; None: it does not.
+
+    It does if a finer simulation loses it, or if fewer than `HOLDS` of all variations keep it.
+    """
     rows = r.more.get("stress", [])
     if not rows or not rows[0]["success"]:
         return None
-    held = [row["success"] for row in rows[1:]]
-    if sum(held) >= HOLDS * len(held):
+    lost = [row["name"] for row in rows[1:] if not row["success"]]
+    held, count = len(rows) - 1 - len(lost), len(rows) - 1
+    if FINER not in lost and held >= HOLDS * count:
         return None
-    lost = ", ".join(row["name"] for row in rows[1:] if not row["success"])
-    return f"holds at {sum(held)} of {len(held)} variations of the simulator; lost at {lost}"
+    return f"holds at {held} of {count} variations of the simulator; lost at {', '.join(lost)}"
 
 
 def _task_not_reached(r: RunRecord) -> str | None:
@@ -191,7 +197,7 @@ LABELS: dict[str, Rule] = {
     "saturated actuator": _saturated_actuator,
     "late action": _late_action,
     "not identifiable": _not_identifiable,
-    "simulator exploit": _simulator_exploit,
+    "simulator exploit": simulator_exploit,
     "task not reached": _task_not_reached,
 }
 """Every label and the rule that sets it."""

@@ -5,6 +5,7 @@ from warpsim.task.outcome import Outcome
 from warpsim.task.problem import Choice, TaskProblem
 from warpsim.task.read import read_task, task_paths
 from warpsim.task.solve import OptimisedTask, optimize_task
+from warpsim.task.stress import Stress, StressRow, stress
 from warpsim.task.task import SearchSpec, Task, VariableSpec
 
 __all__ = [
@@ -17,10 +18,13 @@ __all__ = [
     "Periodic",
     "SearchSpec",
     "Steps",
+    "Stress",
+    "StressRow",
     "Task",
     "TaskProblem",
     "VariableSpec",
     "optimize_task",
     "read_task",
+    "stress",
     "task_paths",
 ]

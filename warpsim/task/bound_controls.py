@@ -147,7 +147,8 @@ def _open_loop_values(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(rows, n) resting values, least and largest; amplitudes may be half the range either way."""
     inside = (low <= rest) & (rest <= high)
-    middle = np.where(np.isfinite(low + high), (low + high) / 2, np.where(np.isfinite(low), low, high))
+    with np.errstate(invalid="ignore"):  # a range open on both sides has no middle
+        middle = np.where(np.isfinite(low + high), (low + high) / 2, np.where(np.isfinite(low), low, high))
     own = np.where(inside, rest, middle)
     is_value = control.offsets(rows)[:, None] == 1.0
     half = (high - low) / 2

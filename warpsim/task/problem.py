@@ -12,11 +12,13 @@ import torch
 from warpsim.attributes.attribute import Attribute
 from warpsim.errors import InputError, TaskError, WarpsimError
 from warpsim.objective import Condition, Cost, Episode, Term, Verdict
+from warpsim.objective.success import control_range
 from warpsim.optimize.variables import Variable, Variables
 from warpsim.simulator import Simulator
 from warpsim.task.bound_controls import BoundControl, FeedbackPolicy, bind, resting
 from warpsim.task.controls import Feedback
 from warpsim.task.task import Task, VariableSpec
+from warpsim.task.transmission import Transmission
 from warpsim.trajectory import Trajectory
 
 ALWAYS = ("body_position", "body_rotation", "body_velocity")
@@ -53,18 +55,27 @@ class TaskProblem:
         names: (n,) what each number is.
     """
 
-    def __init__(self, sim: Simulator, task: Task, *, memory_budget: int | float | str | None = None) -> None:
+    def __init__(
+        self,
+        sim: Simulator,
+        task: Task,
+        *,
+        memory_budget: int | float | str | None = None,
+        transmission: Transmission | None = None,
+    ) -> None:
         """Binds a task to a simulator.
 
         Args:
             sim: Of the file the task was read from, with the channels of the task's controls among its controls.
             task: What is wanted.
             memory_budget: Of differentiated rollouts; None: the task's.
+            transmission: What becomes of controls on their way, for rollouts that are not differentiated; None: they
+                arrive as they were given.
 
         Raises:
             TaskError: Something the task names does not exist or cannot vary; the message begins with its prim.
         """
-        self.sim, self.task = sim, task
+        self.sim, self.task, self._transmission = sim, task, transmission
         self._budget = task.memory_budget if memory_budget is None else memory_budget
         self.steps = task.steps or max(1, round(task.duration / sim.timestep))
         self._times = sim.timestep * np.arange(self.steps + 1)
@@ -79,6 +90,7 @@ class TaskProblem:
 
     def _layout(self) -> None:
         """Start, bounds and names of x."""
+        none = torch.zeros(0, dtype=torch.float64)
         parts: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[str]]] = []
         if self.variables is not None:
             v = self.variables
@@ -90,9 +102,8 @@ class TaskProblem:
             low, high = (torch.tensor([side / self._nominal]) for side in self.task.duration_range)
             parts.append((torch.ones(1), low, high, [f"{self.task.name}.duration"]))
         self._sizes = [len(part[0]) for part in parts]
-        start, self.lower, self.upper = (
-            torch.cat([side.double() for side in sides]) for sides in list(zip(*parts, strict=True))[:3]
-        )
+        sides = ([part[0] for part in parts], [part[1] for part in parts], [part[2] for part in parts])
+        start, self.lower, self.upper = (torch.cat([none, *(array.double() for array in side)]) for side in sides)
         self.start = torch.minimum(torch.maximum(start, self.lower), self.upper)
         self.names: Sequence[str] = tuple(name for part in parts for name in part[3])
 
@@ -181,13 +192,21 @@ class TaskProblem:
         if self._feedback:
             (bound,), (policy,), (gains,) = self.controls, self._feedback, choice.controls
 
+            given: list[torch.Tensor] = []
+
             def act(state: Any) -> torch.Tensor:
-                return self._spread(sim, bound, policy.signal(gains, state))
+                signal = policy.signal(gains, state)
+                if self._transmission is not None:
+                    given.append(signal)
+                    signal = self._sent(sim, bound, torch.stack(given))[-1]
+                return self._spread(sim, bound, signal)
 
             trajectory = sim.rollout_policy(act, self.steps, parameters=parameters, outputs=outputs)
             signal = policy.signal(gains, trajectory)[:-1]
-            return trajectory, [signal]
-        signals = [c.signal(values) for c, values in zip(self.controls, choice.controls, strict=True)]
+            return trajectory, [self._sent(sim, bound, signal)]
+        signals = [
+            self._sent(sim, c, c.signal(values)) for c, values in zip(self.controls, choice.controls, strict=True)
+        ]
         trajectory = sim.rollout(
             steps=self.steps,
             controls=self._inputs(sim, signals) or None,
@@ -196,6 +215,14 @@ class TaskProblem:
             memory_budget=self._budget,
         )
         return trajectory, signals
+
+    def _sent(self, sim: Simulator, bound: BoundControl, signal: torch.Tensor) -> torch.Tensor:
+        """(steps, W, n) as it arrives."""
+        if self._transmission is None:
+            return signal
+        places = list(bound.places)
+        limits = np.stack([side[places] for side in control_range(sim, bound.channel)])
+        return self._transmission.sent(signal, limits, resting(sim, bound.channel)[places])
 
     def _inputs(self, sim: Simulator, signals: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
         """By channel, (steps, W, size): what nobody drives stays as it rests."""

@@ -175,7 +175,7 @@ def optimize_task(
     sim, path = _open(source)
     wanted = task if isinstance(task, Task) else read_task(path, sim.scene, task)
     wanted = dataclasses.replace(wanted, terms=(*wanted.terms, *terms), conditions=(*wanted.conditions, *conditions))
-    sim = _with_channels(sim, wanted)
+    sim = with_channels(sim, wanted)
     search = _overridden(wanted.search, method=method, iterations=iterations, seconds=seconds, seed=seed)
     problem = TaskProblem(sim, wanted, memory_budget=memory_budget)
     before = outcome(problem)
@@ -238,7 +238,7 @@ def _open(source: str | PathLike[str] | Simulator) -> tuple[Simulator, Path]:
     return Simulator(path), path
 
 
-def _with_channels(sim: Simulator, task: Task) -> Simulator:
+def with_channels(sim: Simulator, task: Task) -> Simulator:
     """A simulator whose controls are those the task drives."""
     channels = tuple(dict.fromkeys(c.channel or sim.control_names[0] for c in task.controls))
     if set(channels) <= set(sim.control_names) and sim.worlds == 1:
