@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["cartpole_mpc", "identification", "long_drag", "quadrotor_gates"])
+@pytest.mark.parametrize("name", ["cartpole_mpc", "identification", "long_drag", "quadrotor_gates", "swing_design"])
 def test_an_example_succeeds(name, tmp_path):
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     example = importlib.util.module_from_spec(spec)

@@ -32,6 +32,7 @@ NAMES = {
     "quadrotor",
     "quadruped",
     "stack",
+    "swing",
     "throw",
     "workbench",
 }

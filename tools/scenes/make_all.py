@@ -16,6 +16,7 @@ import projectile
 import quadrotor
 import quadruped
 import stack
+import swing
 import throw
 import workbench
 from common import write
@@ -35,6 +36,7 @@ SCENES = (
     quadrotor,
     quadruped,
     stack,
+    swing,
     throw,
     workbench,
 )
