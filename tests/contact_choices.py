@@ -80,7 +80,7 @@ def field_regions(scene: Scene, table: PairTable, pose, found) -> np.ndarray:
             radius = size[chosen, holder, 0] * (scene.shapes[holder].kind in ("sphere", "capsule"))
             x = found.point[chosen, place] + normal * (radius + 0.5 * found.distance[chosen, place])[:, None]
             local = rotate(rotation[chosen, other] * [1, -1, -1, -1], x - position[chosen, other])
-            if shape.kind == "mesh":
+            if shape.kind in ("mesh", "heightfield"):
                 cells = (local / size[chosen, other, :1] - grids.origin.numpy()[other]) / grids.spacing.numpy()[other]
                 last = grids.dims.numpy()[other] - 2
                 out[chosen, place] = ((cells < 1) * [1, 2, 4] + (cells > last) * [8, 16, 32]).sum(1)

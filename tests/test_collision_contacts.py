@@ -146,9 +146,9 @@ def test_overflow_names_the_world_and_the_size_needed():
 
 def test_kinds_without_a_contact_are_refused():
     scene = crowd(1)
-    scene.shapes.append(Shape(name="ground", kind="heightfield", mesh="cube"))
-    with pytest.raises(UnsupportedError, match="'heightfield' and 'sphere'"):
-        PairTable.from_scene(scene, "cpu")
+    scene.shapes.append(Shape(name="ground", kind="heightfield", mesh="cube", size=np.ones(3)))
+    with pytest.raises(UnsupportedError, match="'plane' and 'heightfield'"):
+        PairTable.from_pairs(scene, np.array([[0, 2]]), "cpu")
 
 
 def test_a_scene_without_pairs_is_empty():

@@ -108,7 +108,7 @@ def test_points_against_shapes(rng):
         np.testing.assert_allclose(distance[:, k], truth, atol=1e-9)
 
 
-@pytest.mark.parametrize("worlds", [30, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("worlds", [30, pytest.param(4000, marks=pytest.mark.long)])
 def test_gradients_pull_at_any_distance(worlds, rng):
     scene, position, rotation = random_gallery(rng, worlds)
     pairs = [*PAIRS, ("cone", "ellipsoid"), ("plane", "cone")]

@@ -91,13 +91,6 @@ UNSUPPORTED = {
         model_of('<geom name="fin" size=".1" fluidshape="ellipsoid"/>', option=WET),
         "geom 'fin': fluidshape",
     ),
-    "height field": (
-        model_of(
-            world='<geom name="hill" type="hfield" hfield="hf"/>',
-            asset='<hfield name="hf" nrow="2" ncol="2" size="1 1 1 1"/>',
-        ),
-        "geom 'hill': type hfield",
-    ),
     "flex": (model_of(world=RAG), "model: flex"),
     "equality of a flex": (model_of(world=RAG), "type flex"),
     "plugin": (

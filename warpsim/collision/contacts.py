@@ -35,7 +35,7 @@ from warpsim.collision.pack import pack_kernel
 from warpsim.collision.pairs import collision_pairs
 from warpsim.errors import InputError, SimulationError
 from warpsim.precision import mat33, real, vec3
-from warpsim.scene.description import Scene
+from warpsim.scene.description import MESH_KINDS, Scene
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class PairTable:
         if geometry is None:
             geometry = build_geometry(scene, device, shapes=touching)
         kinds = [shape.kind for shape in scene.shapes]
-        absent = [i for i in touching - geometry.shapes if kinds[i] in ("mesh", "hull")]
+        absent = [i for i in touching - geometry.shapes if kinds[i] in MESH_KINDS]
         if absent:
             raise InputError(
                 f"the geometry lacks shape {scene.shapes[absent[0]].name!r}; build it with this shape in it"

@@ -10,8 +10,8 @@ import warp as wp
 
 from warpsim.collision.box_contact import digits
 from warpsim.collision.core import Core
-from warpsim.collision.grid import GridData, grid_sdf
-from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, MESH, PLANE
+from warpsim.collision.grid import GridData, grid_sdf, has_grid
+from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, PLANE
 from warpsim.collision.sdf import primitive_sdf
 from warpsim.collision.support import HullData, core_radius
 from warpsim.precision import real, vec3
@@ -24,7 +24,7 @@ EIGHTH_TURN = wp.constant(real(0.7853981633974483))
 @wp.func
 def material_point_count(core: Core, hulls: HullData, grids: GridData) -> int:
     """How many points a shape offers; a plane offers none."""
-    if core.kind == MESH:
+    if has_grid(core.kind):
         return grids.point_start[core.shape + 1] - grids.point_start[core.shape]
     if core.kind == HULL:
         return hulls.vertex_start[core.shape + 1] - hulls.vertex_start[core.shape]
@@ -52,7 +52,7 @@ def around(i: int, radius: real, z: real) -> vec3:
 def material_point(core: Core, i: int, hulls: HullData, grids: GridData) -> vec3:
     """Point i of a shape, in its own frame."""
     size = core.size
-    if core.kind == MESH:
+    if has_grid(core.kind):
         return grids.point[grids.point_start[core.shape] + i] * size[0]
     if core.kind == HULL:
         return hulls.vertex[hulls.vertex_start[core.shape] + i] * size[0]
@@ -109,7 +109,7 @@ def hull_sdf(hulls: HullData, shape: int, scale: real, x: vec3) -> tuple[real, v
 def field(core: Core, x: vec3, hulls: HullData, grids: GridData) -> tuple[real, vec3]:
     """Signed distance (m) and unit gradient of any shape at a world point, world frame."""
     local = wp.transpose(core.frame) @ (x - core.position)
-    if core.kind == MESH:
+    if has_grid(core.kind):
         value, slope = grid_sdf(grids, core.shape, core.size[0], local)
         return value, core.frame @ slope
     if core.kind == HULL:

@@ -11,11 +11,11 @@ import warp as wp
 from warpsim.collision.grid import GridData
 from warpsim.collision.hulls import hull_data, shape_mesh, stacked, starts_of
 from warpsim.collision.mesh_audit import audit_mesh
-from warpsim.collision.mesh_points import surface_points
+from warpsim.collision.mesh_points import raised_points, surface_points
 from warpsim.collision.mesh_sdf import SdfGrid, mesh_sdf
 from warpsim.collision.support import HullData
 from warpsim.precision import numpy_real, real, vec3
-from warpsim.scene.description import Scene
+from warpsim.scene.description import MESH_KINDS, Mesh, Scene
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,16 @@ def _grid_arrays(grids: list[SdfGrid | None], points: list[np.ndarray | None], d
     return data
 
 
+def _touching_points(mesh: Mesh, raised: bool) -> np.ndarray:
+    vertices, faces = audit_mesh(mesh)
+    return raised_points(vertices, faces) if raised else surface_points(vertices, faces)
+
+
 def build_geometry(scene: Scene, device: wp.DeviceLike = None, *, shapes: Collection[int] | None = None) -> Geometry:
     """Builds (or loads from the cache) everything the scene's meshes and hulls need to collide.
 
     Args:
-        scene: Shapes of kind mesh need a closed mesh; hulls need only vertices.
+        scene: Shapes of kind mesh and heightfield need a closed mesh; hulls need only vertices.
         device: Where the arrays live.
         shapes: Indices of the shapes that will touch something; None: all that collide.
 
@@ -63,20 +68,21 @@ def build_geometry(scene: Scene, device: wp.DeviceLike = None, *, shapes: Collec
     """
     if shapes is None:
         shapes = [i for i, shape in enumerate(scene.shapes) if shape.collides]
-    wanted = frozenset(int(i) for i in shapes if scene.shapes[i].kind in ("mesh", "hull"))
+    wanted = frozenset(int(i) for i in shapes if scene.shapes[i].kind in MESH_KINDS)
     hulls, radii = hull_data(scene, wanted, device)
     grids: list[SdfGrid | None] = []
     points: list[np.ndarray | None] = []
-    built: dict[tuple[str, int], tuple[SdfGrid, np.ndarray]] = {}
+    built: dict[tuple[str, int, bool], tuple[SdfGrid, np.ndarray]] = {}
     for i, shape in enumerate(scene.shapes):
-        if shape.kind != "mesh" or i not in wanted:
+        if shape.kind not in ("mesh", "heightfield") or i not in wanted:
             grids.append(None)
             points.append(None)
             continue
         mesh = shape_mesh(scene, shape)
-        key = (mesh.name, shape.sdf_resolution)
+        raised = shape.kind == "heightfield"
+        key = (mesh.name, shape.sdf_resolution, raised)
         if key not in built:
-            built[key] = (mesh_sdf(mesh, shape.sdf_resolution), surface_points(*audit_mesh(mesh)))
+            built[key] = (mesh_sdf(mesh, shape.sdf_resolution), _touching_points(mesh, raised))
         grid, surface = built[key]
         grids.append(grid)
         points.append(surface)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.collision.kinds import HEIGHTFIELD, MESH
 from warpsim.collision.maths import TINY
 from warpsim.precision import real, vec3
 from warpsim.spatial import clamp_range
@@ -27,6 +28,12 @@ class GridData:
     spacing: wp.array(dtype=real)  # m
     point_start: wp.array(dtype=int)  # (ns + 1,)
     point: wp.array(dtype=vec3)  # surface points, m at scale one
+
+
+@wp.func
+def has_grid(kind: int) -> bool:
+    """Whether a kind of shape collides by its grid and its surface points."""
+    return kind == MESH or kind == HEIGHTFIELD
 
 
 @wp.func

@@ -81,7 +81,8 @@ FIELD = PairGroup(
     narrow_field_kernel,
     rebuild_field_kernel,
     {("plane", "mesh"): 4, ("sphere", "mesh"): 1, ("mesh", "mesh"): 8}
-    | {(kind, "mesh"): 8 for kind in _CONVEX_KINDS if kind != "sphere"},
+    | {(kind, "mesh"): 8 for kind in _CONVEX_KINDS if kind != "sphere"}
+    | {("heightfield", kind): 1 if kind == "sphere" else 8 for kind in (*_CONVEX_KINDS, "mesh")},
     geometry=("hulls", "grids"),
 )
 

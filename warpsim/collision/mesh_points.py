@@ -39,10 +39,43 @@ def surface_points(vertices: np.ndarray, faces: np.ndarray, count: int = MAX_SUR
     else:
         candidates, fixed = np.concatenate([used, _area_samples(vertices, faces, 8 * count)]), len(used)
     first = int(np.argmax(np.linalg.norm(candidates - used.mean(axis=0), axis=1))) if fixed == 0 else 0
+    return candidates[_farthest_points(candidates, count, first, fixed)]
+
+
+def raised_points(vertices: np.ndarray, faces: np.ndarray, count: int = MAX_SURFACE_POINTS) -> np.ndarray:
+    """Picks at most `count` well-spread vertices of a height field's top that do not lie in a hollow, peaks first.
+
+    These are the points by which it touches the faces of a shape upon it: a hollow is reached by the other shape only.
+
+    Args:
+        vertices: (n, 3), m, heights along +z.
+        faces: (m, 3).
+        count: Most points.
+
+    Returns:
+        (k, 3) points, k ≤ count.
+    """
+    corner = vertices[faces]
+    normal = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    top = faces[normal[:, 2] > 1e-9 * np.linalg.norm(normal, axis=1)]
+    used = np.unique(top)
+    edges = np.concatenate([top[:, [0, 1]], top[:, [1, 2]], top[:, [2, 0]]])
+    edges = np.concatenate([edges, edges[:, ::-1]])
+    rise = np.bincount(edges[:, 0], vertices[edges[:, 0], 2] - vertices[edges[:, 1], 2], len(vertices))
+    topped = np.zeros(len(vertices), bool)
+    topped[edges[vertices[edges[:, 0], 2] <= vertices[edges[:, 1], 2], 0]] = True
+    raised = used[rise[used] >= -1e-9 * np.ptp(vertices, axis=0).max()]
+    peaks = raised[~topped[raised]][: count // 2]
+    candidates = vertices[np.concatenate([peaks, np.setdiff1d(raised, peaks)])]
+    return candidates[_farthest_points(candidates, count, 0, len(peaks))]
+
+
+def _farthest_points(candidates: np.ndarray, count: int, first: int, fixed: int) -> list[int]:
+    """Numbers of at most `count` candidates: `first`, the leading `fixed` ones, then always the one farthest off."""
     chosen = [first]
     gap = np.linalg.norm(candidates - candidates[first], axis=1)
     while len(chosen) < min(count, len(candidates)):
         following = len(chosen) if len(chosen) < fixed else int(np.argmax(gap))
         chosen.append(following)
         gap = np.minimum(gap, np.linalg.norm(candidates - candidates[following], axis=1))
-    return candidates[chosen]
+    return chosen

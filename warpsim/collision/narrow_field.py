@@ -1,4 +1,4 @@
-"""Search, untaped: which points of two shapes, one of them a mesh, lie in or near the other's distance field.
+"""Search, untaped: which points of two shapes, one a mesh or height field, lie in or near the other's distance field.
 
 Feature: 2·point of the first shape in the second's field, or 2·point of the second in the first's + 1.
 """
@@ -10,8 +10,8 @@ import warp as wp
 from warpsim.collision.bounds import bounding_radius, bounds_apart
 from warpsim.collision.core import Core
 from warpsim.collision.field_contact import field_contact, material_point, material_point_count
-from warpsim.collision.grid import GridData, grid_bound
-from warpsim.collision.kinds import MESH, PLANE, SPHERE
+from warpsim.collision.grid import GridData, grid_bound, has_grid
+from warpsim.collision.kinds import PLANE, SPHERE
 from warpsim.collision.selection import beats, spread
 from warpsim.collision.support import HullData, core_radius
 from warpsim.precision import quat, real, vec3
@@ -51,7 +51,7 @@ def find_in_field(
     for i in range(count):
         gap = holder.position + holder.frame @ material_point(holder, i, hulls, grids) - other.position
         bound = real(-1.0e30)
-        if other.kind == MESH:
+        if has_grid(other.kind):
             bound = grid_bound(grids, other.shape, other.size[0], wp.transpose(other.frame) @ gap)
         elif reach >= real(0.0):
             bound = wp.length(gap) - reach
@@ -110,7 +110,7 @@ def narrow_field_kernel(
     pair_count: wp.array2d(dtype=int),
     candidate_feature: wp.array2d(dtype=int),
 ):
-    """Active points of pairs with a mesh."""
+    """Active points of pairs with a mesh or height field; a sphere's centre alone says all of its contact."""
     world, local = wp.tid()
     pair = first_pair + local
     i = pair_shapes[pair, 0]
@@ -127,7 +127,9 @@ def narrow_field_kernel(
     a = Core(shape_kind[i], i, position_a, quat_matrix(rotation_a), shape_size[world, i])
     b = Core(shape_kind[j], j, position_b, quat_matrix(shape_rotation[world, j]), shape_size[world, j])
     start = pair_start[pair]
-    count = find_in_field(a, b, radius_b, hulls, grids, margin, 0, world, start, candidate_feature)
+    count = int(0)
+    if b.kind != SPHERE:
+        count = find_in_field(a, b, radius_b, hulls, grids, margin, 0, world, start, candidate_feature)
     if a.kind == PLANE:
         radius_a = real(-1.0)
     if a.kind != SPHERE:

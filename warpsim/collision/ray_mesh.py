@@ -13,11 +13,10 @@ from warpsim.collision.quickhull import FlatPointsError, hull_triangles
 from warpsim.collision.ray_surface import RayTriangles
 from warpsim.errors import SceneError
 from warpsim.precision import numpy_real, real, vec3
-from warpsim.scene.description import Mesh, Scene
+from warpsim.scene.description import MESH_KINDS, Mesh, Scene
 
 _PADDING = 1e-5
 """Boxes are wider by this share of the mesh's radius: they are searched in single precision."""
-_TRIANGULAR = ("mesh", "hull", "heightfield")
 
 
 def _triangles(mesh: Mesh) -> tuple[np.ndarray, np.ndarray]:
@@ -56,7 +55,7 @@ class RayMeshes:
 
     @staticmethod
     def from_scene(scene: Scene, shapes: Iterable[int], device: wp.DeviceLike = None) -> RayMeshes:
-        """Builds the triangles of the given shapes (indices); other kinds than meshes and hulls are skipped."""
+        """Builds the triangles of the given shapes (indices); kinds without a mesh are skipped."""
         count = len(scene.shapes)
         ids, first, radius = np.zeros(count, np.uint64), np.zeros(count, np.int32), np.zeros(count)
         vertices: list[np.ndarray] = [np.zeros((0, 3))]
@@ -65,7 +64,7 @@ class RayMeshes:
         boxes = []
         for i in shapes:
             shape = scene.shapes[i]
-            if shape.kind not in _TRIANGULAR:
+            if shape.kind not in MESH_KINDS:
                 continue
             mesh = shape_mesh(scene, shape)
             if mesh.name not in built:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from warpsim.mjcf.engine import mujoco
+from warpsim.mjcf.heightfields import heightfield_name, heightfield_resolution, read_heightfield
 from warpsim.mjcf.source import MjSource
-from warpsim.scene.description import SHAPE_SIZES_USED, ContactOverride, Mesh, Shape, Site
+from warpsim.scene.description import MESH_KINDS, SHAPE_SIZES_USED, ContactOverride, Mesh, Shape, Site
 
 _SHAPE_KINDS = {
     mujoco.mjtGeom.mjGEOM_PLANE: "plane",
@@ -16,8 +17,8 @@ _SHAPE_KINDS = {
     mujoco.mjtGeom.mjGEOM_CYLINDER: "cylinder",
     mujoco.mjtGeom.mjGEOM_BOX: "box",
     mujoco.mjtGeom.mjGEOM_MESH: "mesh",
+    mujoco.mjtGeom.mjGEOM_HFIELD: "heightfield",
 }
-_MESH = mujoco.mjtGeom.mjGEOM_MESH
 _UNCOLOURED = (0.5, 0.5, 0.5, 1.0)
 """The rgba of a geom that sets none; its material's then shows."""
 _VISIBLE_GROUPS = 3
@@ -43,19 +44,21 @@ def read_shapes(source: MjSource) -> tuple[list[Shape], dict[str, Mesh]]:
             continue
         shape = _read_shape(source, index, collides)
         shapes.append(shape)
+        if shape.kind == "heightfield":
+            shape.sdf_resolution = heightfield_resolution(source, model.geom_dataid[index])
         if shape.mesh is not None and shape.mesh not in meshes:
-            meshes[shape.mesh] = _read_mesh(source, model.geom_dataid[index])
+            read = read_heightfield if shape.kind == "heightfield" else _read_mesh
+            meshes[shape.mesh] = read(source, model.geom_dataid[index])
     return shapes, meshes
 
 
 def _read_shape(source: MjSource, index: int, collides: bool) -> Shape:
     model = source.model
-    geom_type = mujoco.mjtGeom(model.geom_type[index])
-    kind = _SHAPE_KINDS[geom_type]
-    if geom_type == _MESH and collides:
+    kind = _SHAPE_KINDS[mujoco.mjtGeom(model.geom_type[index])]
+    if kind == "mesh" and collides:
         kind = "hull"  # MuJoCo collides a mesh as its convex hull
-    size = np.ones(3) if geom_type == _MESH else np.zeros(3)
-    used = 0 if geom_type == _MESH else SHAPE_SIZES_USED.get(kind, 3)
+    size = np.ones(3) if kind in MESH_KINDS else np.zeros(3)
+    used = 0 if kind in MESH_KINDS else SHAPE_SIZES_USED.get(kind, 3)
     size[:used] = model.geom_size[index, :used]
     rgba = _colour(model, index)
     return Shape(
@@ -65,7 +68,7 @@ def _read_shape(source: MjSource, index: int, collides: bool) -> Shape:
         position=model.geom_pos[index].copy(),
         rotation=model.geom_quat[index] / np.linalg.norm(model.geom_quat[index]),
         size=size,
-        mesh=source.names["mesh"][model.geom_dataid[index]] if geom_type == _MESH else None,
+        mesh=_mesh_name(source, kind, model.geom_dataid[index]) if kind in MESH_KINDS else None,
         mass=0.0,
         collides=collides,
         contact_type=int(model.geom_contype[index]),
@@ -86,6 +89,10 @@ def _read_shape(source: MjSource, index: int, collides: bool) -> Shape:
 def _colour(model: mujoco.MjModel, geom: int) -> np.ndarray:
     rgba, material = model.geom_rgba[geom], model.geom_matid[geom]
     return model.mat_rgba[material] if material >= 0 and np.array_equal(rgba, _UNCOLOURED) else rgba
+
+
+def _mesh_name(source: MjSource, kind: str, index: int) -> str:
+    return heightfield_name(source, index) if kind == "heightfield" else source.names["mesh"][index]
 
 
 def _read_mesh(source: MjSource, index: int) -> Mesh:

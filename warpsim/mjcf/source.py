@@ -13,6 +13,7 @@ _OBJECTS = {
     "geom": (mujoco.mjtObj.mjOBJ_GEOM, "ngeom"),
     "site": (mujoco.mjtObj.mjOBJ_SITE, "nsite"),
     "mesh": (mujoco.mjtObj.mjOBJ_MESH, "nmesh"),
+    "hfield": (mujoco.mjtObj.mjOBJ_HFIELD, "nhfield"),
     "pair": (mujoco.mjtObj.mjOBJ_PAIR, "npair"),
     "equality": (mujoco.mjtObj.mjOBJ_EQUALITY, "neq"),
     "tendon": (mujoco.mjtObj.mjOBJ_TENDON, "ntendon"),
@@ -59,6 +60,10 @@ class MjSource:
     def ignored(self, path: str, attribute: str, reason: str) -> None:
         """Notes something without influence on the physics."""
         self.notes.append(LedgerEntry(path, attribute, "ignored", reason))
+
+    def used(self, path: str, attribute: str, how: str) -> None:
+        """Notes something that was read with a change the user should know of."""
+        self.notes.append(LedgerEntry(path, attribute, "used", how))
 
     def unsupported_nonzero(self, kind: str, indices: range, prefix: str, fields: dict[str, str]) -> None:
         """Notes each value of MjModel's `prefix_field` arrays that is not zero; `fields` maps field → reason."""

@@ -9,6 +9,7 @@ import numpy as np
 from warpsim.render.items import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item
 from warpsim.render.triangles import Triangles, make_triangles
 from warpsim.scene import Scene, Shape
+from warpsim.scene.description import MESH_KINDS
 from warpsim.usd.frames import quat_to_matrix
 
 
@@ -54,7 +55,7 @@ def _form(shape: Shape) -> tuple[int, np.ndarray, np.ndarray]:
     one, none = np.ones(3), np.zeros(3)
     if shape.kind == "ellipsoid":
         return SPHERE, np.array([1.0, 0.0, 0.0]), np.array([a, b, c])
-    if shape.kind in ("mesh", "hull", "heightfield"):
+    if shape.kind in MESH_KINDS:
         return MESH, none, np.array([a, b, c])
     kind, size = {
         "plane": (PLANE, (ENDLESS, ENDLESS, 0.0)),

@@ -17,6 +17,7 @@ from warpsim.scene.description import (
     Source,
     Tendon,
 )
+from warpsim.scene.heightfield import heightfield_mesh
 from warpsim.scene.validate import validate
 
 __all__ = [
@@ -35,5 +36,6 @@ __all__ = [
     "Site",
     "Source",
     "Tendon",
+    "heightfield_mesh",
     "validate",
 ]

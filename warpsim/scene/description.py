@@ -22,6 +22,8 @@ JOINT_KINDS = ("free", "ball", "hinge", "slide")
 JOINT_Q_SIZE = {"free": 7, "ball": 4, "hinge": 1, "slide": 1}
 JOINT_DOF_SIZE = {"free": 6, "ball": 3, "hinge": 1, "slide": 1}
 SHAPE_KINDS = ("plane", "sphere", "capsule", "box", "cylinder", "cone", "ellipsoid", "mesh", "hull", "heightfield")
+MESH_KINDS = ("mesh", "hull", "heightfield")
+"""Kinds of shape that name a mesh."""
 SHAPE_SIZES_USED = {"plane": 0, "sphere": 1, "capsule": 2, "cylinder": 2, "cone": 2}
 """How many leading numbers of `Shape.size` a kind reads; three where not listed."""
 INTEGRATORS = ("euler", "implicitfast", "rk4")
@@ -156,7 +158,7 @@ class Shape:
 
     `size` by kind, in m: plane (0, 0, 0), normal +z; sphere (radius, 0, 0); capsule, cylinder, cone (radius, half
     height along z, 0), the capsule's half height without its caps, the cone's apex at +z; box half edges; ellipsoid
-    half axes; mesh and hull: scale applied to the mesh's vertices (already baked in by readers: ones).
+    half axes; mesh, hull and heightfield: scale applied to the mesh's vertices (already baked in by readers: ones).
     """
 
     name: str
@@ -193,7 +195,7 @@ class Shape:
     gap: float = 0.0
     """Contacts are found, but do not act, up to this far beyond the margin (summed likewise), m."""
     sdf_resolution: int = 64
-    """Cells along the longest edge, for meshes that collide as signed distance grids."""
+    """Cells along the longest edge, for meshes and height fields, which collide as signed distance grids."""
     color: tuple[float, float, float] = (0.6, 0.6, 0.65)
     visible: bool = True
 

@@ -25,6 +25,7 @@ from warpsim.scene.description import (
     EQUALITY_KINDS,
     INTEGRATORS,
     JOINT_KINDS,
+    MESH_KINDS,
     SENSOR_TARGETS,
     SHAPE_KINDS,
     SHAPE_SIZES_USED,
@@ -42,7 +43,6 @@ from warpsim.scene.tree_checks import check_joints, check_tree
 
 CONDIMS = (1, 3, 4, 6)
 FRICTION_COMBINES = ("max", "average", "min", "multiply")
-MESH_KINDS = ("mesh", "hull", "heightfield")
 
 
 def validate(scene: Scene) -> None:

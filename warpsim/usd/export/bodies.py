@@ -8,6 +8,7 @@ import numpy as np
 from pxr import Usd, UsdPhysics
 
 from warpsim.scene import Body, Joint, Shape
+from warpsim.scene.description import MESH_KINDS
 from warpsim.usd import author
 from warpsim.usd.export.state import Export
 from warpsim.usd.frames import IDENTITY, Pose, matrix_to_quat, quat_about, unit
@@ -143,7 +144,7 @@ def _geometry(export: Export, parent: Usd.Prim, name: str, shape: Shape, options
         return author.mesh(parent, name, points * shape.size, faces, attributes=attributes, **options)
     if shape.kind in ("capsule", "cylinder", "cone"):
         return getattr(author, shape.kind)(parent, name, a, 2 * b, **options)
-    if shape.kind in ("mesh", "hull"):
+    if shape.kind in MESH_KINDS:
         mesh = export.scene.meshes[str(shape.mesh)]
         approximation = "convexHull" if shape.kind == "hull" else "sdf"
         points = mesh.vertices * shape.size
@@ -182,7 +183,7 @@ def _contact(export: Export, prim: Usd.Prim, shape: Shape) -> None:
         "mjc:conaffinity": shape.contact_affinity if shape.contact_affinity != 1 else None,
         "newton:contactMargin": shape.margin or None,
         "newton:contactGap": shape.gap or None,
-        "newton:sdfMaxResolution": shape.sdf_resolution if shape.kind == "mesh" else None,
+        "newton:sdfMaxResolution": shape.sdf_resolution if shape.kind in ("mesh", "heightfield") else None,
     }
     author.set_attributes(prim, values)
 
