@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["cartpole_mpc", "identification", "long_drag", "quadrotor_gates", "swing_design"])
-def test_an_example_succeeds(name, tmp_path):
+def _load(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
-    example.main(str(tmp_path / "motion.usda"))
+    return example
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["cartpole_mpc", "identification", "long_drag", "quadrotor_gates", "swing_design"])
+def test_an_example_succeeds(name, tmp_path):
+    _load(name).main(str(tmp_path / "motion.usda"))
     assert (tmp_path / "motion.usda").is_file()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["arm_push"])
+def test_an_example_solves_its_task(name, tmp_path):
+    _load(name).main(str(tmp_path))
+    assert (tmp_path / "result.usda").is_file()

@@ -13,6 +13,7 @@ import humanoid
 import incline
 import pendulum
 import projectile
+import push
 import quadrotor
 import quadruped
 import stack
@@ -33,6 +34,7 @@ SCENES = (
     incline,
     pendulum,
     projectile,
+    push,
     quadrotor,
     quadruped,
     stack,
