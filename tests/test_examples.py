@@ -26,7 +26,7 @@ def test_an_example_succeeds(name, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["arm_push"])
+@pytest.mark.parametrize("name", ["arm_push", "quadruped_rise", "quadruped_trot"])
 def test_an_example_solves_its_task(name, tmp_path):
     _load(name).main(str(tmp_path))
     assert (tmp_path / "result.usda").is_file()

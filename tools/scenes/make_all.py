@@ -16,9 +16,11 @@ import projectile
 import push
 import quadrotor
 import quadruped
+import rise
 import stack
 import swing
 import throw
+import trot
 import workbench
 from common import write
 
@@ -37,9 +39,11 @@ SCENES = (
     push,
     quadrotor,
     quadruped,
+    rise,
     stack,
     swing,
     throw,
+    trot,
     workbench,
 )
 
