@@ -29,11 +29,14 @@ NAMES = {
     "incline",
     "pendulum",
     "projectile",
+    "push",
     "quadrotor",
     "quadruped",
+    "rise",
     "stack",
     "swing",
     "throw",
+    "trot",
     "workbench",
 }
 
