@@ -37,6 +37,7 @@ NAMES = {
     "swing",
     "throw",
     "trot",
+    "tumble_shot",
     "workbench",
 }
 

@@ -21,6 +21,7 @@ import stack
 import swing
 import throw
 import trot
+import tumble_shot
 import workbench
 from common import write
 
@@ -44,6 +45,7 @@ SCENES = (
     swing,
     throw,
     trot,
+    tumble_shot,
     workbench,
 )
 
