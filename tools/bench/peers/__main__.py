@@ -125,7 +125,9 @@ def to_markdown(rows: list[Row]) -> str:
         f"{here['processor']}, one core of {here['cores']}; {_STEPS} steps, one world, float64 where a system has it.",
         "Processor time, the best of several. *Gradient*: forward and backward of a linear function of the final",
         "coordinates, by all controls.",
-        "*Error*: against central differences of the system's own forward pass, the best of five step lengths.",
+        "*Error*: against central differences of the system's own forward pass, the best of five step lengths; none",
+        "where gradient or differences are not finite. *First call*: of the forward pass and of the gradient,",
+        "compilation included where a system keeps no compiled kernels on disk (Newton does).",
         "",
         "| case | system | step, ms | forward, µs | gradient, µs | per simulated second, ms | × warpsim | error "
         "| memory per step, kB | first call, s | note |",

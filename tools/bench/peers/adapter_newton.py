@@ -24,7 +24,7 @@ class Featherstone:
     """States, controls and contacts of every step are kept, as a tape needs them."""
 
     note = (
-        "float32, penalty contacts, one tape over all steps, launched eagerly (its steps cannot be captured on a CPU)"
+        "float32, penalty contacts, one tape over all steps, launched eagerly as its examples do on a CPU"
     )
 
     def __init__(self, case: Mapping[str, Any]) -> None:
