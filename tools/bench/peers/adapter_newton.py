@@ -23,9 +23,7 @@ def _final_loss(q: wp.array(dtype=float), weights: wp.array(dtype=float), loss: 
 class Featherstone:
     """States, controls and contacts of every step are kept, as a tape needs them."""
 
-    note = (
-        "float32, penalty contacts, one tape over all steps, launched eagerly as its examples do on a CPU"
-    )
+    note = "float32, penalty contacts, one tape over all steps, launched eagerly as its examples do on a CPU"
 
     def __init__(self, case: Mapping[str, Any]) -> None:
         host = mujoco.MjModel.from_xml_path(case["model"])
