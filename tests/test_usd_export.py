@@ -170,8 +170,11 @@ def test_losses_are_told():
     scene.options.contacts = False
     scene.equalities[2].active = False
     scene.equalities.append(Equality("tendon", "tendon", "tendon"))
+    free = next(joint for joint in scene.joints if joint.kind == "free")
+    free.damping = 0.5
     notes = {(note.path, note.attribute) for note in export_scene(scene)[1]}
     assert notes == {
+        (f"joint {free.name!r}", "damping"),
         ("pair 'ball and ground'", "contact_overrides"),
         ("options 'options'", "contacts"),
         ("equality 'hook'", "active"),

@@ -26,6 +26,9 @@ def add_joints(export: Export, body: Body, joints: list[Joint]) -> None:
     for place, joint in enumerate(joints):
         if joint.kind == "free":
             export.prims[("joint", joint.name)] = child
+            for field in ("stiffness", "damping", "armature", "friction_loss"):
+                if getattr(joint, field):
+                    export.lost("joint", joint.name, field, "USD has no joint on a free body that could hold it")
             continue
         frame = zero_frame(joints, place)
         prim = _joint(export, joint, parent, child, frame)
