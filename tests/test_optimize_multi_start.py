@@ -79,6 +79,22 @@ def test_an_interrupted_search_goes_on_to_the_same_end(at):
     assert torch.equal(resumed.x, whole.x) and resumed.report.finished == whole.report.finished
 
 
+def test_a_killed_search_goes_on_from_what_its_callback_was_told():
+    options = dict(seed=0, candidates=6, explore=5, keep=2)
+    states, best = [], []
+
+    def keep(seen):
+        states.append(json.dumps(seen.state()))
+        best.append(seen.best_loss)
+        assert rastrigin(seen.best_x).item() == seen.best_loss
+
+    whole = multi_start(problem(), callback=keep, **options)
+    assert best == sorted(best, reverse=True) and best[-1] == whole.loss
+    for state in states:
+        resumed = multi_start(problem(), resume=json.loads(state), **options)
+        assert torch.equal(resumed.x, whole.x) and resumed.report.finished == whole.report.finished
+
+
 def test_wrong_calls():
     with pytest.raises(InputError, match="keep ≤ candidates"):
         multi_start(problem(), seed=0, candidates=2, keep=3)

@@ -18,7 +18,7 @@ from warpsim.optimize.iterate import Method
 from warpsim.optimize.minimise import minimise
 from warpsim.optimize.problem import Problem
 from warpsim.optimize.result import Result
-from warpsim.optimize.search import Callback, Stopping
+from warpsim.optimize.search import Callback, Progress, Stopping
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def multi_start(
         keep: How many of the best candidates are finished, one after the other.
         method: What finishes them, as in `minimise`.
         stopping: Of each finish.
-        callback: As in `minimise`, for the finishes.
+        callback: As in `minimise`; while exploring, `best_x` is that of the best candidate so far.
         progress: Show bars.
         resume: `Result.state` of an interrupted call with the same arguments.
         **options: Of the method.
@@ -85,11 +85,13 @@ def multi_start(
     if resume is not None and saved.get("method") != "multi_start":
         raise InputError(f"the saved state is of method {saved.get('method')!r}, not 'multi_start'")
     starts = draw_starts(problem, candidates, spread, seed)
+    together = _Together(problem, candidates)
     explored = minimise(
-        _Together(problem, candidates),
+        together,
         Adam(rate=rate),
         start=starts.flatten(),
         stopping=Stopping(iterations=explore, patience=explore + 1, gradient=0.0),
+        callback=_told(callback, together),
         progress=progress,
         resume=saved.get("explored"),
     )
@@ -103,7 +105,7 @@ def multi_start(
                 method,
                 start=report.explored[index],
                 stopping=stopping,
-                callback=callback,
+                callback=_told_after(callback, explored, list(results.values())),
                 progress=progress,
                 resume=state,
                 **options,
@@ -111,6 +113,39 @@ def multi_start(
             if results[index].stopped == "interrupted":
                 break
     return _joined(results, explored, report)
+
+
+def _told(callback: Callback | None, together: _Together) -> Callback | None:
+    """A callback for exploring, which is told of the best single candidate and of the state of the whole."""
+    if callback is None:
+        return None
+
+    def tell(seen: Progress) -> bool | None:
+        best_x, best_loss = together.best
+        return callback(replace(seen, best_x=best_x, best_loss=best_loss, state=lambda: _state(seen.state(), [])))
+
+    return tell
+
+
+def _told_after(callback: Callback | None, explored: Result, before: list[Result]) -> Callback | None:
+    """A callback for a finish, which is told of the best of all finishes so far and of the state of the whole."""
+    if callback is None:
+        return None
+
+    def tell(seen: Progress) -> bool | None:
+        best_x, best_loss = min([(seen.best_x, seen.best_loss), *((r.x, r.loss) for r in before)], key=lambda b: b[1])
+        done = [result.state for result in before]
+        now = seen.state
+        return callback(
+            replace(seen, best_x=best_x, best_loss=best_loss, state=lambda: _state(explored.state, [*done, now()]))
+        )
+
+    return tell
+
+
+def _state(explored: Mapping[str, Any], finished: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Plain data from which the whole can go on."""
+    return {"method": "multi_start", "explored": explored, "finished": finished}
 
 
 def _explored(problem: Problem, starts: torch.Tensor, explored: Result) -> StartsReport:
@@ -137,12 +172,17 @@ def draw_starts(problem: Problem, count: int, spread: float, seed: int) -> torch
 
 
 class _Together:
-    """Several candidates as one problem, the sum of their losses; Adam treats each component on its own."""
+    """Several candidates as one problem, the sum of their losses; Adam treats each component on its own.
+
+    Attributes:
+        best: The best single candidate seen, (n,), and its loss.
+    """
 
     def __init__(self, problem: Problem, count: int) -> None:
         self._problem, self._count = problem, count
         self.start, self.lower, self.upper = (v.repeat(count) for v in (problem.start, problem.lower, problem.upper))
         self.names = [f"{name} of start {k}" for k in range(count) for name in problem.names]
+        self.best = (problem.start, torch.inf)
 
     def losses(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
@@ -150,7 +190,11 @@ class _Together:
 
     def loss(self, x: torch.Tensor) -> torch.Tensor:
         """The sum over candidates that could be simulated."""
-        each = self._problem.losses(x.reshape(self._count, -1))
+        rows = x.reshape(self._count, -1)
+        each = self._problem.losses(rows)
+        seen = each.detach().nan_to_num(nan=torch.inf)
+        if seen.min() < self.best[1]:
+            self.best = (rows[seen.argmin()].detach().clone(), seen.min().item())
         return torch.where(torch.isfinite(each), each, 0.0).sum()
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:
@@ -164,11 +208,7 @@ class _Together:
 
 def _joined(results: dict[int, Result], explored: Result, report: StartsReport) -> Result:
     """The best result, with what became of the others and the state to go on from."""
-    state = {
-        "method": "multi_start",
-        "explored": explored.state,
-        "finished": [result.state for result in results.values()],
-    }
+    state = _state(explored.state, [result.state for result in results.values()])
     if not results:  # interrupted while exploring
         best = int(report.after.argmin())
         return replace(explored, x=report.explored[best], loss=float(report.after[best]), state=state, report=report)

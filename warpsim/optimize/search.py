@@ -161,6 +161,12 @@ class Search:
             return "interrupted", "the callback ended the search; this is the best so far"
         return None
 
+    def _held(self) -> str:
+        """Says how many variables rest at a bound, where the gradient need not vanish."""
+        x = self._at.iterate.x
+        count = int(((x <= self._problem.lower) | (x >= self._problem.upper)).sum())
+        return f", apart from {count} of {len(x)} variables that are at a bound" if count else ""
+
     def _verdict(self) -> tuple[Stopped, str] | None:
         rule, history, best = self._stopping, self._at.history, self._at.best.loss
         row = history[-1]
@@ -170,7 +176,7 @@ class Search:
         if best <= rule.target:
             return "target", f"the loss {best:.6g} has reached the target {rule.target:.6g}"
         if row.gradient_norm <= rule.gradient:
-            return "converged", f"no component of the gradient exceeds {rule.gradient:g}"
+            return "converged", f"no component of the gradient exceeds {rule.gradient:g}{self._held()}"
         if self._at.iterate.finished is not None:
             return self._at.iterate.finished
         if row.iteration >= rule.patience:

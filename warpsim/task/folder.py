@@ -80,13 +80,12 @@ class ResultFolder:
         """Replaces the saved state as a whole, so that being killed leaves the old one or the new one."""
         _replace(self.state, json.dumps({"key": dict(key), "state": state}))
 
-    def keep(self, key: Mapping[str, Any], seen: Progress, *, resumable: bool) -> None:
-        """Saves the best so far, and the search's state if it can go on from that, about once a second."""
+    def keep(self, key: Mapping[str, Any], seen: Progress) -> None:
+        """Saves the best so far and the state from which the search can go on, about once a second."""
         if time.perf_counter() - self._saved < _SAVE_EVERY and seen.row.iteration > 1:
             return
         self.write_values(seen.best_x, {"loss": seen.best_loss, "iteration": seen.row.iteration})
-        if resumable:
-            self.save_state(key, seen.state())
+        self.save_state(key, seen.state())
         self._saved = time.perf_counter()
 
     def write_values(self, x: torch.Tensor, provenance: Mapping[str, Any]) -> list[Path]:

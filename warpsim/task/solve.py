@@ -201,14 +201,13 @@ def _search(
     """Runs the optimiser, from one start or several, keeping the best so far."""
     stopping = Stopping(iterations=search.iterations, seconds=search.seconds or math.inf)
     options: dict[str, Any] = {"rate": search.rate} if search.method == "adam" and search.rate is not None else {}
-    several = search.starts > 1
 
     def keep(seen: Progress) -> None:
         if kept is not None:
-            kept.keep(key, seen, resumable=not several)
+            kept.keep(key, seen)
 
     common: dict[str, Any] = {"stopping": stopping, "callback": keep, "progress": progress, "resume": state}
-    if several:
+    if search.starts > 1:
         return multi_start(
             problem, seed=search.seed, candidates=search.starts, method=search.method, **common, **options
         )
