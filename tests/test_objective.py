@@ -199,6 +199,28 @@ def test_clearance_is_the_distance(puck_sim):
     assert torch.allclose(term.distances(e, slice(0, 13))[:, 0, 0], gap, atol=1e-9)
 
 
+def test_clearance_follows_sizes_and_places_that_vary(puck_sim):
+    """The gradient by all sizes and places of colliders, against central differences of the same term."""
+    sim, rng = puck_sim, np.random.default_rng(5)
+    term = Clearance(subject="puck", obstacles=["wall"], distance=1.2, when=running())
+    names = ("shape.size", "shape.position")
+    first = {name: sim.parameter(name)[0].clone() for name in names}
+    ways = {name: torch.as_tensor(rng.uniform(0.5, 1.0, value.shape)) * (value != 0) for name, value in first.items()}
+    start = torch.as_tensor(0.1 * rng.standard_normal(sim.nv))
+
+    def loss(t: torch.Tensor) -> torch.Tensor:
+        given = {name: first[name] + t * ways[name] for name in names}
+        trajectory = sim.rollout(steps=STEPS, qd=start, parameters=given, outputs=term.outputs)
+        return term.loss(episode_of(sim, trajectory, parameters=given))[0]
+
+    t = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    loss(t).backward()
+    with torch.no_grad():
+        expected = (loss(torch.tensor(1e-5)) - loss(torch.tensor(-1e-5))) / 2e-5
+    assert abs(expected) > 1e-3
+    assert t.grad.item() == pytest.approx(expected.item(), rel=1e-7)
+
+
 @pytest.mark.parametrize(
     ("condition", "met", "words"),
     [

@@ -167,10 +167,18 @@ class Stepping(Contents):
         """
         return self._input.attributes.handle(path)
 
-    def parameter(self, name: str) -> torch.Tensor:
-        """A copy of a parameter array's values in force, (W, n, …), SI; `parameter(name)[0]` starts a shared one."""
+    def parameter(self, name: str, given: Mapping[str | Attribute, Any] | None = None) -> torch.Tensor:
+        """A copy of a parameter array's values, (W, n, …), SI; `parameter(name)[0]` starts a shared one.
+
+        Args:
+            name: Of the array.
+            given: As the `parameters=` of a rollout: the values that rollout has, in torch's graph where they depend on
+                a tensor that requires a gradient. None: the values in force.
+        """
         self._engine.check_parameter(name)
-        return to_torch(wp.clone(self._in_force.parameters.values[name]))
+        used = self._input.replaced(self._in_force, given).parameters
+        copied = to_torch(wp.clone(used.values[name]))
+        return used.tensors[name].expand_as(copied) if name in used.tensors else copied
 
     def set_parameters(self, parameters: Mapping[str | Attribute, Any] | None) -> None:
         """Puts values in force for all steps and rollouts that follow; None: the scene's own.

@@ -28,7 +28,7 @@ from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp
 class Clearance(Term):
     """By how much pairs of colliders are closer than wanted, m; zero for pairs that are further apart.
 
-    Sizes and places of colliders are those in force in the simulator; the gradient is that of their motion.
+    The gradient is that of the colliders' motion, and of their sizes and places on their bodies where these vary.
 
     Attributes:
         subject: Name of a body (all its colliders) or of a collider.
@@ -81,7 +81,7 @@ def _shape_poses(episode: Episode, rows: slice) -> tuple[torch.Tensor, torch.Ten
     sim = episode.sim
     order = [sim.model.layout.shape_names.index(shape.name) for shape in sim.scene.shapes]
     bodies = [sim.body_names.index(shape.body or "") for shape in sim.scene.shapes]
-    place, turn, size = (sim.parameter(f"shape.{name}")[:, order] for name in ("position", "rotation", "size"))
+    place, turn, size = (episode.parameter(f"shape.{name}")[:, order] for name in ("position", "rotation", "size"))
     origin = episode.trajectory["body_position"][rows][:, :, bodies]
     carried = episode.trajectory["body_rotation"][rows][:, :, bodies]
     position = origin + rotate(carried, place)

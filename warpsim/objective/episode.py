@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 
+from warpsim.attributes.attribute import Attribute
 from warpsim.errors import InputError
 from warpsim.simulator import Simulator
 from warpsim.trajectory import Trajectory
@@ -28,6 +30,7 @@ class Episode:
         times: (N + 1,) s: nominal times of the rows. Where the duration varies they do not: a term at 1 s stays at the
             same row.
         duration: (W,) s, in torch's graph where it varies.
+        parameters: What the rollout was given: values by name, handle or path.
     """
 
     sim: Simulator
@@ -36,23 +39,34 @@ class Episode:
     inputs: Mapping[str, torch.Tensor]
     times: np.ndarray
     duration: torch.Tensor
+    parameters: Mapping[str | Attribute, Any] = field(default_factory=dict)
+
+    def parameter(self, name: str) -> torch.Tensor:
+        """(W, n, …) SI: a parameter array of this rollout, in torch's graph where it varies."""
+        return self.sim.parameter(name, self.parameters)
 
     def tensor(self, values: object) -> torch.Tensor:
         """Numbers as a tensor of the simulator's type, on its device."""
         return torch.as_tensor(np.asarray(values, dtype=float), dtype=self.sim.torch_dtype, device=self.sim.device)
 
 
-def episode_of(sim: Simulator, trajectory: Trajectory, inputs: Mapping[str, torch.Tensor] | None = None) -> Episode:
+def episode_of(
+    sim: Simulator,
+    trajectory: Trajectory,
+    inputs: Mapping[str, torch.Tensor] | None = None,
+    parameters: Mapping[str | Attribute, Any] | None = None,
+) -> Episode:
     """An episode from a plain rollout, for objectives without a task.
 
     Args:
         sim: What was rolled out.
         trajectory: All rows (`keep_every=1`).
         inputs: The controls by channel, (N, W, size).
+        parameters: What the rollout was given.
     """
     given = dict(inputs or {})
     duration = torch.full((sim.worlds,), float(trajectory.times[-1]), dtype=sim.torch_dtype, device=sim.device)
-    return Episode(sim, trajectory, given, given, trajectory.times, duration)
+    return Episode(sim, trajectory, given, given, trajectory.times, duration, dict(parameters or {}))
 
 
 @dataclass(frozen=True)

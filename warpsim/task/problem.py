@@ -179,7 +179,7 @@ class TaskProblem:
         trajectory, signals = self._roll_out(sim, choice, parameters, wanted)
         inputs = self._inputs(sim, signals)
         named = {c.control.name: signal for c, signal in zip(self.controls, signals, strict=True)}
-        return Episode(sim, trajectory, named, inputs, self._times, choice.duration)
+        return Episode(sim, trajectory, named, inputs, self._times, choice.duration, parameters)
 
     def timestep(self, choice: Choice) -> torch.Tensor:
         """(W,) s per step, where the duration varies."""
