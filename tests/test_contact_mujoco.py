@@ -32,9 +32,16 @@ CONES = ("elliptic", "pyramidal")
 BATCH = 50
 SCENES = [
     Path(__file__).resolve().parents[1] / "scenes" / f"{name}.usda"
-    for name in ("arm", "bounce", "bowl", "humanoid", "incline", "quadruped", "stack", "throw")
+    for name in (
+        *("arm", "bounce", "bowl", "cartpole", "drag", "humanoid", "incline", "push", "quadrotor", "quadruped"),
+        *("stack", "throw", "tumble_shot", "workbench"),
+    )
 ]
-"""Ours in which something touches or has limits."""
+"""Ours in which something touches or has limits, without those that differ from one of these in their task alone."""
+SHIFTS = {"bounce": (2, -0.21), "cartpole": (0, 1.97), "tumble_shot": (2, -0.2)}
+"""What would seldom touch starts nearer to the floor, or to the end of its rail."""
+ROLLING = [path for path in SCENES if path.stem in ("cartpole", "drag", "humanoid", "quadrotor", "quadruped", "throw")]
+"""Whose contacts have a closed form that is MuJoCo's too, so that whole motions can be compared."""
 WALKERS = [path for path in ROBOTS if path.stem in ("ant", "hopper", "walker2d", "humanoid")]
 
 OBJECTS = """
@@ -90,7 +97,8 @@ def assert_same(
     for k in range(len(sample.q)):
         assert relative_error(ours.qacc[k], sample.qacc[k]) < tolerance, (where, k, ours.status[k])
         if np.abs(sample.shape_force[k]).max() > 0.0:
-            assert relative_error(ours.shape_force[k], sample.shape_force[k]) < tolerance, (where, k, ours.status[k])
+            bar = tolerance + min(2.0 * sample.imbalance[k], 10.0 * tolerance)
+            assert relative_error(ours.shape_force[k], sample.shape_force[k]) < bar, (where, k, ours.status[k])
 
 
 def floored(path: Path) -> mujoco.MjModel:
@@ -106,8 +114,7 @@ def floored(path: Path) -> mujoco.MjModel:
 def check_robot(path: Path, cone: str, count: int) -> None:
     tolerance = STIFF_TOLERANCE if path in SCENES else TOLERANCE
     model = converging(floored(path), cone)
-    # the ball of that scene would touch for 3 ms in 400
-    sample = ask_mujoco(model, touching_states(model, count, 0, drop=-0.21 if path.stem == "bounce" else 0.0))
+    sample = ask_mujoco(model, touching_states(model, count, 0, shift=SHIFTS.get(path.stem, (0, 0.0))))
     for first in range(0, count, BATCH):  # all at once would take gigabytes
         part = replace(sample, **{f.name: getattr(sample, f.name)[first : first + BATCH] for f in fields(sample)})
         assert_same(model, part, f"{path.stem} {cone} {first}", own_contacts=path in WALKERS, tolerance=tolerance)
@@ -189,12 +196,16 @@ def mujoco_rollout(model: mujoco.MjModel, q: np.ndarray, qd: np.ndarray, ctrl: n
 
 
 @pytest.mark.parametrize("cone", CONES)
-@pytest.mark.parametrize("path", WALKERS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [*WALKERS, *(pytest.param(path, marks=pytest.mark.long, id=f"scene {path.stem}") for path in ROLLING)],
+    ids=lambda path: path.stem,
+)
 def test_rollouts_part_no_faster_than_mujoco_from_itself(path, cone):
     """200 steps; MuJoCo started 1e-12 aside bounds how far any two exact solvers can be expected to agree."""
     steps = 200
-    model = converging(mujoco.MjModel.from_xml_path(str(path)), cone)
-    q, qd, _, _ = touching_states(model, 1, 3, run=100)[0]
+    model = converging(floored(path), cone)
+    q, qd, _, _ = touching_states(model, 1, 3, run=100, shift=SHIFTS.get(path.stem, (0, 0.0)))[0]
     rng = np.random.default_rng(4)
     ctrl = 0.5 * rng.normal(size=(steps, model.nu))
     theirs = mujoco_rollout(model, q, qd, ctrl)
@@ -207,8 +218,9 @@ def test_rollouts_part_no_faster_than_mujoco_from_itself(path, cone):
         spread = np.maximum(spread, np.abs(mujoco_rollout(model, nudged, qd, ctrl) - theirs).max(1))
     compiled = compile_model(scene_of(model))
     Derivation(compiled).run()
-    tape = CheckpointedTape(RigidProgram(compiled, controls=("actuator",)), steps=steps, segment=4)
+    inputs = {"actuator": ctrl[:, None]} if model.nu else {}
+    tape = CheckpointedTape(RigidProgram(compiled, controls=tuple(inputs)), steps=steps, segment=4)
     start = {"q": q[None], "qd": qd[None], "warm_start": np.zeros((1, model.nv))}
-    with tape.forward(start, {"actuator": ctrl[:, None]}, keep_states=True, differentiate=False) as run:
+    with tape.forward(start, inputs, keep_states=True, differentiate=False) as run:
         ours = np.concatenate([run.states["q"].numpy()[1:, 0], run.states["qd"].numpy()[1:, 0]], axis=1)
     assert (np.abs(ours - theirs).max(1) <= 100.0 * np.maximum.accumulate(spread) + 1e-13).all()
