@@ -16,7 +16,8 @@ from warpsim.scene import Body, Joint, Mesh, Options, Scene, Shape
 from warpsim.tape.checkpointed import CheckpointedTape
 
 QUICK, FULL = 64, 4096
-KINDS = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "box", "cone", "hull")
+KINDS = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "box", "cone", "hull", "mesh")
+MESHED = ("hull", "mesh")
 
 
 def cube(half: float) -> Mesh:
@@ -83,14 +84,16 @@ def test_a_stack_of_ten_boxes_stands(seconds):
 
 def pair_scene(first: str, second: str, impacts: bool = False) -> Scene:
     """A fixed shape and a free one, or a plane and a free one."""
-    scene = Scene(options=Options(max_contacts=16, solver_tolerance=1e-12, impacts=impacts), meshes={"cube": cube(0.3)})
+    options = Options(max_contacts=64 if "mesh" in (first, second) else 16, solver_tolerance=1e-12, impacts=impacts)
+    scene = Scene(options=options, meshes={"cube": cube(0.3)})
     for name, kind in (("a", first), ("b", second)):
         if kind != "plane":
             scene.bodies.append(Body(name, mass=1.0, com=np.zeros(3), inertia=0.05 * np.eye(3)))
             scene.joints.append(Joint(name, "free", name))
-        size = np.ones(3) if kind == "hull" else np.array(SIZES[kind])
-        mesh = "cube" if kind == "hull" else None
-        scene.shapes.append(Shape(name, kind, None if kind == "plane" else name, size=size, mesh=mesh, condim=6))
+        mesh = "cube" if kind in MESHED else None
+        size = np.ones(3) if mesh else np.array(SIZES[kind])
+        body = None if kind == "plane" else name
+        scene.shapes.append(Shape(name, kind, body, size=size, mesh=mesh, sdf_resolution=24, condim=6))
     return scene
 
 
@@ -112,7 +115,7 @@ def check_pair(first: str, second: str, count: int, impacts: bool = False) -> No
     """One step and its gradient by state and all parameters of contact: numbers, everywhere."""
     model = compile_model(pair_scene(first, second, impacts), worlds=count)
     parameters = ["shape.size", "shape.position", "shape.friction", "shape.solref", "shape.solimp", "body.mass"]
-    if "hull" in (first, second):
+    if first in MESHED or second in MESHED:
         parameters.remove("shape.size")
     model.require_gradients(parameters)
     derivation = Derivation(model)
