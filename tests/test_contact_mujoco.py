@@ -184,6 +184,42 @@ def test_joint_limits_and_dry_friction(count):
     assert_same(model, sample, "joints", own_contacts=True)
 
 
+def pile(bodies: int) -> mujoco.MjModel:
+    """Boxes, spheres and capsules that fall in layers of 25 onto a floor."""
+    rng, spec = np.random.default_rng(0), mujoco.MjSpec()
+    spec.option.timestep = 0.004
+    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[5, 5, 1])
+    kinds = (
+        (mujoco.mjtGeom.mjGEOM_BOX, 0.1),
+        (mujoco.mjtGeom.mjGEOM_SPHERE, 0.1),
+        (mujoco.mjtGeom.mjGEOM_CAPSULE, 0.04),
+    )
+    for k in range(bodies):
+        layer, place = divmod(k, 25)
+        x, y = 0.24 * np.array(divmod(place, 5)) + rng.uniform(-0.015, 0.015, 2)
+        body = spec.worldbody.add_body(pos=[x, y, 0.11 + 0.23 * layer])
+        body.add_freejoint()
+        kind, length = kinds[k % 3]
+        body.add_geom(type=kind, size=[0.1 if length == 0.1 else 0.06, length, length])
+    return converging(spec.compile())
+
+
+@pytest.mark.long
+def test_two_hundred_free_bodies():
+    """A pile as it lands and as it settles."""
+    model = pile(200)
+    data, states = mujoco.MjData(model), []
+    model.opt.tolerance = 1e-8
+    for step in range(251):
+        if step % 50 == 0 and step:
+            states.append((data.qpos.copy(), data.qvel.copy(), np.zeros(0), np.zeros(0)))
+        mujoco.mj_step(model, data)
+    model.opt.tolerance = 0.0
+    sample = ask_mujoco(model, states)
+    assert max(len(contacts) for contacts in sample.contacts) > 200
+    assert_same(model, sample, "pile", own_contacts=False, tolerance=STIFF_TOLERANCE)
+
+
 def mujoco_rollout(model: mujoco.MjModel, q: np.ndarray, qd: np.ndarray, ctrl: np.ndarray) -> np.ndarray:
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = q, qd
