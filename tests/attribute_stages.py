@@ -5,6 +5,7 @@ All numbers are sums of few powers of two, so that they and their neighbours are
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -164,6 +165,36 @@ def contacts(length: float, mass: float, up: str) -> Usd.Stage:
         world, "Roller", position=(12 * u, 0, 0.24609375 * u), mass=1 * k, velocity=(0.5 * u, 1 * u, 0)
     )
     author.sphere(roller, "Shape", 0.25 * u, material=rubber)
+    return stage
+
+
+def meshes(length: float, mass: float, up: str, approximation: str = "convexHull", free: bool = True) -> Usd.Stage:
+    """A ball slides over a mesh, which is free and has a density, or stands."""
+    stage, world, u, k = _world(length, mass, up)
+    author.physics_scene(stage, gravity=8 * u, steps_per_second=512, attributes={"mjc:option:tolerance": 1e-15})
+    corners = 0.5 * u * np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+    sides = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    faces = np.array([part for a, b, c, d in sides for part in ((a, b, c), (a, c, d))])
+    rock = author.body(world, "Rock") if free else world
+    author.mesh(
+        rock,
+        "Shape",
+        corners,
+        faces,
+        approximation=approximation,
+        position=(0, 0, -0.5 * u),
+        scale=(1, 1, 1),
+        density=64 * k / u**3 if free else None,
+    )
+    ball = author.body(
+        world,
+        "Ball",
+        position=(0.0625 * u, 0.125 * u, 0.2421875 * u),
+        mass=2 * k,
+        velocity=(1 * u, 0.25 * u, -0.25 * u),
+        angular_velocity=(0, 64, 128),
+    )
+    author.sphere(ball, "Shape", 0.25 * u)
     return stage
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import warpsim as ws
-from attribute_stages import CENTIMETRES, SI, contacts, derivative_through_files, loss_of, mechanism
+from attribute_stages import CENTIMETRES, SI, contacts, derivative_through_files, loss_of, mechanism, meshes
 
 STEPS = 24
 
@@ -124,3 +124,26 @@ def test_gradient_equals_differences_through_the_file(built, make, path):
 @pytest.mark.parametrize("make, path", CASES)
 def test_gradient_of_every_kind_equals_differences_through_the_file(built, make, path, units):
     check(built, make, path, units)
+
+
+@pytest.mark.parametrize(
+    ("approximation", "free", "units"),
+    [
+        ("convexHull", True, CENTIMETRES),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in [
+            ("convexHull", False, SI), ("sdf", True, SI), ("sdf", False, CENTIMETRES)
+        ]),
+    ],
+)  # fmt: skip
+def test_the_uniform_scale_of_a_mesh(approximation, free, units, tmp_path):
+    """Three equal components vary as one number: size, and by the density mass, centre and inertia."""
+    stage = meshes(*units, approximation, free)
+    stage.GetRootLayer().Export(str(tmp_path / "scene.usda"))
+    sim = ws.Simulator(tmp_path / "scene.usda")
+    handle = sim.attribute("/World/Turned/Rock/Shape.xformOp:scale" if free else "/World/Turned/Shape.xformOp:scale")
+    assert handle.shape == ()
+    value = handle.value.requires_grad_()
+    loss_of(sim, STEPS, {handle: value}).backward()
+    step = 2.0**-14
+    expected = derivative_through_files(stage, handle.path, np.full(3, step), tmp_path, STEPS)
+    assert value.grad.item() * step == pytest.approx(expected, rel=1e-5)
