@@ -261,7 +261,8 @@ def gradient_case(
     scene = scene or scene_to_solve(model)
     state = near_reference(model, seed, spread)
     names = tuple(name for name in compile_model(scene).authored if name.split(".")[0] in groups) + parameters
-    controls = ("actuator", "joint_force") if scene.actuators else ("joint_force",)
+    controls = ("actuator",) if scene.actuators else ()
+    controls += ("drive_target", "drive_velocity", "joint_force") if scene.drives else ("joint_force",)
     rollout = Rollout(scene, steps, controls, names, seed=seed)
     inputs = {"q": state.qpos[None], "qd": state.qvel[None], "warm_start": np.zeros((1, model.nv))}
     if model.na:

@@ -1,10 +1,14 @@
-"""Compares two scenes field by field."""
+"""Compares two scenes field by field, and tells where a scene's bodies stand."""
 
 from __future__ import annotations
 
 import dataclasses
 
+import mujoco
 import numpy as np
+from scipy.spatial.transform import Rotation
+
+from mujoco_oracle import initial_state, to_mujoco
 
 KINDS = ("bodies", "joints", "shapes", "sites", "tendons", "actuators", "drives", "equalities", "sensors")
 
@@ -63,3 +67,19 @@ def _same(first, second, tolerance, name):
         return False
     scale = np.maximum(1.0, np.abs(first[finite]))
     return bool((np.abs(first[finite] - second[finite]) <= tolerance * scale).all())
+
+
+def homogeneous(position, quaternion) -> np.ndarray:
+    pose = np.eye(4)
+    pose[:3, :3] = Rotation.from_quat(np.asarray(quaternion, dtype=float), scalar_first=True).as_matrix()
+    pose[:3, 3] = position
+    return pose
+
+
+def body_poses(scene) -> dict[str, np.ndarray]:
+    """World poses at the start, by MuJoCo."""
+    model = to_mujoco(scene, approximate=True)
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = initial_state(scene, model)
+    mujoco.mj_kinematics(model, data)
+    return {body.name: homogeneous(data.body(body.name).xpos, data.body(body.name).xquat) for body in scene.bodies}

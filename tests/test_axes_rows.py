@@ -10,9 +10,10 @@ import pytest
 
 from contact_support import converging
 from finite_differences import relative_error
+from loop_support import loose, pair, rotate, tree_motion, tree_of, unit
 from mujoco_oracle import to_mujoco
 from row_support import assert_gradients, evaluated, gradient_case, our_path, our_rows
-from warpsim.scene import Body, Equality, Joint, Options, Scene
+from warpsim.scene import Equality, Options, Scene
 
 MASKS = [mask for mask in itertools.product((False, True), repeat=6) if any(mask)]
 QUICK = [
@@ -26,70 +27,6 @@ SLIDER = (False, True, True, True, True, True)
 
 def name(mask: tuple[bool, ...]) -> str:
     return "".join("xyzabc"[i] for i in range(6) if mask[i])
-
-
-def unit(rng: np.random.Generator) -> np.ndarray:
-    q = rng.normal(size=4)
-    return q / np.linalg.norm(q)
-
-
-def rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    out = np.zeros(3)
-    mujoco.mju_rotVecQuat(out, v, q)
-    return out
-
-
-def pair(seed: int) -> tuple[Scene, Equality]:
-    """A free body, one that hangs on it as an equality with all axes locked would have it, and that equality."""
-    rng = np.random.default_rng(seed)
-    pose = np.concatenate([rng.normal(size=3), unit(rng)])
-    anchor, axes = rng.normal(size=3), unit(rng)
-    bodies = []
-    for label in "ab":
-        root = rng.normal(size=(3, 3))
-        spread = 0.1 * (root @ root.T + np.eye(3))
-        inertia = np.trace(spread) * np.eye(3) - spread
-        bodies.append(Body(label, mass=rng.uniform(0.5, 2.0), com=0.2 * rng.normal(size=3), inertia=inertia))
-    bodies[1].parent, bodies[1].position, bodies[1].rotation = "a", pose[:3], pose[3:]
-    scene = Scene(bodies=bodies, joints=[Joint("a", "free", "a")], options=Options(solver_tolerance=1e-14))
-    equality = Equality("loop", "axes", "a", "b", anchor=anchor, relative_pose=pose, axes=axes)
-    return scene, equality
-
-
-def tree_of(scene: Scene, equality: Equality) -> Scene:
-    """The pair joined by what the equality leaves free: slides, then hinges, in the order of its coordinates."""
-    tree = Scene(bodies=scene.bodies, joints=list(scene.joints), options=scene.options)
-    for i in range(6):
-        if not equality.locked[i]:
-            axis = rotate(equality.axes, np.eye(3)[i % 3])
-            kind = "slide" if i < 3 else "hinge"
-            tree.joints.append(Joint(f"{kind}{i}", kind, "b", anchor=equality.anchor, axis=axis))
-    return tree
-
-
-def loose(scene: Scene, equality: Equality) -> Scene:
-    """The pair as two free bodies, held by the equality."""
-    a, b = scene.bodies
-    free = Body("b", mass=b.mass, com=b.com, inertia=b.inertia)
-    joints = [Joint("a", "free", "a"), Joint("b", "free", "b")]
-    return Scene(bodies=[a, free], joints=joints, equalities=[equality], options=scene.options)
-
-
-def tree_motion(scene: Scene, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(q, qd) of both bodies as free ones at a random state of the tree, and a's acceleration, by MuJoCo."""
-    model = converging(to_mujoco(scene))
-    data, rng = mujoco.MjData(model), np.random.default_rng([seed, 1])
-    mujoco.mj_integratePos(model, data.qpos, rng.normal(size=model.nv), 1.0)
-    data.qvel[:] = rng.normal(size=model.nv)
-    mujoco.mj_forward(model, data)
-    q, qd = [], []
-    for body in (1, 2):
-        spin = np.zeros(6)
-        mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_XBODY, body, spin, 0)
-        local = rotate(data.xquat[body] * [1, -1, -1, -1], spin[:3])
-        q += [data.xpos[body], data.xquat[body]]
-        qd += [spin[3:], local]
-    return np.concatenate(q), np.concatenate(qd), data.qacc[:6].copy()
 
 
 def check_against_tree(mask: tuple[bool, ...], seed: int) -> None:

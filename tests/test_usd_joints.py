@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-import mujoco
 import numpy as np
 import pytest
 from pxr import Gf, UsdGeom, UsdPhysics
 from scipy.spatial.transform import Rotation
 
-from mujoco_oracle import initial_state, to_mujoco
+from scene_compare import body_poses, homogeneous
 from warpsim.errors import SceneError
-from warpsim.scene.ledger import unsupported
-from warpsim.simulator import Simulator
 from warpsim.usd import author
 from warpsim.usd.reader import read_usd
 from warpsim.usd.units import DEGREE
 
 
-def homogeneous(position, quaternion) -> np.ndarray:
-    pose = np.eye(4)
-    pose[:3, :3] = Rotation.from_quat(np.asarray(quaternion, dtype=float), scalar_first=True).as_matrix()
-    pose[:3, 3] = position
-    return pose
-
-
 def joint_frame(prim, index) -> np.ndarray:
     q = prim.GetAttribute(f"physics:localRot{index}").Get()
     return homogeneous(prim.GetAttribute(f"physics:localPos{index}").Get(), [q.GetReal(), *q.GetImaginary()])
-
-
-def body_poses(scene) -> dict[str, np.ndarray]:
-    """World poses at the start, by MuJoCo."""
-    model = to_mujoco(scene, approximate=True)
-    data = mujoco.MjData(model)
-    data.qpos[:], data.qvel[:] = initial_state(scene, model)
-    mujoco.mj_kinematics(model, data)
-    return {body.name: homogeneous(data.body(body.name).xpos, data.body(body.name).xquat) for body in scene.bodies}
 
 
 def random_turn(rng):
@@ -264,113 +245,6 @@ def test_static_prims_and_colliders_as_joint_ends():
     assert [(body.name, body.parent) for body in scene.bodies] == [("/World/Arm", None), ("/World/Hand", "/World/Arm")]
     np.testing.assert_allclose(scene.bodies[1].position, [2, 0, 0], atol=1e-7)
     assert all(joint.initial_q is None for joint in scene.joints)
-
-
-def test_loops_become_equalities():
-    """A square of four bars: three hinges in the tree, the fourth held at two points of its axis."""
-    stage = author.new_stage()
-    world = author.world(stage)
-    bars = [author.body(world, f"Bar{i}", mass=1, position=(i, 0, 0)) for i in range(4)]
-    for i, bar in enumerate(bars):
-        author.revolute(world, f"Joint{i}", bar, bars[(i + 1) % 4], "Z", anchor=(i + 0.5, 0.5, 0))
-    scene = read_usd(stage, strict=True)
-    assert sorted(joint.kind for joint in scene.joints) == ["free", "hinge", "hinge", "hinge"]
-    near, far = scene.equalities
-    assert near.kind == far.kind == "connect"
-    poses = body_poses(scene)
-    for item in (near, far):
-        a = (poses[item.a] @ [*item.anchor, 1])[:3]
-        b = (poses[item.b] @ [*item.anchor_b, 1])[:3]
-        np.testing.assert_allclose(a, b, atol=1e-6)
-    np.testing.assert_allclose(far.anchor - near.anchor, [0, 0, 0.1], atol=1e-7)
-
-
-def test_excluded_joints_close_loops():
-    stage = author.new_stage()
-    world = author.world(stage)
-    a, b = (author.body(world, name, mass=1, position=(x, 0, 0)) for name, x in (("A", 0), ("B", 1)))
-    author.fixed(world, "Weld", a, b, closes_loop=True)
-    author.distance(world, "Rope", a, b, maximum=2)
-    scene = read_usd(stage, strict=True)
-    assert [joint.kind for joint in scene.joints] == ["free", "free"]
-    weld, rope = sorted(scene.equalities, key=lambda item: item.kind, reverse=True)
-    np.testing.assert_allclose(weld.relative_pose, [1, 0, 0, 1, 0, 0, 0], atol=1e-7)
-    assert (rope.kind, rope.distance_range) == ("distance", (0.0, 2.0))
-
-
-def crank(loop: str):
-    """A slider-crank let go 60° above the rail, joints about y and along x; the named joint closes the loop."""
-    stage = author.new_stage()
-    world = author.world(stage)
-    author.physics_scene(stage, steps_per_second=2000, attributes={"mjc:option:integrator": "rk4"})
-    raised = np.radians(60.0)
-    lean = np.arcsin(0.2 * np.sin(raised) / 0.6)
-    pin = np.array([0.2 * np.cos(raised), 0, 0.2 * np.sin(raised)])
-    wrist = np.array([pin[0] + 0.6 * np.cos(lean), 0, 0])
-    bodies = {}
-    for name, place, angle, length in (("Crank", pin / 2, -raised, 0.2), ("Rod", (pin + wrist) / 2, lean, 0.6)):
-        turn = (np.cos(angle / 2), 0, np.sin(angle / 2), 0)
-        bodies[name] = author.body(world, name, position=place, rotation=turn)
-        author.capsule(bodies[name], "Shape", 0.01, length, axis="X", mass=1.0)
-    bodies["Slider"] = author.body(world, "Slider", position=wrist)
-    author.box(bodies["Slider"], "Shape", (0.05, 0.05, 0.05), mass=1.0)
-    softness = {"mjc:solref": (0.001, 1.0), "mjc:solimp": (0.9999, 0.9999, 0.001, 0.5, 2.0)}
-
-    def closing(name: str) -> dict:
-        return {"closes_loop": name == loop, "attributes": softness if name == loop else None}
-
-    author.revolute(world, "Motor", None, bodies["Crank"], "Y", anchor=(0, 0, 0))
-    author.revolute(world, "Pin", bodies["Crank"], bodies["Rod"], "Y", anchor=pin, **closing("Pin"))
-    author.revolute(world, "Wrist", bodies["Rod"], bodies["Slider"], "Y", anchor=wrist, **closing("Wrist"))
-    author.prismatic(world, "Rail", None, bodies["Slider"], (1, 0, 0), **closing("Rail"))
-    author.filter_pairs(bodies["Crank"], bodies["Rod"], bodies["Slider"])
-    author.filter_pairs(bodies["Rod"], bodies["Slider"])
-    return read_usd(stage, strict=True)
-
-
-def test_a_slide_closes_a_loop_as_a_hinge_would():
-    """Wherever the loop is cut, the crank swings alike, and the slider is at r cos θ + √(l² − r² sin² θ)."""
-    paths = {}
-    for loop, kinds in (("Rail", ["axes"]), ("Pin", ["connect", "connect"])):
-        scene = crank(loop)
-        assert [equality.kind for equality in scene.equalities] == kinds
-        sim = Simulator(scene)
-        trajectory = sim.rollout(steps=1000, outputs=("body_position", "constraint_error"))
-        assert 0.0 < trajectory.numpy("constraint_error").max() < 5e-5
-        theta = np.radians(60.0) - trajectory.numpy("q")[:, 0, sim.joint("/World/Motor").q][:, 0]
-        place = trajectory.numpy("body_position")[:, 0, sim.body("/World/Slider").index]
-        expected = 0.2 * np.cos(theta) + np.sqrt(0.6**2 - (0.2 * np.sin(theta)) ** 2)
-        assert np.abs(place[:, 0] - expected).max() < 5e-5
-        assert np.abs(place[:, 1:]).max() < 5e-5
-        paths[loop] = theta
-    assert np.ptp(paths["Rail"]) > 2.0, "it swings"
-    assert np.abs(paths["Rail"] - paths["Pin"]).max() < 1e-3
-
-
-def test_generic_joints_close_loops():
-    """What the limits leave free is free; a limit on it is in the ledger, for it is not modelled."""
-    stage = author.new_stage()
-    world = author.world(stage)
-    a, b = (author.body(world, name, mass=1, position=(x, 0, 0)) for name, x in (("A", 0), ("B", 1)))
-    limits = {"transX": (-1, 1), "transY": None, "transZ": None, "rotY": None, "rotZ": None}
-    author.generic(world, "Guide", a, b, limits=limits, closes_loop=True)
-    scene = read_usd(stage)
-    (guide,) = scene.equalities
-    assert (guide.kind, guide.a, guide.b) == ("axes", "/World/A", "/World/B")
-    assert guide.locked == (False, True, True, False, True, True)
-    np.testing.assert_allclose(guide.relative_pose, [1, 0, 0, 1, 0, 0, 0], atol=1e-7)
-    refused = {(entry.path, entry.attribute) for entry in unsupported(scene.ledger)}
-    assert refused == {("/World/Guide", f"limit:transX:physics:{side}") for side in ("low", "high")}
-
-
-def test_two_joints_that_close_one_loop_are_reported():
-    stage = author.new_stage()
-    world = author.world(stage)
-    a, b = (author.body(world, name, mass=1, position=(x, 0, 0)) for name, x in (("A", 0), ("B", 1)))
-    for name, axis in (("First", "X"), ("Second", "Y")):
-        author.revolute(world, name, a, b, axis, closes_loop=True)
-    paths = {entry.path for entry in unsupported(read_usd(stage).ledger)}
-    assert paths == {"/World/First", "/World/Second"}
 
 
 def test_mimic():

@@ -34,6 +34,13 @@ TETRAHEDRON = Mesh(
 )
 
 
+def bounds(axis: int, low: float, high: float) -> np.ndarray:
+    """Limits of one of six coordinates."""
+    limits = np.tile([-np.inf, np.inf], (6, 1))
+    limits[axis] = low, high
+    return limits
+
+
 def full_scene() -> Scene:
     """A valid scene with at least one of every kind of item and no optional array left out."""
     inertia = np.diag([0.1, 0.2, 0.25])
@@ -75,12 +82,16 @@ def full_scene() -> Scene:
             Actuator("winch", "tendon", "cable", dynamics="filter", activation_range=(0.0, 1.0)),
             Actuator("jet", "site", "tip"),
         ],
-        drives=[Drive("servo", "stretch", stiffness=10.0, damping=1.0, max_force=30.0)],
+        drives=[
+            Drive("servo", "stretch", stiffness=10.0, damping=1.0, max_force=30.0),
+            Drive("pusher", "rail", axis=0, stiffness=10.0),
+        ],
         equalities=[
             Equality("pin", "connect", "hand", "ball", anchor_b=np.zeros(3)),
             Equality("glue", "weld", "base", None, relative_pose=np.r_[0, 0, 0, unit]),
             Equality("gear", "joint", "elbow", "stretch"),
             Equality("hold", "tendon", "cable"),
+            Equality("rail", "axes", "arm", "ball", locked=(False, True, True, False, False, False)),
             Equality("rope", "distance", "arm", "ball", anchor_b=np.zeros(3), distance_range=(0.0, 1.0)),
         ],
         sensors=[Sensor("imu", "gyro", "tip"), Sensor("angle", "jointpos", "elbow", target_kind="joint")],
@@ -248,6 +259,15 @@ CASES: list[tuple[str, Callable[[Scene], None], tuple[str, ...]]] = [
     ("equality over a ball", setting("gear", b="wrist"), ("equality 'gear'", "'wrist' is ball")),
     ("distance reversed", setting("rope", distance_range=(1.0, 0.5)), ("equality 'rope'", "distance_range")),
     ("distance negative", setting("rope", distance_range=(-1.0, 0.5)), ("equality 'rope'", "distance_range")),
+    ("locked drive", setting("pusher", axis=1), ("drive 'pusher'", "axis is 1", "[0, 3, 4, 5]")),
+    ("drive of no loop", setting("pusher", joint="pin"), ("drive 'pusher'", "'pin'")),
+    ("drive per inertia on a loop", setting("pusher", acceleration=True), ("drive 'pusher'", "per unit of inertia")),
+    ("limits reversed", setting("rail", limits=bounds(0, 1.0, 0.5)), ("equality 'rail'", "limits[0]")),
+    ("limits of a locked axis", setting("rail", limits=bounds(1, 0.0, 0.5)), ("equality 'rail'", "limits[1]")),
+    ("limits of no joint", setting("rope", limits=bounds(0, 0.0, 0.5)), ("equality 'rope'", "limits[0]")),
+    ("limits beyond a turn", setting("rail", limits=bounds(5, -4.0, 0.5)), ("equality 'rail'", "limits[5]", "±3.1")),
+    ("limits of the middle turn", setting("rail", limits=bounds(4, -2.0, 0.5)), ("limits[4]", "±1.57")),
+    ("turn limit", setting("rail", turn_limit=4.0), ("equality 'rail'", "turn_limit")),
     ("sensor noise", setting("imu", noise=-1.0), ("sensor 'imu'", "noise")),
     # world
     ("no time step", options(timestep=0.0), ("timestep", "above zero")),

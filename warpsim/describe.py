@@ -9,7 +9,7 @@ from warpsim.program import output_fields
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Joint, Scene, Shape
 from warpsim.sensors.layout import KINDS
 from warpsim.simulator import Simulator
-from warpsim.units import FORCE, POSITION, VELOCITY, actuator_input_unit, interval
+from warpsim.units import FORCE, POSITION, VELOCITY, actuator_input_unit, drive_limits, interval
 
 _OUTPUTS = {
     "body_position": "m, world; row 0 is the world itself",
@@ -147,7 +147,6 @@ def _controls(sim: Simulator) -> Iterator[str]:
     scene = sim.scene
     yield f"control = {' + '.join(sim.control_names)}, {sim.control_size} numbers"
     kinds = {joint.name: joint.kind for joint in scene.joints}
-    limits_of = {joint.name: joint.limit for joint in scene.joints}
     for i, actuator in enumerate(scene.actuators):
         unit = actuator_input_unit(scene, actuator)
         force = f", force {interval(actuator.force_range, 'N or N·m')}" if actuator.force_range else ""
@@ -155,10 +154,10 @@ def _controls(sim: Simulator) -> Iterator[str]:
         force += ", in the site's frame" if actuator.transmission == "site" else ""
         yield f"actuator[{i}] {actuator.name} → {actuator.transmission} {actuator.target}: {limits}{force}"
     for i, drive in enumerate(scene.drives):
-        kind = kinds[drive.joint]
+        kind = kinds[drive.joint] if drive.axis is None else "slide" if drive.axis < 3 else "hinge"
         most = f"±{drive.max_force:.4g} {FORCE[kind]}"
         yield (
-            f"drive_target[{i}] {drive.joint}: {interval(limits_of[drive.joint], POSITION[kind])}, now "
+            f"drive_target[{i}] {drive.name}: {interval(drive_limits(scene, drive), POSITION[kind])}, now "
             f"{drive.target:.4g}, stiffness {drive.stiffness:.4g}, damping {drive.damping:.4g}, {most}"
         )
     yield f"also: joint_force[{sim.nv}], N or N·m per degree of freedom"

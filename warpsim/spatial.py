@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.precision import PRECISION, mat33, quat, real, vec3, vec6
+from warpsim.precision import PRECISION, mat33, quat, real, vec2, vec3, vec6
 
 # Below this squared half angle the series is exact to rounding, and its derivative has no 0/0.
 SMALL_ANGLE2 = wp.constant(real(1e-4 if PRECISION == "float64" else 1e-2))
@@ -22,6 +22,16 @@ def clamp_range(x: real, lower: real, upper: real) -> real:
     if x > upper:
         return upper
     return x
+
+
+@wp.func
+def outside(x: real, limits: vec2) -> int:
+    """−1 below the limits, 1 above them, 0 where they do not cut."""
+    if x < limits[0]:
+        return -1
+    if x > limits[1]:
+        return 1
+    return 0
 
 
 @wp.func

@@ -26,6 +26,7 @@ from warpsim.dynamics.implicit import implicit_matrix, implicit_residual, implic
 from warpsim.dynamics.integrate import advance, advance_activation, average, semi_implicit, shift
 from warpsim.dynamics.inverse_dynamics import residual_at_optimum, residual_at_rest, residual_at_solution
 from warpsim.dynamics.kinematics import kinematics
+from warpsim.dynamics.loop_drives import loop_drives
 from warpsim.dynamics.mass_matrix import mass_matrix
 from warpsim.dynamics.passive import passive
 from warpsim.dynamics.saturation import activation_cuts, saturation
@@ -39,6 +40,8 @@ def forward(m: Model, s: State, u: Control, work: Work, scratch: Scratch, tape: 
     kinematics(m, s, work)
     passive(m, s, u, work)
     actuation(m, s, u, work)
+    if m.drives_loops:
+        loop_drives(m, u, work)
     saturation(m, s, work)
     if implicitfast:
         implicit_slopes(m, work)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from warpsim.scene.description import Actuator, Scene
+import numpy as np
+
+from warpsim.scene.description import Actuator, Drive, Scene
 
 POSITION = {"hinge": "rad", "slide": "m", "ball": "quaternion", "free": "m, quaternion"}
 VELOCITY = {"hinge": "rad/s", "slide": "m/s", "ball": "rad/s", "free": "m/s, rad/s"}
@@ -21,6 +23,14 @@ def actuator_input_unit(scene: Scene, actuator: Actuator) -> str:
     if gain[0] == 1.0 and not gain[1:].any() and not bias.any():
         return f"{FORCE[kind]} before the gear" if kind else "N before the gear"
     return "1"
+
+
+def drive_limits(scene: Scene, drive: Drive) -> tuple[float, float] | None:
+    """Bounds of the coordinate that a drive acts on, rad or m."""
+    if drive.axis is None:
+        return next(joint.limit for joint in scene.joints if joint.name == drive.joint)
+    low, high = next(equality.limits[drive.axis] for equality in scene.equalities if equality.name == drive.joint)
+    return None if np.isinf([low, high]).all() else (float(low), float(high))
 
 
 def interval(limits: tuple[float, float] | None, unit: str) -> str:

@@ -40,7 +40,7 @@ _GROUPS = (
 _SET_OR_NOT = {("bodies", "mass"), ("bodies", "com"), ("bodies", "inertia"), ("shapes", "mass")}
 _SETTINGS = {("shapes", "gap"), ("sensors", "noise"), ("sensors", "cutoff"), ("contact_overrides", "gap")}
 _LOOKS = {"color", "visible"}
-_FLAGS = ("has_tendon_forces", "has_medium", "has_force_limits", "damped")
+_FLAGS = ("has_tendon_forces", "has_medium", "has_force_limits", "drives_loops", "damped")
 _SAME_MESH = 1e-9
 MOVED_MESH = "a mesh's own geometry, which carries no gradient (its pose and a uniform scale do), of"
 
@@ -209,7 +209,7 @@ def _quaternion_places(
 ) -> np.ndarray:
     """(n, 4) places of all quaternions in `Point.numbers`."""
     places = []
-    for name in ("body.rotation", "shape.rotation", "site.rotation", "equality.relative_rotation"):
+    for name in ("body.rotation", "shape.rotation", "site.rotation", "equality.relative_rotation", "equality.axes"):
         first = slices[name].start
         places += [np.arange(first + 4 * i, first + 4 * i + 4) for i in range(shapes[name][0])]
     for name in ("joint.reference", "joint.rest", "state.q"):

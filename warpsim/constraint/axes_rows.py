@@ -18,7 +18,7 @@ import warp as wp
 
 from warpsim.constraint.equality_rows import EqualitySettings
 from warpsim.constraint.held_frames import (
-    point_acceleration,
+    relative_acceleration,
     turn_acceleration,
     turn_left,
     turn_rate,
@@ -63,20 +63,6 @@ def _second_axis(locked: int) -> vec3:
     if _bit(locked, 5) == 1:
         return vec3(real(0.0), real(1.0), real(0.0))
     return vec3(real(0.0), real(0.0), real(1.0))
-
-
-@wp.func
-def _relative_acceleration(
-    velocity_a: vec6, velocity_b: vec6, acceleration_a: vec6, acceleration_b: vec6, arm_a: vec3, arm_b: vec3
-) -> vec3:
-    """Of a's point less b's at one place, as seen by somebody who turns with a; `arm_a`, `arm_b` lead to that place."""
-    slip = point_rate(velocity_b, arm_b) - point_rate(velocity_a, arm_a)
-    carried = real(2.0) * wp.cross(angular(velocity_a), slip)
-    return (
-        point_acceleration(velocity_a, acceleration_a, arm_a)
-        - point_acceleration(velocity_b, acceleration_b, arm_b)
-        + carried
-    )
 
 
 @wp.func
@@ -128,7 +114,7 @@ def _axes_force_kernel(
         mask = _mask(locked, 0)
         gap = wp.cw_mul(mask, quat_rotate_back(held, point_a - point_b))
         rate = wp.cw_mul(mask, quat_rotate_back(held, point_rate(va, arm_a) - point_rate(vb, arm_b)))
-        change = wp.cw_mul(mask, quat_rotate_back(held, _relative_acceleration(va, vb, aa, ab, arm_a, arm_b)))
+        change = wp.cw_mul(mask, quat_rotate_back(held, relative_acceleration(va, vb, aa, ab, arm_a, arm_b)))
         alpha = angular(aa) - angular(ab)
         omega = angular(va) - angular(vb)
         if _locked_turns(locked) == 1:
@@ -299,7 +285,7 @@ def _axes_rows_kernel(
             carried_turn = quat_rotate_back(p.axes, full)
         gap = quat_rotate_back(p.held, point_a - point_b)
         rate = quat_rotate_back(p.held, point_rate(va, p.arm_a) - point_rate(vb, p.arm_b))
-        carried = _relative_acceleration(va, vb, bias[w, p.ka], bias[w, p.kb], p.arm_a, p.arm_b)
+        carried = relative_acceleration(va, vb, bias[w, p.ka], bias[w, p.kb], p.arm_a, p.arm_b)
         size = wp.length(spatial(wp.cw_mul(_mask(p.locked, 3), turn), wp.cw_mul(_mask(p.locked, 0), gap)))
         d = impedance(e.solimp[w, i], size)
         kb = spring_damper(e.solref[w, i], e.solimp[w, i], h, c.safe)

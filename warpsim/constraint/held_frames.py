@@ -43,6 +43,20 @@ def point_acceleration(velocity: vec6, acceleration: vec6, arm: vec3) -> vec3:
 
 
 @wp.func
+def relative_acceleration(
+    velocity_a: vec6, velocity_b: vec6, acceleration_a: vec6, acceleration_b: vec6, arm_a: vec3, arm_b: vec3
+) -> vec3:
+    """Of a's point less b's at one place, as seen by somebody who turns with a; `arm_a`, `arm_b` lead to that place."""
+    slip = point_rate(velocity_b, arm_b) - point_rate(velocity_a, arm_a)
+    carried = real(2.0) * wp.cross(angular(velocity_a), slip)
+    return (
+        point_acceleration(velocity_a, acceleration_a, arm_a)
+        - point_acceleration(velocity_b, acceleration_b, arm_b)
+        + carried
+    )
+
+
+@wp.func
 def turn_torque(rotation_b: quat, target: quat, scale: real, f: vec3) -> vec3:
     """Torque on a (world axes) of forces f on the rotational rows: the transpose of `turn_rate`."""
     back = quat_mul(quat(real(0.0), f[0], f[1], f[2]), quat_conj(target))

@@ -25,6 +25,7 @@ from warpsim.constraint.equality_rows import (
 )
 from warpsim.constraint.hessian import solve_hessian
 from warpsim.constraint.joint_rows import _dry_rows_kernel, _joint_force_kernel, _limit_rows_kernel
+from warpsim.constraint.loop_rows import LoopRowSettings, _loop_force_kernel, _loop_rows_kernel
 from warpsim.constraint.native import mass_product
 from warpsim.constraint.newton import _newton_kernel
 from warpsim.constraint.rows import clear_rows
@@ -91,6 +92,11 @@ def _coupling_inputs(m: Model, c: EqualitySettings) -> list:
     return [c, m.equality_topology, m.tendon_topology, *parameters, *weights]
 
 
+def _loop_inputs(m: Model, c: LoopRowSettings) -> list:
+    topology = [m.topology, m.equality_topology, m.loop_topology, c]
+    return [*topology, m.equality, m.loop, m.drive, m.weight.body, m.world.timestep]
+
+
 def _tendon_inputs(m: Model, c: TendonRowSettings) -> list:
     return [m.tendon_topology, c, m.tendon.coefficient, m.tendon_limit, m.weight.tendon, m.world.timestep]
 
@@ -127,7 +133,7 @@ def _rows(
     contacts: Contacts,
     velocity: wp.array | None = None,
 ) -> None:
-    rows, joint, tendon = scratch.rows, scratch.joint_settings, scratch.tendon_settings
+    rows, joint, tendon, loop = scratch.rows, scratch.joint_settings, scratch.tendon_settings, scratch.loop_settings
     clear_rows(m.worlds, rows, m.device)
 
     def launch(kernel: wp.Kernel, *inputs) -> None:
@@ -141,6 +147,8 @@ def _rows(
         launch(_axes_rows_kernel, m.topology, *_equality_inputs(m, equality), *poses)
     if equality.coupling_count:
         launch(_coupling_rows_kernel, m.topology, *_coupling_inputs(m, equality), s.q, s.qd)
+    if loop.limit_count or loop.drive_count:
+        launch(_loop_rows_kernel, *_loop_inputs(m, loop), work.saturated, *poses)
     if joint.friction_count:
         launch(_dry_rows_kernel, joint, m.limit, m.weight.dof, m.world.timestep, s.qd)
     if tendon.friction_count:
@@ -213,6 +221,7 @@ def constraint_forces(
     `softened`: with the contacts that the adjoint sees. `velocity`: as in `build_rows`.
     """
     equality, joint, tendon = scratch.equality_settings, scratch.joint_settings, scratch.tendon_settings
+    loop = scratch.loop_settings
     motion = [s.q, s.qd, c.qdd_fixed]
 
     def launch(kernel: wp.Kernel, inputs: list, out: wp.array) -> None:
@@ -231,6 +240,8 @@ def constraint_forces(
         launch(_equality_force_kernel, [m.topology, *_equality_inputs(m, equality), *motion], work.wrench)
     if equality.axes_count:
         launch(_axes_force_kernel, [m.topology, *_equality_inputs(m, equality), *motion], work.wrench)
+    if loop.limit_count or loop.drive_count:
+        launch(_loop_force_kernel, [*_loop_inputs(m, loop), work.saturated, *motion], work.wrench)
     if m.max_contacts:
         x = c.soft_contacts if softened else c.contacts
         wp.launch(

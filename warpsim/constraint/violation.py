@@ -9,13 +9,15 @@ from warpsim.constraint.equality_rows import EqualitySettings
 from warpsim.constraint.held_frames import turn_left
 from warpsim.constraint.joint_rows import JointRowSettings
 from warpsim.constraint.work import ConstraintScratch
+from warpsim.dynamics.loop_coordinates import loop_value
 from warpsim.model.equalities import CONNECT, DISTANCE, WELD, EqualityTopology
+from warpsim.model.loops import LoopTopology
 from warpsim.model.model import Model
 from warpsim.model.parameters import EqualityParameters, LimitParameters
 from warpsim.model.state import State, Work
 from warpsim.model.tendons import TendonTopology
 from warpsim.model.topology import Topology
-from warpsim.precision import quat, real, vec3
+from warpsim.precision import quat, real, vec2, vec3
 from warpsim.spatial import quat_mul, quat_rotate, quat_rotate_back
 
 
@@ -103,8 +105,37 @@ def _coordinate_error_kernel(
     error[w] = worst
 
 
+@wp.kernel(enable_backward=False)
+def _loop_error_kernel(
+    # topology, parameters
+    t: Topology,
+    x: EqualityTopology,
+    c: LoopTopology,
+    e: EqualityParameters,
+    bounds: wp.array2d(dtype=vec2),
+    # work in
+    link_position: wp.array2d(dtype=vec3),
+    link_rotation: wp.array2d(dtype=quat),
+    # out
+    error: wp.array(dtype=real),
+):
+    """Limits of joints that close loops."""
+    w = wp.tid()
+    worst = error[w]
+    for n in range(c.count):
+        i = c.equality[n]
+        ra = link_rotation[w, t.body_link[x.a[i]]]
+        rb = link_rotation[w, t.body_link[x.b[i]]]
+        gap = link_position[w, t.body_link[x.b[i]]] + quat_rotate(rb, e.anchor_b[w, i])
+        gap -= link_position[w, t.body_link[x.a[i]]] + quat_rotate(ra, e.anchor_a[w, i])
+        frame_a = quat_mul(quat_mul(ra, e.relative_rotation[w, i]), e.axes[w, i])
+        value = loop_value(c.kind[n], c.i[n], c.j[n], frame_a, quat_mul(rb, e.axes[w, i]), gap)
+        worst = wp.max(worst, wp.max(bounds[w, n][0] - value, value - bounds[w, n][1]))
+    error[w] = worst
+
+
 def constraint_error(m: Model, s: State, work: Work, scratch: ConstraintScratch | None, error: wp.array) -> None:
-    """Largest violation of an equality or of a hinge's or slide's limit at the step's start, m or rad, (W,)."""
+    """Largest violation of an equality or of a limit, those of balls excepted, at the step's start, m or rad, (W,)."""
     if scratch is None:
         error.zero_()
         return
@@ -132,3 +163,7 @@ def constraint_error(m: Model, s: State, work: Work, scratch: ConstraintScratch 
         if count:
             poses = (work.link_position, work.link_rotation)
             launch(_held_error_kernel, m.topology, m.equality_topology, count, which, m.equality, *poses)
+    if m.loop_topology.count:
+        poses = (work.link_position, work.link_rotation)
+        topology = (m.topology, m.equality_topology, m.loop_topology)
+        launch(_loop_error_kernel, *topology, m.equality, m.loop.range, *poses)

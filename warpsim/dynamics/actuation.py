@@ -29,7 +29,7 @@ from warpsim.model.state import Control, State, Work
 from warpsim.model.tendons import TendonTopology, tendon_length, tendon_rate
 from warpsim.model.topology import Topology
 from warpsim.precision import quat, real, vec2, vec3, vec6
-from warpsim.spatial import clamp_range, quat_log, quat_mul, quat_rotate, read_quat, spatial
+from warpsim.spatial import clamp_range, outside, quat_log, quat_mul, quat_rotate, read_quat, spatial
 from warpsim.stages import stage
 
 
@@ -165,16 +165,6 @@ def _activation_rate(
 ) -> real:
     c = clamp_range(control[w, i], actuator.control_range[w, i][0], actuator.control_range[w, i][1])
     return activation_rate_of(a.dynamics[i], c, activation[w, a.activation[i]], actuator.time_constant[w, i])
-
-
-@wp.func
-def outside(x: real, limits: vec2) -> int:
-    """−1 below the limits, 1 above them, 0 where they do not cut."""
-    if x < limits[0]:
-        return -1
-    if x > limits[1]:
-        return 1
-    return 0
 
 
 @wp.func
@@ -324,17 +314,18 @@ def _drive_kernel(
     w = wp.tid()
     h = timestep[w] * real(implicit)
     for i in range(d.count):
-        dof = d.dof[i]
-        k = drive.stiffness[w, i]
-        c = drive.damping[w, i]
-        v = qd[w, dof]
-        limit = drive.max_force[w, i]
-        raw = k * (target[w, i] - q[w, d.q[i]] - h * v) + c * (target_velocity[w, i] - v)
-        dof_force[w, dof] += clamp_range(raw, -limit, limit)
-        cut = outside(raw, vec2(-limit, limit))
-        saturated[w, first + i] = cut
-        if cut == 0:
-            dof_implicit[w, dof] += h * (c + h * k)
+        if d.loop[i] == -1:
+            dof = d.dof[i]
+            k = drive.stiffness[w, i]
+            c = drive.damping[w, i]
+            v = qd[w, dof]
+            limit = drive.max_force[w, i]
+            raw = k * (target[w, i] - q[w, d.q[i]] - h * v) + c * (target_velocity[w, i] - v)
+            dof_force[w, dof] += clamp_range(raw, -limit, limit)
+            cut = outside(raw, vec2(-limit, limit))
+            saturated[w, first + i] = cut
+            if cut == 0:
+                dof_implicit[w, dof] += h * (c + h * k)
 
 
 @stage

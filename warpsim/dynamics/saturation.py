@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.dynamics.actuation import grown_activation, outside
+from warpsim.dynamics.actuation import grown_activation
 from warpsim.model.actuators import JOINT, NO_DYNAMICS, SITE, TENDON, ActuatorTopology
 from warpsim.model.model import Model
 from warpsim.model.parameters import ActuatorParameters
@@ -17,6 +17,7 @@ from warpsim.model.state import State, Work
 from warpsim.model.tendons import TendonTopology
 from warpsim.model.topology import Topology
 from warpsim.precision import real, vec2
+from warpsim.spatial import outside
 from warpsim.stages import stage
 
 

@@ -38,5 +38,6 @@ class DriveTopology:
 
     count: wp.int32
     per_inertia: wp.array(dtype=wp.int32)  # 1: gains are per unit of the dof's effective inertia
-    q: wp.array(dtype=wp.int32)
+    q: wp.array(dtype=wp.int32)  # 0 where it drives no joint
     dof: wp.array(dtype=wp.int32)
+    loop: wp.array(dtype=wp.int32)  # coordinate of `model.loops` that it drives, or -1: a joint; -2: nothing

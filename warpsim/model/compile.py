@@ -16,6 +16,7 @@ from warpsim.model.contact_mixing import contact_mixing, no_pairs
 from warpsim.model.damping_ratio import set_ratio_damping
 from warpsim.model.equalities import equalities
 from warpsim.model.limits import joint_limits, tendon_limits
+from warpsim.model.loops import loop_coordinates, loops
 from warpsim.model.mesh_mass import mesh_mass_properties
 from warpsim.model.model import Model
 from warpsim.model.parameters import (
@@ -187,11 +188,13 @@ def _actuators(t: Tables, scene: Scene, layout: Layout) -> tuple[ActuatorTopolog
 
 
 def _drives(t: Tables, scene: Scene, layout: Layout) -> tuple[DriveTopology, DriveParameters]:
-    index = [layout.joint(d.joint) for d in scene.drives]
+    index = [layout.joint(d.joint) if d.axis is None else None for d in scene.drives]
+    places = {coordinate.key: i for i, coordinate in enumerate(loop_coordinates(scene))}
     topology = DriveTopology()
     topology.count = len(scene.drives)
-    topology.q = t.integers([int(layout.joint_q[j]) for j in index])
-    topology.dof = t.integers([int(layout.joint_dof[j]) for j in index])
+    topology.q = t.integers([0 if j is None else int(layout.joint_q[j]) for j in index])
+    topology.dof = t.integers([0 if j is None else int(layout.joint_dof[j]) for j in index])
+    topology.loop = t.integers([-1 if d.axis is None else places.get((d.joint, d.axis), -2) for d in scene.drives])
     p = DriveParameters()
     topology.per_inertia = t.integers([int(d.acceleration) for d in scene.drives])
     p.stiffness = t.parameter("drive.stiffness", [d.stiffness for d in scene.drives], real, derived=True)
@@ -265,6 +268,7 @@ def _constraints(t: Tables, scene: Scene, layout: Layout, joints: list[Joint], b
     max_contacts = table.max_contacts if given is None or not table.pair_count else given
     mixing, pair = contact_mixing(t, scene, table)
     equality_topology, equality, equality_names = equalities(t, scene, layout, bodies)
+    loop_topology, loop = loops(t, scene, equality_names)
     return dict(
         pair_table=table,
         contact_mixing=mixing,
@@ -273,6 +277,8 @@ def _constraints(t: Tables, scene: Scene, layout: Layout, joints: list[Joint], b
         equality_topology=equality_topology,
         equality=equality,
         equality_names=equality_names,
+        loop_topology=loop_topology,
+        loop=loop,
         limit=joint_limits(t, joints, constraints=options.constraints),
         tendon_limit=tendon_limits(t, scene.tendons, constraints=options.constraints),
         weight=_weights(t, layout),
@@ -357,6 +363,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         has_medium=bool(scene.medium.density or scene.medium.viscosity),
         has_joint_actuators=bool(transmissions - {"site"}),
         has_site_actuators="site" in transmissions,
+        drives_loops=bool((drive_topology.loop.numpy() >= 0).any()),
         has_force_limits=any(j.actuator_force_limit is not None for j in joints),
         damped=any(j.damping > 0 for j in joints),
         **_constraints(t, scene, layout, joints, bodies),

@@ -78,7 +78,12 @@ def make_impact_scratch(m: Model, scratch: Scratch) -> ImpactScratch:
         **{
             # a direct solref of zero: neither spring nor damper
             group: _changed(struct, solref=wp.zeros_like(struct.solref, requires_grad=False))
-            for group, struct in (("limit", m.limit), ("tendon_limit", m.tendon_limit), ("equality", m.equality))
+            for group, struct in (
+                ("limit", m.limit),
+                ("tendon_limit", m.tendon_limit),
+                ("equality", m.equality),
+                ("loop", m.loop),
+            )
         },
     )
     settings = contact_settings(m, 0.0)
@@ -90,9 +95,10 @@ def make_impact_scratch(m: Model, scratch: Scratch) -> ImpactScratch:
             c,
             contact_settings=settings,
             soft_settings=settings,
-            # dry friction is no match for an impulse
+            # dry friction and drives are no match for an impulse
             joint_settings=_changed(c.joint_settings, friction_count=0),
             tendon_settings=_changed(c.tendon_settings, friction_count=0),
+            loop_settings=_changed(c.loop_settings, drive_count=0),
         ),
         span=wp.zeros((w, m.ntree), dtype=real, device=device),
         twists=wp.zeros((w, m.nv + 1), dtype=vec6, device=device),

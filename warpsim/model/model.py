@@ -17,6 +17,7 @@ from warpsim.errors import InputError, unknown_name
 from warpsim.model.actuators import ActuatorTopology, DriveTopology
 from warpsim.model.contact_mixing import ContactMixing
 from warpsim.model.equalities import EqualityTopology
+from warpsim.model.loops import LoopTopology
 from warpsim.model.parameters import (
     ActuatorParameters,
     BodyParameters,
@@ -25,6 +26,7 @@ from warpsim.model.parameters import (
     FluidParameters,
     JointParameters,
     LimitParameters,
+    LoopParameters,
     PairParameters,
     ShapeParameters,
     SiteParameters,
@@ -90,6 +92,7 @@ GROUPS = (
     "limit",
     "tendon_limit",
     "equality",
+    "loop",
 )
 
 
@@ -113,6 +116,7 @@ class Model:
     shape_body: wp.array  # (nshape,) int32: the body each shape is fixed to
     equality_topology: EqualityTopology
     equality_names: tuple[str, ...]  # the active ones
+    loop_topology: LoopTopology
     pair_table: PairTable  # empty without contacts
     contact_mixing: ContactMixing
     max_contacts: int  # places for contacts per world
@@ -130,6 +134,7 @@ class Model:
     limit: LimitParameters
     tendon_limit: TendonLimitParameters
     equality: EqualityParameters
+    loop: LoopParameters
     joint_force_range: wp.array  # (W, nv) vec2, N·m or N: range of the summed actuator force
     inertia_axes: np.ndarray  # (nbody, 4) rotations near which principal axes are looked for
     authored: dict[str, wp.array]
@@ -146,6 +151,7 @@ class Model:
     has_site_actuators: bool
     has_force_limits: bool
     has_constraints: bool  # whether a step has anything for the contact solver to do
+    drives_loops: bool  # whether a drive acts on a joint that closes a loop
     damped: bool  # whether a joint has damping
     zero_dofs: wp.array = field(init=False)
     no_activation: wp.array = field(init=False)

@@ -165,3 +165,12 @@ class EqualityParameters:
     range: wp.array2d(dtype=vec2)  # distance, m
     solref: wp.array2d(dtype=vec2)
     solimp: wp.array2d(dtype=vec5)
+
+
+@wp.struct
+class LoopParameters:
+    """Per coordinate of an equality of kind "axes" that has a limit or a drive."""
+
+    range: wp.array2d(dtype=vec2)  # m or rad, ±inf where open; whole rotation: (0, largest angle)
+    solref: wp.array2d(dtype=vec2)
+    solimp: wp.array2d(dtype=vec5)

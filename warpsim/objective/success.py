@@ -16,6 +16,7 @@ from warpsim.objective.places import as_place
 from warpsim.objective.reach import Pose
 from warpsim.objective.term import Term
 from warpsim.simulator import Simulator
+from warpsim.units import drive_limits
 
 _ROUNDING = 1e-9
 """Share of a range by which rounding may exceed it."""
@@ -237,11 +238,11 @@ class StaysAbove:
 
 
 def control_targets(sim: Simulator, channel: str) -> tuple[str, ...]:
-    """What each number of a channel drives: actuators, or joints."""
+    """What each number of a channel drives: actuators, or joints; on a joint that closes a loop, drives."""
     if channel == "actuator":
         return sim.actuator_names
     if channel in ("drive_target", "drive_velocity"):
-        joints = {drive.name: drive.joint for drive in sim.scene.drives}
+        joints = {drive.name: drive.joint if drive.axis is None else drive.name for drive in sim.scene.drives}
         return tuple(joints[name] for name in sim.drive_names)
     return sim.dof_names
 
@@ -251,12 +252,12 @@ def control_range(sim: Simulator, channel: str) -> tuple[np.ndarray, np.ndarray]
 
     Of actuators their control range; of drive targets the joint's limit; of others none.
     """
-    ranges: dict[str, tuple[float, float] | None] = {}
+    found: list[tuple[float, float] | None] = [None] * len(control_targets(sim, channel))
     if channel == "actuator":
-        ranges = {actuator.name: actuator.control_range for actuator in sim.scene.actuators}
+        found = [actuator.control_range for actuator in sim.scene.actuators]
     elif channel == "drive_target":
-        ranges = {joint.name: joint.limit for joint in sim.scene.joints}
-    pairs = [ranges.get(name) or (-np.inf, np.inf) for name in control_targets(sim, channel)]
+        found = [drive_limits(sim.scene, drive) for drive in sim.scene.drives]
+    pairs = [limits or (-np.inf, np.inf) for limits in found]
     bounds = np.array(pairs, dtype=float).reshape(-1, 2)
     return bounds[:, 0], bounds[:, 1]
 

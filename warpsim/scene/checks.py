@@ -30,6 +30,8 @@ UNIT_TOLERANCE = 1e-6
 
 _INFINITE_ALLOWED = {
     "limit",
+    "limits",
+    "turn_limit",
     "max_force",
     "distance_range",
     "spring_range",
@@ -63,6 +65,9 @@ _ARRAY_SHAPES: dict[type, dict[str, tuple[int, ...]]] = {
         "relative_pose": (7,),
         "axes": (4,),
         "locked": (6,),
+        "limits": (6, 2),
+        "limit_solref": (2,),
+        "limit_solimp": (5,),
         "polynomial": (5,),
         "distance_range": (2,),
     },

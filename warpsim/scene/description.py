@@ -270,7 +270,9 @@ class Drive:
 
     name: str
     joint: str
-    """A hinge or slide."""
+    """A hinge or slide; with `axis`, an equality of kind "axes"."""
+    axis: int | None = None
+    """Which coordinate of that equality is driven: a free one of 0 to 5."""
     stiffness: float = 0.0
     damping: float = 0.0
     target: float = 0.0
@@ -290,7 +292,7 @@ class Equality:
         without b: a − a₀ = polynomial[0].
     distance: |point a − point b| within `distance_range`.
     axes: as a weld, but only the `locked` ones of six coordinates are held: the translation of b's point along axes
-        that turn with a, then turns about x, y and z in that order.
+        that turn with a, then turns about x, y and z in that order. Free ones may have limits, and drives (`Drive`).
     """
 
     name: str
@@ -308,6 +310,13 @@ class Equality:
     """axes: rotation of the six coordinates' axes in b's frame, where they are zero."""
     locked: tuple[bool, ...] = (True,) * 6
     """axes: translations along x, y, z and turns about x, y, z that are held at zero."""
+    limits: np.ndarray = field(default_factory=lambda: np.tile([-np.inf, np.inf], (6, 1)))
+    """axes: (6, 2) bounds of the free coordinates, m and rad. A turn is known within ±π, the second of three within
+    ±π/2."""
+    turn_limit: float = np.inf
+    """axes, with three free turns: largest angle of the whole rotation, rad, at most π."""
+    limit_solref: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLREF))
+    limit_solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
     torque_scale: float = 1.0
     polynomial: np.ndarray = field(default_factory=lambda: np.array([0.0, 1.0, 0.0, 0.0, 0.0]))
     distance_range: tuple[float, float] = (0.0, np.inf)

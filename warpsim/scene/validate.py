@@ -33,6 +33,7 @@ from warpsim.scene.description import (
     TRANSMISSIONS,
     Actuator,
     ContactOverride,
+    Drive,
     Equality,
     Mesh,
     Scene,
@@ -190,9 +191,38 @@ def _check_target(actuator: Actuator, known: dict[str, set[str]]) -> None:
 
 def _check_drives(scene: Scene) -> None:
     kinds = {joint.name: joint.kind for joint in scene.joints}
+    loops = {equality.name: equality for equality in scene.equalities if equality.kind == "axes"}
     for drive in scene.drives:
-        _check_scalar_joint(place(drive), drive.joint, kinds)
+        if drive.axis is None:
+            _check_scalar_joint(place(drive), drive.joint, kinds)
+        else:
+            _check_loop_drive(drive, loops)
         check_not_negative(drive, "stiffness", "damping", "max_force")
+
+
+def _check_loop_drive(drive: Drive, loops: dict[str, Equality]) -> None:
+    check_reference(f"{place(drive)}, joint", "axes equality", drive.joint, loops)
+    free = [axis for axis, held in enumerate(loops[drive.joint].locked) if not held]
+    if drive.axis not in free:
+        raise SceneError(f"{place(drive)}: axis is {drive.axis}; free ones of {drive.joint!r} are {free}")
+    if drive.acceleration:
+        raise SceneError(f"{place(drive)}: a drive of a joint that closes a loop cannot act per unit of inertia")
+
+
+def _check_loop_limits(equality: Equality) -> None:
+    where, turns = place(equality), [axis for axis in (3, 4, 5) if not equality.locked[axis]]
+    for axis, (low, high) in enumerate(np.asarray(equality.limits)):
+        if low > high:
+            raise SceneError(f"{where}: limits[{axis}] is ({low:g}, {high:g}); lower must not exceed upper")
+        if np.isinf([low, high]).all():
+            continue
+        if equality.kind != "axes" or equality.locked[axis]:
+            raise SceneError(f"{where}: limits[{axis}] bounds what is no free coordinate; leave it (-inf, inf)")
+        reach = np.pi / 2 if len(turns) == 3 and axis == 4 else np.pi
+        if axis in turns and any(np.isfinite(bound) and abs(bound) > reach for bound in (low, high)):
+            raise SceneError(f"{where}: limits[{axis}] is ({low:g}, {high:g}); this turn is known within ±{reach:.4g}")
+    if np.isfinite(equality.turn_limit) and (len(turns) < 3 or not 0 < equality.turn_limit <= np.pi):
+        raise SceneError(f"{where}: turn_limit is {equality.turn_limit:g}; it needs three free turns and (0, π]")
 
 
 def _check_equalities(scene: Scene) -> None:
@@ -206,6 +236,7 @@ def _check_equalities(scene: Scene) -> None:
         if equality.relative_pose is not None:
             check_unit(equality, "relative_pose", part=slice(3, None))
         check_unit(equality, "axes")
+        _check_loop_limits(equality)
         if not any(equality.locked):
             raise SceneError(f"{place(equality)}: locked is {equality.locked}, which holds nothing; lock an axis")
 

@@ -16,17 +16,22 @@ from warpsim.usd.units import DEGREE
 def add_drives(context: Context, link: Link) -> None:
     """Adds the drives applied to a link's hinges and slides."""
     for spec in link.joints:
-        apis = applied_apis(spec.prim)
-        for dof in spec.dofs:
-            if f"PhysicsDriveAPI:{dof.token}" not in apis:
-                continue
-            if dof.kind == "ball":
-                context.ledger.unsupported(spec.prim, f"PhysicsDriveAPI:{dof.token}", "ball joints are not driven")
-                continue
-            context.scene.drives.append(_drive(context, spec, dof))
+        for dof in driven_dofs(context, spec):
+            context.scene.drives.append(read_drive(context, spec, dof))
 
 
-def _drive(context: Context, spec: JointSpec, dof: Dof) -> Drive:
+def driven_dofs(context: Context, spec: JointSpec) -> list[Dof]:
+    """The joint's hinges and slides with a drive."""
+    apis = applied_apis(spec.prim)
+    driven = [dof for dof in spec.dofs if f"PhysicsDriveAPI:{dof.token}" in apis]
+    for dof in driven:
+        if dof.kind == "ball":
+            context.ledger.unsupported(spec.prim, f"PhysicsDriveAPI:{dof.token}", "ball joints are not driven")
+    return [dof for dof in driven if dof.kind != "ball"]
+
+
+def read_drive(context: Context, spec: JointSpec, dof: Dof) -> Drive:
+    """The drive of one dof, on the joint of the same name."""
     name, prefix = spec.name + dof.suffix, f"drive:{dof.token}:physics:"
     drive = Drive(name, name)
     kind = context.read.token(spec.prim, prefix + "type", choices=("force", "acceleration"))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 from pxr import Sdf, Usd
 
 from warpsim.scene import Equality
 from warpsim.usd.context import Context
+from warpsim.usd.drives import driven_dofs
 from warpsim.usd.frames import Pose
 from warpsim.usd.joints import JointSpec
+from warpsim.usd.loop_axes import add_axes, compound, equality_softness, single
 from warpsim.usd.units import DEGREE
 
 HINGE_ARM = 0.1
@@ -19,51 +19,58 @@ HINGE_ARM = 0.1
 
 def add_loops(context: Context, specs: list[JointSpec], kinematic: set[Sdf.Path]) -> None:
     """Adds the constraints of joints that close loops (and of distance joints, which never open a branch)."""
-    shared = Counter(spec.ends for spec in specs if spec.kind == "moving" and spec.dofs)
+    free = []
     for spec in specs:
         if all(end is None or end in kinematic for end in spec.ends):
             reason = "both ends move as they are told, so the joint cannot act"
             context.ledger.ignored(spec.prim, "physics:body0", reason)
+        else:
+            free.append(spec)
+    for group in _groups(free):
+        joint = compound(group) if len(group) > 1 else None
+        if joint is not None:
+            add_axes(context, joint)
             continue
-        if shared[spec.ends] > 1:
-            reason = "several joints close a loop between these two bodies: each holds on its own, not as a compound"
-            context.ledger.unsupported(spec.prim, spec.prim.GetTypeName(), reason)
-        _add_loop(context, spec)
+        for spec in group:
+            if len(group) > 1:
+                reason = (
+                    "several joints close a loop between these two bodies, and they are not a compound of slides, then "
+                    "turns about one point at right angles: each holds on its own"
+                )
+                context.ledger.unsupported(spec.prim, spec.prim.GetTypeName(), reason)
+            _add_loop(context, spec)
+
+
+def _groups(specs: list[JointSpec]) -> list[list[JointSpec]]:
+    """Joints with dofs between the same two bodies together, others alone, in order."""
+    groups: list[list[JointSpec]] = []
+    shared: dict[frozenset[Sdf.Path | None], list[JointSpec]] = {}
+    for spec in specs:
+        if spec.kind != "moving" or not spec.dofs:
+            groups.append([spec])
+        elif spec.ends in shared:
+            shared[spec.ends].append(spec)
+        else:
+            shared[spec.ends] = [spec]
+            groups.append(shared[spec.ends])
+    return groups
 
 
 def _add_loop(context: Context, spec: JointSpec) -> None:
     kinds = [dof.kind for dof in spec.dofs]
+    plain = all(dof.limit is None for dof in spec.dofs) and not driven_dofs(context, spec)
     if spec.kind == "distance":
         _add(context, spec, "distance", spec.frame0.position, spec.frame1.position, distance=spec.distance)
     elif not kinds:
         _weld(context, spec)
-    elif kinds == ["ball"]:
+    elif kinds == ["ball"] and plain:
         _add(context, spec, "connect", spec.frame0.position, spec.frame1.position)
-    elif kinds == ["hinge"]:
+    elif kinds == ["hinge"] and plain:
         arm = HINGE_ARM * spec.dofs[0].axis
         for suffix, sign in ((":near", -0.5), (":far", 0.5)):
             _add(context, spec, "connect", spec.frame0.apply(sign * arm), spec.frame1.apply(sign * arm), suffix=suffix)
     else:
-        _lock_axes(context, spec)
-    for dof in spec.dofs:
-        for name in dof.limit_attributes or () if dof.limit is not None else ():
-            context.ledger.unsupported(spec.prim, name, "a joint that closes a loop is not limited")
-
-
-def _lock_axes(context: Context, spec: JointSpec) -> None:
-    """A joint with other degrees of freedom: everything else is locked. Its coordinates are counted from body0."""
-    locked = np.ones(6, bool)
-    for dof in spec.dofs:
-        along = int(np.argmax(np.abs(dof.axis)))
-        freed = {"slide": [along], "hinge": [3 + along], "ball": [3, 4, 5]}[dof.kind]
-        locked[freed] = False
-    a, b = (None if body is None else str(body) for body in (spec.body0, spec.body1))
-    equality = Equality(spec.name, "axes", a, b, anchor=spec.frame1.position, axes=spec.frame1.rotation)
-    pose = spec.frame0 @ spec.frame1.inverse()
-    equality.relative_pose = np.concatenate([pose.position, pose.rotation])
-    equality.locked = tuple(bool(held) for held in locked)
-    _softness(context, spec.prim, equality)
-    context.scene.equalities.append(equality)
+        add_axes(context, single(spec))
 
 
 def _add(
@@ -81,7 +88,7 @@ def _add(
     (a, anchor), (b, anchor_b) = ends if spec.body0 is not None else ends[::-1]
     equality = Equality(spec.name + suffix, kind, str(a), str(b) if b is not None else None, anchor, anchor_b)
     equality.distance_range = distance
-    _softness(context, spec.prim, equality)
+    equality_softness(context, spec.prim, equality)
     context.scene.equalities.append(equality)
 
 
@@ -91,18 +98,8 @@ def _weld(context: Context, spec: JointSpec) -> None:
     pose = frame_a @ frame_b.inverse()
     equality = Equality(spec.name, "weld", str(a), str(b) if b is not None else None, frame_b.position)
     equality.relative_pose = np.concatenate([pose.position, pose.rotation])
-    _softness(context, spec.prim, equality)
+    equality_softness(context, spec.prim, equality)
     context.scene.equalities.append(equality)
-
-
-def _softness(context: Context, prim: Usd.Prim, equality: Equality) -> None:
-    solref = context.read.vector(prim, "mjc:solref", 2)
-    solimp = context.read.vector(prim, "mjc:solimp", 5)
-    if solref is not None:
-        equality.solref = solref
-    if solimp is not None:
-        angular = equality.kind == "joint" and _kind(context, equality.a) == "hinge"
-        equality.solimp = solimp * np.array([1.0, 1.0, 1.0 if angular else context.units.length, 1.0, 1.0])
 
 
 def _kind(context: Context, name: str | None) -> str | None:
@@ -127,7 +124,7 @@ def add_mimics(context: Context, specs: list[JointSpec]) -> None:
         equality = Equality(f"{spec.name}:mimic", "joint", spec.name, str(leader[0]))
         equality.polynomial = _polynomial(context, spec.prim, kinds[0] == "hinge", kinds[1] == "hinge", attribute)
         equality.active = context.read.flag(spec.prim, "newton:mimicEnabled", True)
-        _softness(context, spec.prim, equality)
+        equality_softness(context, spec.prim, equality, angular=kinds[0] == "hinge")
         context.scene.equalities.append(equality)
 
 

@@ -88,8 +88,16 @@ def add_initial_state(export: Export, joint: Joint) -> None:
 
 def add_drive(export: Export, drive: Drive) -> None:
     """Adds a DriveAPI to the joint's prim."""
-    joint = next(joint for joint in export.scene.joints if joint.name == drive.joint)
-    angular = joint.kind == "hinge"
+    if drive.axis is None:
+        joint = next(joint for joint in export.scene.joints if joint.name == drive.joint)
+        angular = joint.kind == "hinge"
+        prim, token = export.prims[("joint", drive.joint)], "angular" if angular else "linear"
+    elif ("equality", drive.joint) in export.prims:
+        angular = drive.axis >= 3
+        prim, token = export.prims[("equality", drive.joint)], D6_AXES[drive.axis]
+    else:
+        export.lost("drive", drive.name, "joint", f"equality {drive.joint!r} is not in the file")
+        return
     per = DEGREE if angular else 1.0
     settings = {
         "stiffness": drive.stiffness * per,
@@ -99,7 +107,7 @@ def add_drive(export: Export, drive: Drive) -> None:
         "max_force": drive.max_force if np.isfinite(drive.max_force) else None,
         "type": "acceleration" if drive.acceleration else "force",
     }
-    author.drive(export.prims[("joint", drive.joint)], "angular" if angular else "linear", settings)
+    author.drive(prim, token, settings)
 
 
 def add_tendon(export: Export, tendon: Tendon) -> None:
@@ -185,15 +193,33 @@ def add_equality(export: Export, equality: Equality) -> None:
     elif equality.kind == "weld" and equality.relative_pose is not None:
         _hold(export, equality, "PhysicsFixedJoint", softness)
     elif equality.kind == "axes" and equality.relative_pose is not None:
-        _lock(_hold(export, equality, "PhysicsJoint", softness), equality.locked)
+        _hold_axes(export, equality, softness)
     else:
         export.lost("equality", equality.name, equality.kind, "USD has no joint for it as it is given")
 
 
-def _lock(prim: Usd.Prim, locked: tuple[bool, ...]) -> None:
-    for axis in (axis for axis, held in zip(D6_AXES, locked, strict=True) if held):
-        UsdPhysics.LimitAPI.Apply(prim, axis)
-        author.set_attributes(prim, {f"limit:{axis}:physics:low": 1.0, f"limit:{axis}:physics:high": -1.0})
+def _hold_axes(export: Export, equality: Equality, softness: dict[str, Any]) -> None:
+    softness = {
+        **softness,
+        "mjc:solreflimit": _unless(equality.limit_solref, DEFAULT_SOLREF),
+        "mjc:solimplimit": _unless(equality.limit_solimp, DEFAULT_SOLIMP),
+    }
+    cone = np.isfinite(equality.turn_limit)
+    if cone and equality.locked == (True, True, True, False, False, False):
+        prim, angle = _hold(export, equality, "PhysicsSphericalJoint", softness), equality.turn_limit / DEGREE
+        author.set_attributes(prim, {"physics:coneAngle0Limit": angle, "physics:coneAngle1Limit": angle})
+        return
+    prim = _hold(export, equality, "PhysicsJoint", softness)
+    export.prims[("equality", equality.name)] = prim
+    if cone:
+        export.lost("equality", equality.name, "turn_limit", "only a joint without slides can hold it")
+    for axis, (token, held) in enumerate(zip(D6_AXES, equality.locked, strict=True)):
+        bounds = (1.0, -1.0) if held else equality.limits[axis] / (DEGREE if axis >= 3 else 1.0)
+        sides = {"low": bounds[0], "high": bounds[1]}
+        values = {f"limit:{token}:physics:{side}": bound for side, bound in sides.items() if np.isfinite(bound)}
+        if values:
+            UsdPhysics.LimitAPI.Apply(prim, token)
+            author.set_attributes(prim, values)
 
 
 def _hold(export: Export, equality: Equality, kind: str, softness: dict[str, Any]) -> Usd.Prim:

@@ -46,14 +46,14 @@ def export_scene(scene: Scene) -> tuple[Usd.Stage, list[LedgerEntry]]:
         parent = export.body(site.body) or export.world
         name = export.name(parent, site.name)
         export.prims[("site", site.name)] = author.site(parent, name, position=site.position, rotation=site.rotation)
-    for drive in scene.drives:
-        add_drive(export, drive)
     for tendon in scene.tendons:
         add_tendon(export, tendon)
     for actuator in scene.actuators:
         add_actuator(export, actuator)
     for equality in scene.equalities:
         add_equality(export, equality)
+    for drive in scene.drives:
+        add_drive(export, drive)
     _sensors(export)
     add_filters(export)
     filter_parents(export)
