@@ -31,7 +31,9 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("scene", help="a .usd, .usda or .usdc file with a WarpsimTask prim")
     parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="the folder to write")
     parser.add_argument("--task", metavar="PATH", help="the task's prim, where there are several")
-    parser.add_argument("--method", choices=("lbfgs", "adam", "levenberg_marquardt"), help="instead of the task's")
+    parser.add_argument(
+        "--method", choices=("lbfgs", "adam", "levenberg_marquardt", "ilqr"), help="instead of the task's"
+    )
     parser.add_argument("--iterations", type=int, help="most iterations, instead of the task's")
     parser.add_argument("--seconds", type=float, help="most wall time of the search, instead of the task's")
     parser.add_argument("--budget", metavar="MEMORY", help="of a differentiated rollout, e.g. 64MB")

@@ -12,7 +12,7 @@ import torch
 from warpsim.attributes.attribute import Attribute
 from warpsim.errors import InputError
 from warpsim.simulator import Simulator
-from warpsim.trajectory import Trajectory
+from warpsim.trajectory import Observed, Trajectory
 
 _ROUNDING = 1e-9
 """Share of a time step by which a time may miss its row."""
@@ -34,7 +34,7 @@ class Episode:
     """
 
     sim: Simulator
-    trajectory: Trajectory
+    trajectory: Observed
     controls: Mapping[str, torch.Tensor]
     inputs: Mapping[str, torch.Tensor]
     times: np.ndarray

@@ -12,6 +12,7 @@ import torch
 from warpsim.errors import SimulationError, TaskError
 from warpsim.objective import Verdict, succeeded
 from warpsim.task.problem import Choice, TaskProblem
+from warpsim.trajectory import Trajectory
 from warpsim.usd.motion import Motion
 
 FRAMES_PER_SECOND = 60.0
@@ -60,6 +61,7 @@ def outcome(problem: TaskProblem) -> Outcome:
                 raise TaskError(f"{name}: its loss is {loss} with the authored values; start where it is finite")
         total = float(problem.total(episode)[0])
         verdicts = problem.judge(episode)
+    assert isinstance(episode.trajectory, Trajectory)
     motion = _thinned(episode.trajectory.motion())
     return Outcome(total, terms, verdicts, motion, float(episode.duration[0]))
 

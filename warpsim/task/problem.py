@@ -47,6 +47,7 @@ class TaskProblem:
         sim: One world of the scene.
         task: What is wanted.
         steps: Number of time steps.
+        times: (steps + 1,) s, nominal.
         variables: The attributes that vary; None: there are none.
         controls: Bound to the scene.
         start: (n,) float64: the authored values.
@@ -78,12 +79,12 @@ class TaskProblem:
         self.sim, self.task, self._transmission = sim, task, transmission
         self._budget = task.memory_budget if memory_budget is None else memory_budget
         self.steps = task.steps or max(1, round(task.duration / sim.timestep))
-        self._times = sim.timestep * np.arange(self.steps + 1)
-        self._nominal = float(self._times[-1])
+        self.times = sim.timestep * np.arange(self.steps + 1)
+        self._nominal = float(self.times[-1])
         for part in (*task.terms, *task.conditions):
-            _check(part, sim, self._times, task)
+            _check(part, sim, self.times, task)
         self.variables = _variables(sim, task)
-        self.controls = tuple(bind(control, sim, self._times[:-1], self._nominal) for control in task.controls)
+        self.controls = tuple(bind(control, sim, self.times[:-1], self._nominal) for control in task.controls)
         self._feedback = [FeedbackPolicy(c, sim) for c in self.controls if isinstance(c.control, Feedback)]
         self._layout()
         self._simulators = {sim.worlds: sim}
@@ -179,7 +180,7 @@ class TaskProblem:
         trajectory, signals = self._roll_out(sim, choice, parameters, wanted)
         inputs = self._inputs(sim, signals)
         named = {c.control.name: signal for c, signal in zip(self.controls, signals, strict=True)}
-        return Episode(sim, trajectory, named, inputs, self._times, choice.duration, parameters)
+        return Episode(sim, trajectory, named, inputs, self.times, choice.duration, parameters)
 
     def timestep(self, choice: Choice) -> torch.Tensor:
         """(W,) s per step, where the duration varies."""

@@ -18,7 +18,13 @@ from warpsim.task.task import SearchSpec, Task, VariableSpec
 from warpsim.usd.reader import open_stage
 
 TASK = "WarpsimTask"
-_METHODS = {"auto": "auto", "lbfgs": "lbfgs", "adam": "adam", "levenbergMarquardt": "levenberg_marquardt"}
+_METHODS = {
+    "auto": "auto",
+    "lbfgs": "lbfgs",
+    "adam": "adam",
+    "levenbergMarquardt": "levenberg_marquardt",
+    "ilqr": "ilqr",
+}
 _CHANNELS = {
     "auto": None,
     "actuator": "actuator",

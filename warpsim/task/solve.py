@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from warpsim.errors import InputError
+from warpsim.errors import InputError, TaskError
 from warpsim.evidence import RunRecord
 from warpsim.evidence.fingerprint import stage_hash, versions
 from warpsim.load import is_usd
@@ -38,6 +38,7 @@ from warpsim.task.record import (
     search_inputs,
 )
 from warpsim.task.task import SearchSpec, Task
+from warpsim.task.trajectory import TrajectoryTask
 from warpsim.task.values import chosen_values, is_prim
 
 DEFAULT_METHOD = "lbfgs"
@@ -158,7 +159,7 @@ def optimize_task(
     Args:
         source: A USD file, or a simulator of one.
         task: Path of the task's prim, or a task made in Python; None: the file's only one.
-        method: Instead of the task's: "lbfgs", "adam" or "levenberg_marquardt".
+        method: Instead of the task's: "lbfgs", "adam", "levenberg_marquardt" or "ilqr".
         iterations: Most iterations, instead of the task's.
         seconds: Most wall time, likewise.
         seed: Likewise.
@@ -206,12 +207,34 @@ def _search(
         if kept is not None:
             kept.keep(key, seen)
 
+    if search.method == "ilqr":
+        return _search_rows(problem, search, stopping, keep, state, progress)
     common: dict[str, Any] = {"stopping": stopping, "callback": keep, "progress": progress, "resume": state}
     if search.starts > 1:
         return multi_start(
             problem, seed=search.seed, candidates=search.starts, method=search.method, **common, **options
         )
     return minimise(problem, search.method, **common, **options)
+
+
+def _search_rows(
+    problem: TaskProblem,
+    search: SearchSpec,
+    stopping: Stopping,
+    keep: Callable[[Progress], None],
+    state: Mapping[str, Any] | None,
+    progress: bool,
+) -> Result:
+    """Runs iLQR, which has a form of the problem of its own."""
+    if search.starts > 1:
+        raise TaskError(f"{problem.task.name}: ilqr goes from one start; use lbfgs, or starts = 1")
+    made = TrajectoryTask(problem)
+
+    def tell(seen: Progress) -> None:
+        keep(dataclasses.replace(seen, x=made.task_x(seen.x), best_x=made.task_x(seen.best_x)))
+
+    found = minimise(made.problem, "ilqr", stopping=stopping, callback=tell, progress=progress, resume=state)
+    return dataclasses.replace(found, x=made.task_x(found.x))
 
 
 def search_key(source: Path, task: Task, search: SearchSpec) -> dict[str, Any]:
