@@ -178,7 +178,7 @@ def test_quads_and_polygons_are_triangulated():
         ("meshSimplification", "mesh", "used"),
         ("boundingCube", "box", "used"),
         ("boundingSphere", "sphere", "used"),
-        ("convexDecomposition", "hull", "unsupported"),
+        ("convexDecomposition", "mesh", "used"),
         ("nonsense", "mesh", "unsupported"),
     ],
 )

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 
 from warpsim.program import output_fields
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Joint, Scene, Shape
+from warpsim.scene.pieces import pieces_of
 from warpsim.sensors.layout import KINDS
 from warpsim.simulator import Simulator
 from warpsim.units import FORCE, POSITION, VELOCITY, actuator_input_unit, drive_limits, interval
@@ -99,7 +100,7 @@ def _tree(sim: Simulator) -> Iterator[str]:
                     _short(body.name, parent),
                     f"{mass[sim.body(body.name).index]:.4g} kg",
                     *(["kinematic"] if body.kinematic else []),
-                    *(_shape(shape) for shape in scene.shapes if shape.body == body.name),
+                    *_shapes(scene, body.name),
                 ]
             )
             yield "  " * depth + shown
@@ -109,12 +110,18 @@ def _tree(sim: Simulator) -> Iterator[str]:
                 yield "  " * depth + "  ⤷ fixed"
             yield from walk(body.name, depth + 1)
 
-    fixed = [_shape(shape) for shape in scene.shapes if shape.body is None]
-    yield "   ".join(["world", *fixed])
+    yield "   ".join(["world", *_shapes(scene, None)])
     yield from walk(None, 1)
 
 
-def _shape(shape: Shape) -> str:
+def _shapes(scene: Scene, body: str | None) -> list[str]:
+    return [_shape(scene, shape) for shape in scene.shapes if shape.body == body and shape.piece_of is None]
+
+
+def _shape(scene: Scene, shape: Shape) -> str:
+    if shape.decomposition is not None:
+        vertices = [len(scene.meshes[str(piece.mesh)].vertices) for piece in pieces_of(scene, shape.name)]
+        return f"[{shape.kind} as {_count(len(vertices), 'convex pieces')}, {'+'.join(map(str, vertices))} vertices]"
     size = "×".join(f"{x:.3g}" for x in shape.size if x)
     return f"[{shape.kind}{' ' + size if size and shape.kind not in ('mesh', 'hull') else ''}]"
 

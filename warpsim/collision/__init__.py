@@ -8,6 +8,6 @@ Where to look:
 - Closed forms: `witness`, `plane_contact`, `round_contact`, `box_contact`, `box_box`.
 - General convex pairs: `support`, `gjk`, `epa` search, `convex_feature`, `convex_contact` rebuild; hulls from `hulls`.
 - Meshes: `mesh_audit`, `mesh_sdf`, `grid`, `mesh_points`, and `field_contact`; `sdf` has the primitives' distances.
-
-A union of convex pieces is several shapes on one body, which never collide with each other.
+- Convex pieces of meshes: `decomposition`, `convex_cells`. A union of them is several shapes on one body, which never
+  collide with each other and answer under one name (`warpsim.scene.pieces`).
 """

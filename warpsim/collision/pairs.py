@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
 from warpsim.collision.kinds import KIND_ORDER
 from warpsim.errors import unknown_name
 from warpsim.scene.description import Scene, Shape
+from warpsim.scene.pieces import colliding_shapes
 
 WORLD = ""
 _FLAT = ("plane", "heightfield")
@@ -32,15 +35,16 @@ def _masks_meet(a: Shape, b: Shape) -> bool:
     return bool((a.contact_type & b.contact_affinity) or (b.contact_type & a.contact_affinity))
 
 
-def _overrides(scene: Scene, index: dict[str, int]) -> set[tuple[int, int]]:
-    """Pairs given outright, which collide whatever the masks say."""
-    pairs = set()
-    for override in scene.contact_overrides:
+def override_pairs(scene: Scene) -> dict[frozenset[int], int]:
+    """Pairs of shapes given outright, which collide whatever the masks say → the place of what gives them."""
+    standing = colliding_shapes(scene)
+    pairs = {}
+    for place, override in enumerate(scene.contact_overrides):
         for name in (override.a, override.b):
-            if name not in index:
-                raise unknown_name("shape", name, index)
-        a, b = index[override.a], index[override.b]
-        pairs.add((min(a, b), max(a, b)))
+            if name not in standing:
+                raise unknown_name("shape", name, standing)
+        for a, b in product(standing[override.a], standing[override.b]):
+            pairs[frozenset((a, b))] = place
     return pairs
 
 
@@ -50,7 +54,7 @@ def collision_pairs(scene: Scene) -> np.ndarray:
     Shapes of one body, or of bodies fixed together, never collide; nor do two that cannot move; nor those of a body
     and its parent while `scene.filter_parent` holds (the world is no parent in this sense). Beyond that a pair
     collides where one's type mask meets the other's affinity and it is not excluded. Pairs in `contact_overrides` skip
-    the filters.
+    the filters. What is said of a shape holds for all its convex pieces.
 
     Args:
         scene: A validated scene.
@@ -62,7 +66,7 @@ def collision_pairs(scene: Scene) -> np.ndarray:
     group, group_parent = _fixed_groups(scene)
     still = {body.name for body in scene.bodies if body.kinematic} | {WORLD}
     index = {shape.name: i for i, shape in enumerate(scene.shapes)}
-    forced = _overrides(scene, index)
+    forced = override_pairs(scene)
 
     def collides(a: Shape, b: Shape) -> bool:
         body_a, body_b = a.body or WORLD, b.body or WORLD
@@ -71,11 +75,12 @@ def collision_pairs(scene: Scene) -> np.ndarray:
             return False
         if a.kind in _FLAT and b.kind in _FLAT:
             return False
-        if (index[a.name], index[b.name]) in forced:
+        if frozenset((index[a.name], index[b.name])) in forced:
             return True
         if not (a.collides and b.collides and _masks_meet(a, b)):
             return False
-        if frozenset((a.name, b.name)) in scene.excluded_pairs or frozenset((body_a, body_b)) in scene.excluded_bodies:
+        named = frozenset((a.piece_of or a.name, b.piece_of or b.name))
+        if named in scene.excluded_pairs or frozenset((body_a, body_b)) in scene.excluded_bodies:
             return False
         related = group_parent[group_a] == group_b or group_parent[group_b] == group_a
         return not (scene.filter_parent and related and WORLD not in (group_a, group_b))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 import warp as wp
@@ -21,6 +22,7 @@ from warpsim.collision.kinds import KIND_ORDER
 from warpsim.errors import InputError, unknown_name
 from warpsim.precision import mat33, numpy_real, quat, real, vec3
 from warpsim.scene.description import Scene, Shape
+from warpsim.scene.pieces import colliding_shapes
 
 ANYWHERE = 1e9
 """Margin (m) within which every pair is near."""
@@ -40,6 +42,9 @@ class Distances:
     """vec3, unit, from the first to the second."""
     feature: wp.array
     """int32: which features of the two are nearest, a code of the pair's kinds; where it changes, so may slopes."""
+    pair: wp.array
+    """int32: which pair of the query's table is nearest; it changes only where convex pieces take turns, and so may
+    slopes."""
 
 
 @wp.kernel(enable_backward=False)
@@ -48,25 +53,26 @@ def _nearest_contact_kernel(
     contact_count: wp.array(dtype=int),
     contact_pair: wp.array2d(dtype=int),
     contact_distance: wp.array2d(dtype=real),
+    question: wp.array(dtype=int),
     # out
     nearest: wp.array2d(dtype=int),
 ):
-    world, pair = wp.tid()
+    world, asked = wp.tid()
     best = int(-1)
     for place in range(contact_count[world]):
-        if contact_pair[world, place] == pair:
+        if question[contact_pair[world, place]] == asked:
             if best < 0 or contact_distance[world, place] < contact_distance[world, best]:
                 best = place
-    nearest[world, pair] = best
+    nearest[world, asked] = best
 
 
 @wp.kernel
 def _closest_points_kernel(
     # choices
-    pair_of: wp.array(dtype=int),
     swapped: wp.array(dtype=int),
     nearest: wp.array2d(dtype=int),
     # in
+    contact_pair: wp.array2d(dtype=int),
     contact_feature: wp.array2d(dtype=int),
     contact_distance: wp.array2d(dtype=real),
     contact_point: wp.array2d(dtype=vec3),
@@ -77,9 +83,10 @@ def _closest_points_kernel(
     point_b: wp.array2d(dtype=vec3),
     normal: wp.array2d(dtype=vec3),
     feature: wp.array2d(dtype=int),
+    pair: wp.array2d(dtype=int),
 ):
     world, i = wp.tid()
-    place = nearest[world, pair_of[i]]
+    place = nearest[world, i]
     if place < 0:
         return
     d = contact_distance[world, place]
@@ -93,13 +100,36 @@ def _closest_points_kernel(
     point_b[world, i] = middle + n * (real(0.5) * d)
     normal[world, i] = n
     feature[world, i] = contact_feature[world, place]
+    pair[world, i] = contact_pair[world, place]
+
+
+def _piece_pairs(scene: Scene, pairs: Sequence[tuple[str, str]]) -> tuple[np.ndarray, np.ndarray]:
+    """What has to be measured for pairs of names.
+
+    Returns:
+        (n, 3) int32: two shapes, first kinds first, and the place of the asked pair that they stand for; and (pairs,)
+        int32: 1 where the two are the other way round than asked.
+    """
+    standing = colliding_shapes(scene)
+    rows, swapped = [], []
+    for place, names in enumerate(pairs):
+        for name in names:
+            if name not in standing:
+                raise unknown_name("shape", name, standing)
+        first, second = (standing[name] for name in names)
+        orders = [KIND_ORDER[scene.shapes[some[0]].kind] for some in (first, second)]
+        swap = orders[1] < orders[0]
+        rows += [(b, a, place) if swap else (a, b, place) for a, b in product(first, second)]
+        swapped.append(int(swap))
+    return np.array(rows, np.int32).reshape(-1, 3), np.array(swapped, np.int32)
 
 
 class ShapeDistance:
     """Signed distance and closest points of chosen pairs of shapes.
 
     Convex pairs are exact (support functions); a mesh is its signed distance grid, met by the other shape's sample
-    points. Overlapping convex shapes answer with the shortest way out. Results are overwritten by the next call.
+    points. Overlapping convex shapes answer with the shortest way out. A shape that collides as convex pieces answers
+    with its nearest (or deepest) piece. Results are overwritten by the next call.
     """
 
     def __init__(
@@ -124,16 +154,7 @@ class ShapeDistance:
             UnknownNameError: A shape that does not exist.
             UnsupportedError: Kinds that have no distance between them.
         """
-        index = {shape.name: i for i, shape in enumerate(scene.shapes)}
-        ordered = []
-        for names in pairs:
-            for name in names:
-                if name not in index:
-                    raise unknown_name("shape", name, index)
-            a, b = index[names[0]], index[names[1]]
-            swap = KIND_ORDER[scene.shapes[b].kind] < KIND_ORDER[scene.shapes[a].kind]
-            ordered.append((b, a, 1) if swap else (a, b, 0))
-        rows = np.array(ordered, np.int32).reshape(-1, 3)
+        rows, swapped = _piece_pairs(scene, pairs)
         self.table = PairTable.from_pairs(scene, rows[:, :2], device, geometry=geometry, exact=True)
         device = self.table.pair_case.device
         self._worlds = worlds
@@ -141,17 +162,18 @@ class ShapeDistance:
         self._contacts = Contacts.allocate(worlds, self.table.candidates, device)
         margin = np.full((worlds, self.table.pair_count), ANYWHERE, numpy_real)
         self._margin = wp.array(margin, dtype=real, device=device)
-        self._nearest = wp.zeros((worlds, self.table.pair_count), dtype=wp.int32, device=device)
-        place = np.argsort(np.array(self.table.pair_order, np.int32))
-        self._pair_of = wp.array(place.astype(np.int32), dtype=wp.int32, device=device)
-        self._swapped = wp.array(rows[:, 2].copy(), dtype=wp.int32, device=device)
-        shape = (worlds, len(rows))
+        shape = (worlds, len(swapped))
+        self._nearest = wp.zeros(shape, dtype=wp.int32, device=device)
+        questions = rows[np.array(self.table.pair_order, np.int32), 2] if len(rows) else rows[:, 2]
+        self._question = wp.array(questions.copy(), dtype=wp.int32, device=device)
+        self._swapped = wp.array(swapped, dtype=wp.int32, device=device)
         self.result = Distances(
             distance=wp.zeros(shape, dtype=real, device=device, requires_grad=True),
             point_a=wp.zeros(shape, dtype=vec3, device=device, requires_grad=True),
             point_b=wp.zeros(shape, dtype=vec3, device=device, requires_grad=True),
             normal=wp.zeros(shape, dtype=vec3, device=device, requires_grad=True),
             feature=wp.zeros(shape, dtype=wp.int32, device=device),
+            pair=wp.zeros(shape, dtype=wp.int32, device=device),
         )
 
     def __call__(self, shapes: ShapePoses) -> Distances:
@@ -168,7 +190,7 @@ class ShapeDistance:
         wp.launch(
             _nearest_contact_kernel,
             dim=self._nearest.shape,
-            inputs=[contacts.count, contacts.pair, contacts.distance],
+            inputs=[contacts.count, contacts.pair, contacts.distance, self._question],
             outputs=[self._nearest],
             device=device,
             record_tape=False,
@@ -178,15 +200,15 @@ class ShapeDistance:
             _closest_points_kernel,
             dim=out.distance.shape,
             inputs=[
-                self._pair_of,
                 self._swapped,
                 self._nearest,
+                contacts.pair,
                 contacts.feature,
                 contacts.distance,
                 contacts.point,
                 contacts.frame,
             ],
-            outputs=[out.distance, out.point_a, out.point_b, out.normal, out.feature],
+            outputs=[out.distance, out.point_a, out.point_b, out.normal, out.feature, out.pair],
             device=device,
         )
         return out

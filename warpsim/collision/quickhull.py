@@ -13,7 +13,7 @@ class FlatPointsError(ValueError):
 
 
 class _Hull:
-    """A growing hull: triangles, the faces across their edges, and the points still outside each."""
+    """A growing hull: triangles, the faces across their edges, the points still outside each and how far they rise."""
 
     def __init__(self, points: np.ndarray, tolerance: float):
         self.points = points
@@ -21,6 +21,7 @@ class _Hull:
         self.corners: dict[int, tuple[int, int, int]] = {}
         self.normal: dict[int, np.ndarray] = {}
         self.outside: dict[int, np.ndarray] = {}
+        self.rise: dict[int, float] = {}
         self.face_of_edge: dict[tuple[int, int], int] = {}
         self.count = 0
 
@@ -45,7 +46,9 @@ class _Hull:
         best = heights.argmax(axis=0)
         above = heights.max(axis=0) > self.tolerance if len(index) else np.zeros(0, bool)
         for k, face in enumerate(faces):
-            self.outside[face] = index[above & (best == k)]
+            mine = above & (best == k)
+            self.outside[face] = index[mine]
+            self.rise[face] = float(heights[k, mine].max(initial=0.0))
 
     def visible_from(self, start: int, point: int) -> tuple[list[int], list[tuple[int, int]]]:
         """The connected faces below a point, and the edges around them."""
@@ -74,7 +77,7 @@ class _Hull:
         loose = np.concatenate([self.outside[f] for f in visible])
         for f in visible:
             a, b, c = self.corners.pop(f)
-            del self.normal[f], self.outside[f]
+            del self.normal[f], self.outside[f], self.rise[f]
             for edge in ((a, b), (b, c), (c, a)):
                 if self.face_of_edge.get(edge) == f:
                     del self.face_of_edge[edge]
@@ -100,11 +103,22 @@ def _first_tetrahedron(points: np.ndarray, tolerance: float) -> list[int]:
     return [a, b, c, d] if height[d] < 0.0 else [a, c, b, d]
 
 
-def hull_triangles(points: np.ndarray) -> np.ndarray:
+def _grow_all(hull: _Hull, stack: list[int]) -> None:
+    """Takes in all points."""
+    while stack:
+        face = stack.pop()
+        if face in hull.corners and len(hull.outside[face]):
+            stack.append(face)
+            stack.extend(hull.grow(face))
+
+
+def hull_triangles(points: np.ndarray, limit: int | None = None) -> np.ndarray:
     """Triangles of the convex hull.
 
     Args:
         points: (n, 3).
+        limit: Most vertices, 4 or more; the furthest points are taken in first, so that the rest rises little above
+            the faces. None: all.
 
     Returns:
         (m, 3) point numbers, counter-clockwise seen from outside.
@@ -117,10 +131,12 @@ def hull_triangles(points: np.ndarray) -> np.ndarray:
     hull = _Hull(points, tolerance)
     faces = [hull.add(a, b, c), hull.add(a, d, b), hull.add(b, d, c), hull.add(c, d, a)]
     hull.share_out(faces, np.arange(len(points)))
-    stack = faces
-    while stack:
-        face = stack.pop()
-        if face in hull.corners and len(hull.outside[face]):
-            stack.append(face)
-            stack.extend(hull.grow(face))
+    if limit is None:
+        _grow_all(hull, faces)
+    else:
+        for _ in range(limit - 4):
+            face = max(hull.rise, key=hull.rise.__getitem__)
+            if not len(hull.outside[face]):
+                break
+            hull.grow(face)
     return np.array([hull.corners[f] for f in sorted(hull.corners)], int)

@@ -113,7 +113,7 @@ def _target_mask(scene: Scene, rays: int, targets: Sequence[Sequence[str]] | Non
     """(rays, shapes) uint8: which shapes each ray may meet."""
     index = {shape.name: i for i, shape in enumerate(scene.shapes)}
     if targets is None:
-        return np.ones((rays, len(index)), np.uint8)
+        return np.tile(np.array([shape.piece_of is None for shape in scene.shapes], np.uint8), (rays, 1))
     if len(targets) != rays:
         raise InputError(f"targets of {len(targets)} rays, but there are {rays}; give one list of shapes per ray")
     mask = np.zeros((rays, len(index)), np.uint8)
@@ -128,9 +128,9 @@ def _target_mask(scene: Scene, rays: int, targets: Sequence[Sequence[str]] | Non
 class RayCast:
     """The first surface that each of n rays meets, by MuJoCo's rules (`mj_ray`).
 
-    Meshes and hulls are met as the triangles of their mesh, exactly. Planes are endless and met from above only; other
-    surfaces from both sides, so a ray from within a shape meets it on the way out. Results are overwritten by the next
-    call that writes to the same `RayHits`.
+    Meshes and hulls are met as the triangles of their mesh, exactly, also a mesh that collides as convex pieces. Planes
+    are endless and met from above only; other surfaces from both sides, so a ray from within a shape meets it on the
+    way out. Results are overwritten by the next call that writes to the same `RayHits`.
     """
 
     def __init__(
@@ -149,7 +149,8 @@ class RayCast:
             rays: Rays of a world.
             worlds: Worlds of the poses that will be asked about.
             device: Where to compute.
-            targets: For each ray the names of the shapes it may meet; None: all shapes, whether they collide or not.
+            targets: For each ray the names of the shapes it may meet; None: all shapes, whether they collide or not,
+                but for the convex pieces of others.
 
         Raises:
             UnknownNameError: A shape that does not exist.

@@ -26,7 +26,7 @@ from warpsim.precision import mat33, real, vec2, vec3, vec6
 @wp.kernel
 def _shape_force_kernel(
     c: ContactSettings,
-    shapes: int,
+    shape_whole: wp.array(dtype=wp.int32),
     count: wp.array(dtype=wp.int32),
     contact_pair: wp.array2d(dtype=wp.int32),
     frame: wp.array2d(dtype=mat33),
@@ -34,14 +34,14 @@ def _shape_force_kernel(
     shape_force: wp.array2d(dtype=vec3),
 ):
     w = wp.tid()
-    for i in range(shapes):
+    for i in range(shape_whole.shape[0]):
         shape_force[w, i] = vec3(real(0.0), real(0.0), real(0.0))
     for k in range(wp.min(count[w], contact_pair.shape[1])):
         i = contact_pair[w, k]
         f = force[w, k]
         push = wp.transpose(frame[w, k]) * vec3(f[0], f[1], f[2])
-        shape_force[w, c.pair_shapes[i, 1]] += push
-        shape_force[w, c.pair_shapes[i, 0]] += -push
+        shape_force[w, shape_whole[c.pair_shapes[i, 1]]] += push
+        shape_force[w, shape_whole[c.pair_shapes[i, 0]]] += -push
 
 
 @wp.func
@@ -100,6 +100,7 @@ def contact_forces(
 ) -> None:
     """`shape_force` (W, nshape) vec3, N, world axes: sum of the contact forces on each shape. Taped.
 
+    Forces on convex pieces count for the shape they are pieces of.
     `softened` as it was when `constraint_forces` found the forces.
     """
     x = c.soft_contacts if softened else c.contacts
@@ -108,7 +109,7 @@ def contact_forces(
         dim=m.worlds,
         inputs=[
             scratch.contact_settings,
-            shape_force.shape[1],
+            m.shape_whole,
             x.count,
             x.pair,
             x.frame,

@@ -292,7 +292,8 @@ def _range_rays(scene: Scene, worlds: int, device: wp.Device) -> RayCast | None:
     starts = [sites[s.target] for s in scene.sensors if s.kind == "rangefinder" and s.target in sites]
     if not starts:
         return None
-    noticed = [shape for shape in scene.shapes if shape.collides or shape.visible]
+    solid = [shape for shape in scene.shapes if shape.piece_of is None]
+    noticed = [shape for shape in solid if shape.collides or shape.visible or shape.decomposition is not None]
     targets = [[shape.name for shape in noticed if shape.body != site.body] for site in starts]
     return RayCast(scene, len(starts), worlds, device, targets=targets)
 
@@ -340,6 +341,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         drive_topology=drive_topology,
         shape_mass_topology=_shape_masses(t, scene, owners, bodies),
         shape_body=t.integers(owners),
+        shape_whole=t.integers([layout.shape_names.index(s.piece_of or s.name) for s in scene.shapes]),
         body=body,
         joint=joint,
         tendon=tendon,

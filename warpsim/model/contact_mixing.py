@@ -25,6 +25,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.collision.contacts import PairTable
+from warpsim.collision.pairs import override_pairs
 from warpsim.model.parameters import PairParameters
 from warpsim.model.restitution import bouncing_solref, rebound_of
 from warpsim.model.tables import Tables
@@ -281,8 +282,7 @@ def contact_mixing(t: Tables, scene: Scene, table: PairTable) -> tuple[ContactMi
         table: The pairs, in whose order all results are.
     """
     _author(t, scene)
-    index = {s.name: i for i, s in enumerate(scene.shapes)}
-    overrides = {frozenset((index[o.a], index[o.b])): k for k, o in enumerate(scene.contact_overrides)}
+    overrides = override_pairs(scene)
     pairs = table.pair_shapes.numpy().reshape(-1, 2)
     given = [overrides.get(frozenset(pair), -1) for pair in pairs.tolist()]
     shapes = [(scene.shapes[a], scene.shapes[b]) for a, b in pairs]

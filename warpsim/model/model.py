@@ -114,6 +114,7 @@ class Model:
     drive_topology: DriveTopology
     shape_mass_topology: ShapeMassTopology
     shape_body: wp.array  # (nshape,) int32: the body each shape is fixed to
+    shape_whole: wp.array  # (nshape,) int32: the shape of which it is a convex piece, or itself
     equality_topology: EqualityTopology
     equality_names: tuple[str, ...]  # the active ones
     loop_topology: LoopTopology

@@ -7,7 +7,7 @@ from warpsim.scene import Scene
 
 
 def shapes_of(scene: Scene, name: str) -> tuple[str, ...]:
-    """Names of a body's colliders, or the collider of that name.
+    """Names of a body's colliders, or the collider of that name; convex pieces go by the name of their whole.
 
     Raises:
         UnknownNameError: Nothing is called that.
@@ -19,7 +19,7 @@ def shapes_of(scene: Scene, name: str) -> tuple[str, ...]:
     bodies = [body.name for body in scene.bodies]
     if name not in bodies:
         raise unknown_name("body or collider", name, [*bodies, *shapes])
-    found = tuple(shape.name for shape in scene.shapes if shape.body == name)
+    found = tuple(shape.name for shape in scene.shapes if shape.body == name and shape.piece_of is None)
     if not found:
         raise InputError(f"{name} has no collider")
     return found

@@ -152,6 +152,18 @@ class Mesh:
     """(m, 3) vertex indices, counter-clockwise seen from outside."""
 
 
+@dataclass(frozen=True)
+class Decomposition:
+    """How a mesh is taken apart into convex pieces."""
+
+    tolerance: float = 0.02
+    """The furthest a piece may stick out of the mesh, as a share of the mesh's longest edge."""
+    max_pieces: int = 32
+    """With fewer than the tolerance needs, pieces stick out further."""
+    max_vertices: int = 64
+    """Of one piece, 4 or more."""
+
+
 @dataclass
 class Shape:
     """A collider (or only a giver of mass), fixed to a body or to the world.
@@ -196,6 +208,10 @@ class Shape:
     """Contacts are found, but do not act, up to this far beyond the margin (summed likewise), m."""
     sdf_resolution: int = 64
     """Cells along the longest edge, for meshes and height fields, which collide as signed distance grids."""
+    decomposition: Decomposition | None = None
+    """Set where a mesh collides through convex pieces (`warpsim.scene.pieces`) and not itself."""
+    piece_of: str | None = None
+    """Name of the shape of which this is a convex piece."""
     color: tuple[float, float, float] = (0.6, 0.6, 0.65)
     visible: bool = True
 

@@ -104,6 +104,32 @@ def _check_shapes(scene: Scene) -> None:
         _check_size(shape)
         if shape.kind in MESH_KINDS:
             check_reference(f"{where}, mesh", "mesh", shape.mesh, scene.meshes)
+    _check_pieces(scene)
+
+
+def _check_pieces(scene: Scene) -> None:
+    shapes = {shape.name: shape for shape in scene.shapes}
+    for shape in scene.shapes:
+        settings = shape.decomposition
+        if settings is not None and (shape.kind != "mesh" or shape.collides or shape.piece_of is not None):
+            raise SceneError(
+                f"{place(shape)} has a decomposition; it must be a mesh that does not collide itself and is no piece"
+            )
+        if settings is not None and not (
+            0.0 < settings.tolerance < 1.0 and settings.max_pieces >= 1 and settings.max_vertices >= 4
+        ):
+            raise SceneError(
+                f"{place(shape)}: {settings}; tolerance lies between 0 and 1, max_pieces is 1 or more, "
+                "max_vertices 4 or more"
+            )
+        if shape.piece_of is None:
+            continue
+        whole = shapes[check_reference(f"{place(shape)}, piece_of", "shape", shape.piece_of, shapes)]
+        if shape.kind != "hull" or whole.decomposition is None or whole.body != shape.body:
+            raise SceneError(
+                f"{place(shape)} is a piece of {whole.name!r}; it must be a hull on the same body, "
+                "of a shape that has a decomposition"
+            )
 
 
 def _check_size(shape: Shape) -> None:

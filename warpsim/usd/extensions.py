@@ -69,6 +69,12 @@ CONCEPTS: dict[str, tuple[Spelling, ...]] = {
         Spelling("newton:sdfMaxResolution"),
         Spelling("physxSDFMeshCollision:sdfResolution"),
     ),
+    "piece_tolerance": (Spelling("warpsim:convexTolerance"),),
+    "piece_count": (Spelling("physxConvexDecompositionCollision:maxConvexHulls"),),
+    "piece_vertices": (
+        Spelling("newton:maxHullVertices"),
+        Spelling("physxConvexDecompositionCollision:hullVertexLimit"),
+    ),
 }
 
 

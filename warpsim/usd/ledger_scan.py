@@ -57,6 +57,7 @@ _KNOWN_APIS = {
     "PhysicsJointStateAPI",
     "PhysxArticulationAPI",
     "PhysxCollisionAPI",
+    "PhysxConvexDecompositionCollisionAPI",
     "PhysxConvexHullCollisionAPI",
     "PhysxJointAPI",
     "PhysxJointAxisAPI",
@@ -170,6 +171,11 @@ _RULES = (
     _rule(r"physxCollision:restOffset", _zero, "zero", "use newton:contactMargin"),
     _rule(r"physxCollision:(contactOffset|torsionalPatchRadius|minTorsionalPatchRadius)", _always, "another engine's"),
     _rule(r"physxJoint:maxJointVelocity", _always, "velocities are not clipped here"),
+    _rule(
+        r"physxConvexDecompositionCollision:(errorPercentage|minThickness|shrinkWrap|voxelResolution)",
+        _always,
+        "of another engine's search; warpsim:convexTolerance says how closely pieces follow the mesh",
+    ),
     _rule(
         r"physx(ConvexHullCollision|TriangleMesh\w+|ConvexDecompositionCollision|Cooked\w+):.*",
         _always,

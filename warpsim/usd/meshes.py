@@ -23,6 +23,23 @@ def read_mesh(context: Context, prim: Usd.Prim, pose: Pose) -> Mesh:
     Raises:
         SceneError: Counts, indices and points do not fit together.
     """
+    return placed(context, prim, pose, authored_mesh(context, prim))
+
+
+def placed(context: Context, prim: Usd.Prim, pose: Pose, mesh: Mesh) -> Mesh:
+    """A mesh in the prim's own coordinates (stage units) in the frame of a shape, m, faces outward."""
+    frame = context.frame(prim)
+    faces = mesh.faces[:, ::-1] if frame.mirrored else mesh.faces
+    in_world = context.units.length * (mesh.vertices @ frame.linear.T)
+    return Mesh(mesh.name, in_world @ pose.matrix, np.ascontiguousarray(faces))
+
+
+def authored_mesh(context: Context, prim: Usd.Prim) -> Mesh:
+    """The triangles of a mesh prim in its own coordinates, counter-clockwise from outside.
+
+    Raises:
+        SceneError: Counts, indices and points do not fit together.
+    """
     points = context.read.array(prim, "points", mark=False, ndim=2)
     counts = context.read.array(prim, "faceVertexCounts", mark=False)
     indices = context.read.array(prim, "faceVertexIndices", mark=False)
@@ -38,12 +55,9 @@ def read_mesh(context: Context, prim: Usd.Prim, pose: Pose) -> Mesh:
     if (indices < 0).any() or (indices >= len(points)).any():
         raise SceneError(f"{prim.GetPath()}: a faceVertexIndex lies outside its {len(points)} points")
     faces = triangulate(counts, indices)
-    frame = context.frame(prim)
-    left_handed = context.read.token(prim, "orientation", choices=("leftHanded", "rightHanded")) == "leftHanded"
-    if left_handed != frame.mirrored:
+    if context.read.token(prim, "orientation", choices=("leftHanded", "rightHanded")) == "leftHanded":
         faces = faces[:, ::-1]
-    in_world = context.units.length * (points @ frame.linear.T)
-    return Mesh(str(prim.GetPath()), in_world @ pose.matrix, np.ascontiguousarray(faces))
+    return Mesh(str(prim.GetPath()), points, faces)
 
 
 def triangulate(counts: np.ndarray, indices: np.ndarray) -> np.ndarray:

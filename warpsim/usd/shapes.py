@@ -14,14 +14,16 @@ from warpsim.usd.mass import set_shape_mass
 from warpsim.usd.materials import bound_material, set_contact
 from warpsim.usd.meshes import read_mesh
 from warpsim.usd.physics_objects import Collider, PhysicsObjects
+from warpsim.usd.pieces import add_pieces
 from warpsim.usd.units import axis_rotation
 
+DECOMPOSITION = "convexDecomposition"
 _APPROXIMATIONS = {
     "none": "mesh",
     "sdf": "mesh",
     "meshSimplification": "mesh",
     "convexHull": "hull",
-    "convexDecomposition": "hull",
+    DECOMPOSITION: "mesh",
     "boundingSphere": "sphere",
     "boundingCube": "box",
 }
@@ -52,6 +54,8 @@ def add_shape(context: Context, objects: PhysicsObjects, collider: Collider) -> 
         context.ledger.unsupported(prim, "PhysicsCollisionAPI", "planes must be static; this one belongs to a body")
         return
     context.scene.shapes.append(shape)
+    if shape.kind == "mesh" and _approximation(context, prim) == DECOMPOSITION:
+        add_pieces(context, prim, shape)
 
 
 def _size(context: Context, prim: Usd.Prim, frame: Frame, shape: Shape) -> Pose:
@@ -122,6 +126,12 @@ def _even(context: Context, prim: Usd.Prim, scales: np.ndarray) -> None:
         context.ledger.unsupported(prim, "xformOpOrder", "scaled unevenly across its radius; the largest scale is used")
 
 
+def _approximation(context: Context, prim: Usd.Prim) -> str:
+    if not prim.HasAPI(UsdPhysics.MeshCollisionAPI):
+        return "none"
+    return context.read.token(prim, "physics:approximation") or "none"
+
+
 def _mesh_size(context: Context, prim: Usd.Prim, frame: Frame, shape: Shape) -> Pose:
     identity = Pose(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
     half_axes = context.read.vector(prim, ELLIPSOID, 3)
@@ -129,15 +139,11 @@ def _mesh_size(context: Context, prim: Usd.Prim, frame: Frame, shape: Shape) -> 
         shape.kind, shape.size = "ellipsoid", context.units.length * frame.scale * half_axes
         context.ledger.ignored(prim, "physics:approximation", "the collider is an ellipsoid")
         return identity
-    approximation = "none"
-    if prim.HasAPI(UsdPhysics.MeshCollisionAPI):
-        approximation = context.read.token(prim, "physics:approximation") or "none"
+    approximation = _approximation(context, prim)
     if approximation not in _APPROXIMATIONS:
         context.ledger.unsupported(
             prim, "physics:approximation", f"{approximation!r} is not known; the mesh itself collides"
         )
-    elif approximation == "convexDecomposition":
-        context.ledger.unsupported(prim, "physics:approximation", "collides as one convex hull, not as several")
     elif approximation == "meshSimplification":
         context.ledger.used(prim, "physics:approximation", "the mesh itself collides")
     shape.kind = _APPROXIMATIONS.get(approximation, "mesh")
@@ -145,6 +151,8 @@ def _mesh_size(context: Context, prim: Usd.Prim, frame: Frame, shape: Shape) -> 
     if shape.kind in ("mesh", "hull"):
         shape.mesh, shape.size = mesh.name, np.ones(3)
         context.scene.meshes[mesh.name] = mesh
+        if approximation == DECOMPOSITION:
+            return identity
         found = lookup(context, prim, "sdf_resolution")
         if found is not None:
             shape.sdf_resolution = int(found.value)

@@ -29,6 +29,12 @@ EXTENSIONS: dict[str, tuple[Any, str]] = {
     ),
     **_named("newton", "NewtonCollisionAPI", {_FLOAT: "contactMargin contactGap"}),
     **_named("newton", "NewtonSDFCollisionAPI", {_INT: "sdfMaxResolution"}),
+    **_named("newton", "NewtonMeshCollisionAPI", {_INT: "maxHullVertices"}),
+    **_named(
+        "physxConvexDecompositionCollision",
+        "PhysxConvexDecompositionCollisionAPI",
+        {_INT: "maxConvexHulls hullVertexLimit"},
+    ),
     **_named("newton", "NewtonArticulationRootAPI", {_BOOL: "selfCollisionEnabled"}),
     **_named("newton", "NewtonMassAPI", {_DOUBLES: "inertia"}),
     **_named("newton", "NewtonSceneAPI", {_INT: "timeStepsPerSecond maxSolverIterations"}),
@@ -59,6 +65,7 @@ EXTENSIONS: dict[str, tuple[Any, str]] = {
     **_named("mjc", "MjcBodyAPI", {_DOUBLE: "gravcomp"}),
     **_named("warpsim:sensor", "", {_TOKEN: "kind targetKind referenceKind", _DOUBLE: "noise cutoff"}),
     "warpsim:ellipsoid": (Sdf.ValueTypeNames.Double3, ""),
+    "warpsim:convexTolerance": (_DOUBLE, ""),
     "warpsim:impacts": (_BOOL, ""),
     "warpsim:impactSpeed": (_DOUBLE, ""),
     **_named(

@@ -161,7 +161,8 @@ def mesh(
         name: Of the prim.
         points: (n, 3).
         faces: (m, 3) counter-clockwise from outside.
-        approximation: "convexHull", "sdf" (the mesh itself, concave parts included), "boundingCube" …
+        approximation: "convexHull", "convexDecomposition" (several hulls), "sdf" (the mesh itself, concave parts
+            included), "boundingCube" …
         options: As for `box`.
     """
     faces = np.asarray(faces, dtype=np.int32)

@@ -100,13 +100,16 @@ def _principal(inertia: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def add_shape(export: Export, shape: Shape) -> None:
-    """Adds a collider under its body, with its material and contact attributes."""
+    """Adds a collider under its body, with its material and contact attributes; convex pieces are in their whole's."""
+    if shape.piece_of is not None:
+        return
+    collides = shape.collides or shape.decomposition is not None
     parent = export.body(shape.body) or export.world
     options = {
         "position": shape.position,
         "rotation": shape.rotation,
         "color": shape.color,
-        "collides": shape.collides,
+        "collides": collides,
         "mass": shape.mass or None,
         "density": shape.density if shape.mass is None and shape.body is not None else None,
     }
@@ -114,7 +117,7 @@ def add_shape(export: Export, shape: Shape) -> None:
     prim = _geometry(export, parent, name, shape, options)
     if prim is None:
         return
-    if shape.collides:
+    if collides:
         _contact(export, prim, shape)
     elif shape.body is not None and shape.mass != 0 and _needs_shapes(export, shape.body):
         export.lost("shape", shape.name, "mass", "it weighs but does not collide, and its body has no mass of its own")
@@ -147,6 +150,8 @@ def _geometry(export: Export, parent: Usd.Prim, name: str, shape: Shape, options
     if shape.kind in MESH_KINDS:
         mesh = export.scene.meshes[str(shape.mesh)]
         approximation = "convexHull" if shape.kind == "hull" else "sdf"
+        if shape.decomposition is not None:
+            approximation = "convexDecomposition"
         points = mesh.vertices * shape.size
         return author.mesh(parent, name, points, mesh.faces, approximation=approximation, **options)
     export.lost("shape", shape.name, shape.kind, "USD has no such collider")
@@ -185,6 +190,13 @@ def _contact(export: Export, prim: Usd.Prim, shape: Shape) -> None:
         "newton:contactGap": shape.gap or None,
         "newton:sdfMaxResolution": shape.sdf_resolution if shape.kind in ("mesh", "heightfield") else None,
     }
+    if shape.decomposition is not None:
+        del values["newton:sdfMaxResolution"]
+        values |= {
+            "warpsim:convexTolerance": shape.decomposition.tolerance,
+            "physxConvexDecompositionCollision:maxConvexHulls": shape.decomposition.max_pieces,
+            "newton:maxHullVertices": shape.decomposition.max_vertices,
+        }
     author.set_attributes(prim, values)
 
 
