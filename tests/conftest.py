@@ -1,6 +1,7 @@
 """Fixtures shared by all tests."""
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,15 @@ def assets_dir() -> Path:
     if not ASSETS.is_dir():
         pytest.skip("the third-party robot assets are not beside the project")
     return ASSETS
+
+
+@pytest.fixture(scope="module")
+def own_cache(tmp_path_factory) -> Iterator[Path]:
+    """A cache of a module's own for grids and convex pieces; its folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("WARPSIM_CACHE", str(folder))
+        yield folder
 
 
 @pytest.fixture

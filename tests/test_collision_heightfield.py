@@ -38,12 +38,7 @@ SLOPE = np.array([0.15, -0.1])
 WAVE, STEEPNESS = 4.0, 0.2
 
 
-@pytest.fixture(autouse=True, scope="module")
-def own_cache(tmp_path_factory):
-    patch = pytest.MonkeyPatch()
-    patch.setenv("WARPSIM_CACHE", str(tmp_path_factory.mktemp("cache")))
-    yield
-    patch.undo()
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def samples(height, rows: int = 61, columns: int = 81) -> np.ndarray:

@@ -31,12 +31,7 @@ KINDS = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "cone", "box", "
 FULL = pytest.param(4000, marks=pytest.mark.long)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def own_cache(tmp_path_factory):
-    patch = pytest.MonkeyPatch()
-    patch.setenv("WARPSIM_CACHE", str(tmp_path_factory.mktemp("cache")))
-    yield
-    patch.undo()
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @wp.kernel

@@ -20,13 +20,7 @@ from warpsim.collision.mesh_audit import signed_volume, weld
 from warpsim.collision.quickhull import hull_triangles
 from warpsim.scene import Decomposition, Mesh
 
-
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("cache")
-        patch.setenv("WARPSIM_CACHE", str(folder))
-        yield folder
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def ell() -> Mesh:
@@ -102,7 +96,7 @@ def test_solids_of_revolution(name, rng):
     union = in_union(hulls, points).mean() * np.prod(high - low)
     volume = signed_volume(*weld(mesh.vertices, mesh.faces))
     assert union / volume - 1.0 == pytest.approx(found.excess, abs=0.03)
-    assert -0.01 < found.excess < (0.25 if tolerance > 0.03 else 0.15)
+    assert -0.01 < found.excess < (0.3 if tolerance > 0.03 else 0.15)
     assert found.depth <= tolerance
 
 

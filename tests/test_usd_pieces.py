@@ -31,13 +31,7 @@ TOLERANCE = 0.04
 RING, TUBE = 0.3, 0.12
 
 
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory):
-    """All tests share what is found; no mesh here is taken apart twice."""
-    with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("cache")
-        patch.setenv("WARPSIM_CACHE", str(folder))
-        yield folder
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def mug(parent: Usd.Prim, name: str = "Mug", **options) -> Usd.Prim:
@@ -141,7 +135,7 @@ def test_meshes_without_an_inside_are_refused_by_path():
             read_usd(stage)
 
 
-def test_instances_scales_and_mirrors_share_one_search(tmp_path, cache):
+def test_instances_scales_and_mirrors_share_one_search(tmp_path, own_cache):
     """However a mesh is placed, its vertices lie in its pieces' union there, and the pieces face outwards."""
     part = author.new_stage()
     mug(author.world(part), "Mug")
@@ -155,9 +149,9 @@ def test_instances_scales_and_mirrors_share_one_search(tmp_path, cache):
             author.world(stage), name, "./mug.usda", position=(5 * i, 1, 2), instanceable=name != "Flat"
         )
         UsdGeom.Xformable(prim).AddScaleOp(opSuffix="size").Set(scale)
-    before = len(list(cache.rglob("*.npz")))
+    before = len(list(own_cache.rglob("*.npz")))
     scene = read_usd(stage, strict=True)
-    assert len(list(cache.rglob("*.npz"))) - before <= 1
+    assert len(list(own_cache.rglob("*.npz"))) - before <= 1
     for name in scales:
         path = f"/World/{name}/Mug"
         mesh, pieces = scene.meshes[path], pieces_of(scene, path)
@@ -236,6 +230,12 @@ def poses(scene, owner, position, rotation) -> ShapePoses:
     )
 
 
+def scattered(rng: np.random.Generator, worlds: int) -> tuple[np.ndarray, np.ndarray]:
+    """(worlds, 3, 3) positions and (worlds, 3, 4) rotations of the bodies, the ring in the middle."""
+    position = np.concatenate([np.zeros((worlds, 1, 3)), rng.uniform(-0.5, 0.5, size=(worlds, 2, 3))], axis=1)
+    return position, random_quats(rng, 3 * worlds).reshape(worlds, 3, 4)
+
+
 PATHS = {"ring": "/World/Torus/Ring", "ball": "/World/A/Ball", "peg": "/World/B/Peg"}
 
 
@@ -255,8 +255,7 @@ def test_a_peg_threads_the_ring():
 def test_distance_to_the_union_is_mujocos_to_the_nearest_piece(rng):
     scene, owner = union_scene()
     worlds = 40
-    position = np.concatenate([np.zeros((worlds, 1, 3)), rng.uniform(-0.5, 0.5, size=(worlds, 2, 3))], axis=1)
-    rotation = random_quats(rng, 3 * worlds).reshape(worlds, 3, 4)
+    position, rotation = scattered(rng, worlds)
     pairs = [(PATHS["ring"], PATHS["ball"]), (PATHS["peg"], PATHS["ring"])]
     found = ShapeDistance(scene, pairs, worlds, "cpu")(poses(scene, owner, position, rotation)).distance.numpy()
     points = wp.array(position[:, 1:2], dtype=vec3, device="cpu")
@@ -286,8 +285,7 @@ def test_gradients_of_distance_point_and_normal(rng):
     """Both poses, against central differences, wherever the same features of the same piece stay nearest."""
     scene, owner = union_scene()
     worlds = 60
-    position = np.concatenate([np.zeros((worlds, 1, 3)), rng.uniform(-0.5, 0.5, size=(worlds, 2, 3))], axis=1)
-    rotation = random_quats(rng, 3 * worlds).reshape(worlds, 3, 4)
+    position, rotation = scattered(rng, worlds)
     pairs = [(PATHS["ring"], PATHS["ball"]), (PATHS["ring"], PATHS["peg"])]
     query = ShapeDistance(scene, pairs, worlds, "cpu")
     weight, weights = rng.normal(size=(worlds, 2)), rng.normal(size=(2, worlds, 2, 3))
