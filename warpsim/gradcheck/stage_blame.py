@@ -53,7 +53,13 @@ _SWEEP = (1e-3, 1e-4, 1e-5, 1e-6)
 _TOLERANCE = 1e-5
 _KNOWN = 0.05
 """Differences whose error is a larger share of the derivative accuse nobody."""
-_FORCES = ("dynamics.kinematics", "dynamics.passive", "dynamics.actuation", "dynamics.implicit.implicit_slopes")
+_FORCES = (
+    "dynamics.kinematics",
+    "dynamics.passive",
+    "dynamics.actuation",
+    "dynamics.loop_drives",
+    "dynamics.implicit.implicit_slopes",
+)
 """Stages before the solve."""
 _AT_FIXED_ACCELERATION = (
     "dynamics.inverse_dynamics.residual_at_solution",

@@ -422,13 +422,20 @@ class Options:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a value of the scene came from: scene value = factor · authored value, rotated by `frame` if given."""
+    """Where a value of the scene came from: scene value = factor · authored value, rotated by `frame` if given.
+
+    Where it is not `linear`, the value is made otherwise of this attribute and `others` (a pose, of the ops and frames
+    on its way), and `factor` is only the unit.
+    """
 
     path: str
     """USD prim path."""
     attribute: str
     factor: float = 1.0
     frame: Any = None
+    linear: bool = True
+    others: tuple[str, ...] = ()
+    """"/prim.attribute" of what else the value is made of."""
 
 
 @dataclass

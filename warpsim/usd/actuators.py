@@ -6,6 +6,8 @@ carry the conversion, so forces come out in SI.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from pxr import Usd
 
@@ -30,9 +32,11 @@ def add_sites(context: Context, objects: PhysicsObjects) -> None:
         pose = context.frame(prim).pose
         if owner is not None:
             pose = context.frame(objects.bodies[owner]).pose.inverse() @ pose
-        context.scene.sites.append(
-            Site(str(path), str(owner) if owner is not None else None, pose.position, pose.rotation)
-        )
+        site = Site(str(path), str(owner) if owner is not None else None, pose.position, pose.rotation)
+        context.scene.sites.append(site)
+        ops = context.transform_ops(prim, below=objects.bodies[owner] if owner is not None else None)
+        context.composed(site, "position", ops, context.units.length)
+        context.composed(site, "rotation", ops)
 
 
 def add_tendons(context: Context) -> None:
@@ -61,6 +65,7 @@ def _add_tendon(context: Context, prim: Usd.Prim) -> None:
         context.ledger.unsupported(prim, "mjc:path", "a fixed tendon runs over single hinges and slides")
         return
     tendon = Tendon(str(prim.GetPath()), joints, coefficients)
+    context.source("tendon", tendon.name, "coefficients", prim, "mjc:path:coef", 1.0)
     angular = all(kinds[name] == "hinge" for name in joints)
     length = 1.0 if angular else context.units.length
     _tendon_values(context, prim, tendon, angular, length)
@@ -69,39 +74,32 @@ def _add_tendon(context: Context, prim: Usd.Prim) -> None:
 
 def _tendon_values(context: Context, prim: Usd.Prim, tendon: Tendon, angular: bool, length: float) -> None:
     units = context.units
-    for field, factor in (("stiffness", units.gain(angular)), ("damping", units.gain(angular))):
-        value = context.read.number(prim, f"mjc:{field}")
-        if value is not None:
-            setattr(tendon, field, factor * value)
-            context.source("tendon", tendon.name, field, prim, f"mjc:{field}", factor)
-    loss = context.read.number(prim, "mjc:frictionloss")
-    if loss is not None:
-        tendon.friction_loss = units.force(angular) * loss
-    tendon.limit = _range(context, prim, "range", "limited", length)
+    context.take(tendon, "stiffness", prim, "mjc:stiffness", units.gain(angular))
+    context.take(tendon, "damping", prim, "mjc:damping", units.gain(angular))
+    context.take(tendon, "friction_loss", prim, "mjc:frictionloss", units.force(angular))
+    context.take(tendon, "limit_margin", prim, "mjc:margin", length)
+    _take_range(context, tendon, "limit", prim, "range", "limited", length)
     spring = context.read.array(prim, "mjc:springlength")
     if spring is not None and spring.shape == (2,) and (spring >= 0).any():
         tendon.spring_range = (length * spring[0], length * (spring[1] if spring[1] >= 0 else spring[0]))
-    margin = context.read.number(prim, "mjc:margin")
-    if margin is not None:
-        tendon.limit_margin = length * margin
+        context.composed(tendon, "spring_range", [(prim, "mjc:springlength")], length)
     for field in ("limit", "friction"):
-        solref = context.read.vector(prim, f"mjc:solref{field}", 2)
-        solimp = context.read.vector(prim, f"mjc:solimp{field}", 5)
-        if solref is not None:
-            setattr(tendon, f"{field}_solref", solref)
-        if solimp is not None:
-            setattr(tendon, f"{field}_solimp", solimp * np.array([1.0, 1.0, length, 1.0, 1.0]))
+        context.take(tendon, f"{field}_solref", prim, f"mjc:solref{field}", scale=(1, 1))
+        context.take(tendon, f"{field}_solimp", prim, f"mjc:solimp{field}", scale=(1, 1, length, 1, 1))
 
 
-def _range(
-    context: Context, prim: Usd.Prim, name: str, limited: str, factor: float = 1.0
-) -> tuple[float, float] | None:
-    """A range that acts if its flag is "true", or "auto" and the range is authored."""
+def _take_range(
+    context: Context, item: Actuator | Tendon, field: str, prim: Usd.Prim, name: str, limited: str, factor: float = 1.0
+) -> None:
+    """Reads a range that acts if its flag is "true", or "auto" and the range is authored."""
     flag = context.read.token(prim, f"mjc:{limited}", choices=("auto", "true", "false")) or "auto"
     low, high = (context.read.number(prim, f"mjc:{name}:{side}") for side in ("min", "max"))
     if flag == "false" or (low is None and high is None):
-        return None
-    return factor * (low or 0.0), factor * (high or 0.0)
+        return
+    setattr(item, field, (factor * (low or 0.0), factor * (high or 0.0)))
+    for place, side in enumerate(("min", "max")):
+        kind = type(item).__name__.lower()
+        context.source(kind, item.name, f"{field}:{place}", prim, f"mjc:{name}:{side}", factor)
 
 
 def add_actuators(context: Context) -> None:
@@ -129,8 +127,17 @@ def _add_servos(context: Context, prim: Usd.Prim) -> None:
         name = str(prim.GetPath()) if len(targets) == 1 else f"{prim.GetPath()}:{target}"
         actuator = Actuator(name, "joint", target)
         actuator.gain, actuator.bias = np.array([stiffness, 0.0, 0.0]), np.array([0.0, -stiffness, -damping])
+        gain, force = context.units.gain(angular), context.units.force(angular)
+        for field, attribute, factor in (
+            ("gain:0", "newton:kp", gain),
+            ("bias:1", "newton:kp", -gain),
+            ("bias:2", "newton:kd", -gain),
+        ):
+            context.source("actuator", name, field, prim, attribute, factor)
         if effort is not None and np.isfinite(effort):
-            actuator.force_range = (-context.units.force(angular) * effort, context.units.force(angular) * effort)
+            actuator.force_range = (-force * effort, force * effort)
+            for place, sign in ((0, -1.0), (1, 1.0)):
+                context.source("actuator", name, f"force_range:{place}", prim, "newton:maxEffort", sign * force)
         context.scene.actuators.append(actuator)
 
 
@@ -144,12 +151,15 @@ def _add_actuator(context: Context, prim: Usd.Prim) -> None:
         return
     kind, angular = transmission
     actuator = Actuator(name, kind, str(targets[0]))
-    if not _law(context, prim, actuator):
+    law = _law(context, prim, actuator)
+    if law is None:
         return
-    _scale(context, actuator, angular)
-    actuator.control_range = _range(context, prim, "ctrlRange", "ctrlLimited") or _inherited(context, prim, actuator)
-    actuator.force_range = _range(context, prim, "forceRange", "forceLimited", context.units.force(angular))
-    actuator.activation_range = _range(context, prim, "actRange", "actLimited")
+    _scale(context, actuator, angular, law)
+    _take_range(context, actuator, "control_range", prim, "ctrlRange", "ctrlLimited")
+    if actuator.control_range is None:
+        actuator.control_range = _inherited(context, prim, actuator)
+    _take_range(context, actuator, "force_range", prim, "forceRange", "forceLimited", context.units.force(angular))
+    _take_range(context, actuator, "activation_range", prim, "actRange", "actLimited")
     actuator.activation_early = context.read.flag(prim, "mjc:actEarly", False)
     context.scene.actuators.append(actuator)
 
@@ -166,8 +176,16 @@ def _transmission(context: Context, target: str) -> tuple[str, bool] | None:
     return ("site", False) if any(site.name == target for site in context.scene.sites) else None
 
 
-def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> bool:
-    """Gear, gain, bias and activation dynamics; False if the actuator's law is not modelled."""
+@dataclass(frozen=True)
+class _Law:
+    """Which of the three numbers of gain and bias act, 1 or 0."""
+
+    gain: tuple[int, int, int]
+    bias: tuple[int, int, int]
+
+
+def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> _Law | None:
+    """Sets gear, gain, bias and activation dynamics; None if the actuator's law is not modelled."""
     types = {
         "gainType": ("fixed", "affine"),
         "biasType": ("none", "affine"),
@@ -178,7 +196,7 @@ def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> bool:
         value = context.read.token(prim, f"mjc:{name}") or known[0]
         if value not in known:
             context.ledger.unsupported(prim, f"mjc:{name}", f"{value!r} is not modelled; the actuator is left out")
-            return False
+            return None
         chosen[name] = value
     for field, name, size in (("gear", "gear", 6), ("gain", "gainPrm", 3), ("bias", "biasPrm", 3)):
         values = context.read.array(prim, f"mjc:{name}")
@@ -186,17 +204,20 @@ def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> bool:
             padded = np.zeros(size)
             padded[: min(size, len(values))] = values[:size]
             setattr(actuator, field, padded)
-    if chosen["gainType"] == "fixed":
-        actuator.gain = actuator.gain * np.array([1.0, 0.0, 0.0])
-    if chosen["biasType"] == "none":
-        actuator.bias = np.zeros(3)
-    if actuator.bias[2] > 0 and actuator.gain[0] == -actuator.bias[1]:
-        _read_damping_ratio(context, prim, actuator)
+    law = _Law((1, 0, 0) if chosen["gainType"] == "fixed" else (1, 1, 1), (0, 0, 0))
+    actuator.gain = actuator.gain * np.array(law.gain, float)
+    if chosen["biasType"] == "affine":
+        law = _Law(law.gain, (1, 1, 1))
+        if actuator.bias[2] > 0 and actuator.gain[0] == -actuator.bias[1]:
+            law = _Law(law.gain, (1, 1, 0))
+            _read_damping_ratio(context, prim, actuator)
+    actuator.bias = actuator.bias * np.array(law.bias, float)
     actuator.dynamics = _DYNAMICS[chosen["dynType"]]
     constants = context.read.array(prim, "mjc:dynPrm")
     if constants is not None and len(constants):
         actuator.time_constant = float(constants[0])
-    return True
+        context.composed(actuator, "time_constant", [(prim, "mjc:dynPrm")])
+    return law
 
 
 def _read_damping_ratio(context: Context, prim: Usd.Prim, actuator: Actuator) -> None:
@@ -204,28 +225,27 @@ def _read_damping_ratio(context: Context, prim: Usd.Prim, actuator: Actuator) ->
     kind = next((joint.kind for joint in context.scene.joints if joint.name == actuator.target), actuator.transmission)
     if kind in ("hinge", "slide", "tendon") and actuator.gain[0] > 0:
         actuator.damping_ratio = float(actuator.bias[2])
+        context.composed(actuator, "damping_ratio", [(prim, "mjc:biasPrm")])
     else:
         reason = "a damping ratio needs a hinge, slide or tendon and a positive gain; the servo is not damped"
         context.ledger.unsupported(prim, "mjc:biasPrm", reason)
-    actuator.bias = actuator.bias * np.array([1.0, 1.0, 0.0])
 
 
-def _scale(context: Context, actuator: Actuator, angular: bool) -> None:
+def _scale(context: Context, actuator: Actuator, angular: bool, law: _Law) -> None:
     """Stage units → SI: the gains take the units of force and length, the gear those of a site's torque."""
     units = context.units
     force, length = units.force(angular), 1.0 if angular else units.length
-    actuator.gain = force * actuator.gain / np.array([1.0, length, length])
-    actuator.bias = force * actuator.bias / np.array([1.0, length, length])
-    if actuator.transmission == "site":
-        actuator.gear = actuator.gear * np.array([1.0, 1.0, 1.0, units.length, units.length, units.length])
-    prim = context.prim(actuator.name)
-    context.source(
-        "actuator", actuator.name, "gain", prim, "mjc:gainPrm", force, np.diag(1.0 / np.array([1, length, length]))
-    )
-    context.source("actuator", actuator.name, "gear", prim, "mjc:gear", 1.0)
-    context.source(
-        "actuator", actuator.name, "bias", prim, "mjc:biasPrm", force, np.diag(1.0 / np.array([1, length, length]))
-    )
+    per = 1.0 / np.array([1.0, length, length])
+    actuator.gain = force * actuator.gain * per
+    actuator.bias = force * actuator.bias * per
+    turn = units.length if actuator.transmission == "site" else 1.0
+    gear = np.array([1.0, 1.0, 1.0, turn, turn, turn])
+    actuator.gear = actuator.gear * gear
+    prim, name = context.prim(actuator.name), actuator.name
+    context.source("actuator", name, "gain", prim, "mjc:gainPrm", force, np.diag(per * law.gain))
+    context.source("actuator", name, "gear", prim, "mjc:gear", 1.0, np.diag(gear))
+    if any(law.bias):
+        context.source("actuator", name, "bias", prim, "mjc:biasPrm", force, np.diag(per * law.bias))
 
 
 def _inherited(context: Context, prim: Usd.Prim, actuator: Actuator) -> tuple[float, float] | None:
@@ -234,6 +254,7 @@ def _inherited(context: Context, prim: Usd.Prim, actuator: Actuator) -> tuple[fl
     joint = next((joint for joint in context.scene.joints if joint.name == actuator.target), None)
     if not factor or joint is None or joint.limit is None or not np.isfinite(joint.limit).all():
         return None
+    context.composed(actuator, "control_range", [(prim, "mjc:inheritRange")])
     middle, half = 0.5 * (joint.limit[0] + joint.limit[1]), 0.5 * (joint.limit[1] - joint.limit[0])
     return middle - factor * half, middle + factor * half
 
@@ -257,6 +278,8 @@ def apply_keyframe(context: Context) -> None:
         for joint in joints:
             size = sizes[joint.kind]
             setattr(joint, field, _to_si(context, joint.kind, values[at : at + size]))
+            unit = context.units.length if joint.kind in ("slide", "free") else 1.0
+            context.composed(joint, field, [(frames[0], name)], unit)
             at += size
 
 

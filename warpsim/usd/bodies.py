@@ -9,7 +9,7 @@ from warpsim.scene import Body, Joint
 from warpsim.usd.context import Context
 from warpsim.usd.extensions import lookup
 from warpsim.usd.frames import Pose
-from warpsim.usd.joints import Dof, JointSpec
+from warpsim.usd.joints import CONE_ANGLES, Dof, JointSpec
 from warpsim.usd.physics_objects import PhysicsObjects
 from warpsim.usd.state_names import FREE_SUFFIX, QD_ATTRIBUTE
 from warpsim.usd.tree import Link
@@ -17,6 +17,9 @@ from warpsim.usd.units import DEGREE
 
 POSE_TOLERANCE = 1e-4
 """m and rad: joints on one body pair whose frames disagree by more are reported."""
+
+
+_WEIGHTLESS = ("newton:gravityEnabled", "physxRigidBody:disableGravity")
 
 
 def read_kinematic(context: Context, objects: PhysicsObjects) -> set[Sdf.Path]:
@@ -34,10 +37,10 @@ def add_link(context: Context, objects: PhysicsObjects, link: Link, kinematic: b
         body.gravity_compensation = 1.0
     if context.read.flag(prim, "physxRigidBody:disableGravity", False):
         body.gravity_compensation = 1.0
-    fraction = context.read.number(prim, "mjc:gravcomp")
-    if fraction is not None:
-        body.gravity_compensation = fraction
+    context.composed(body, "gravity_compensation", [(prim, name) for name in _WEIGHTLESS])
+    context.take(body, "gravity_compensation", prim, "mjc:gravcomp")
     context.scene.bodies.append(body)
+    _pose_sources(context, prim, body, link)
     if not link.joints:
         _add_free_joint(context, prim, name)
         return
@@ -90,18 +93,45 @@ def make_joint(context: Context, spec: JointSpec, dof: Dof, link: Link) -> Joint
             if np.isfinite(dof.limit[side]):
                 factor = context.units.coordinate(dof.angular)
                 context.source("joint", name, f"limit:{side}", spec.prim, attribute, factor)
-    _anchor_source(context, spec, link, name)
+    elif dof.limit is not None:
+        context.composed(joint, "limit", [(spec.prim, attribute) for attribute in CONE_ANGLES], DEGREE)
+    _anchor_source(context, spec, link, joint)
     _passive(context, spec, dof, joint)
     _constraint_softness(context, spec, dof, joint)
     return joint
 
 
-def _anchor_source(context: Context, spec: JointSpec, link: Link, name: str) -> None:
-    """Records where the joint's centre in the child's frame comes from, if the joint names the body itself."""
-    index = 0 if link.reverse else 1
+def _pose_sources(context: Context, prim: Usd.Prim, body: Body, link: Link) -> None:
+    """Records where the body's reference pose comes from: the frames of its joint, or its own ops."""
+    unit = context.units.length
+    if not link.joints:
+        ops = context.transform_ops(prim)
+        context.composed(body, "position", ops, unit)
+        context.composed(body, "rotation", ops)
+        if prim.GetAttribute("xformOp:translate").HasAuthoredValue():  # linear, through its parent's transform
+            resets = UsdGeom.Xformable(prim).GetResetXformStack()
+            outer = prim.GetStage().GetPseudoRoot() if resets else prim.GetParent()
+            linear = context.frame(outer).linear
+            context.source("body", body.name, "position", prim, "xformOp:translate", unit, linear)
+        return
+    spec, near, far = link.joints[0].prim, *((1, 0) if link.reverse else (0, 1))
+    turns = [(spec, f"physics:localRot{near}"), (spec, f"physics:localRot{far}")]
+    places = [(spec, f"physics:localPos{near}"), *turns, (spec, f"physics:localPos{far}")]
+    context.composed(body, "position", places, unit)
+    context.composed(body, "rotation", turns)
+
+
+def _anchor_source(context: Context, spec: JointSpec, link: Link, joint: Joint) -> None:
+    """Records where the joint's axis and its centre in the child's frame come from."""
+    index, name = 0 if link.reverse else 1, joint.name
+    context.source("joint", name, "axis", spec.prim, "physics:axis", 1.0)
+    context.composed(joint, "axis", [(spec.prim, "physics:axis"), (spec.prim, f"physics:localRot{index}")])
+    attribute = f"physics:localPos{index}"
     if context.read.targets(spec.prim, f"physics:body{index}") == [link.body]:
         scale = np.diag(context.frame(context.prim(link.body)).scale)
-        context.source("joint", name, "anchor", spec.prim, f"physics:localPos{index}", context.units.length, scale)
+        context.source("joint", name, "anchor", spec.prim, attribute, context.units.length, scale)
+    else:  # the joint names a prim inside the body
+        context.composed(joint, "anchor", [(spec.prim, attribute)], context.units.length)
 
 
 def _passive(context: Context, spec: JointSpec, dof: Dof, joint: Joint) -> None:
@@ -119,17 +149,16 @@ def _passive(context: Context, spec: JointSpec, dof: Dof, joint: Joint) -> None:
     if low is not None and high is not None and low < high:
         factor = context.units.force(dof.angular)
         joint.actuator_force_limit = (factor * low, factor * high)
+        for place, side in enumerate(("min", "max")):
+            attribute = f"mjc:actuatorfrcrange:{side}"
+            context.source("joint", joint.name, f"actuator_force_limit:{place}", spec.prim, attribute, factor)
 
 
 def _constraint_softness(context: Context, spec: JointSpec, dof: Dof, joint: Joint) -> None:
     width = 1.0 if dof.angular else context.units.length
-    for target, name in (("limit", "limit"), ("friction", "friction")):
-        solref = context.read.vector(spec.prim, f"mjc:solref{name}", 2)
-        solimp = context.read.vector(spec.prim, f"mjc:solimp{name}", 5)
-        if solref is not None:
-            setattr(joint, f"{target}_solref", solref)
-        if solimp is not None:
-            setattr(joint, f"{target}_solimp", solimp * np.array([1.0, 1.0, width, 1.0, 1.0]))
+    for name in ("limit", "friction"):
+        context.take(joint, f"{name}_solref", spec.prim, f"mjc:solref{name}", scale=(1, 1))
+        context.take(joint, f"{name}_solimp", spec.prim, f"mjc:solimp{name}", scale=(1, 1, width, 1, 1))
 
 
 def _add_free_joint(context: Context, prim: Usd.Prim, name: str) -> None:
@@ -146,16 +175,7 @@ def _add_free_joint(context: Context, prim: Usd.Prim, name: str) -> None:
             joint.initial_qd[3:] = DEGREE * spin
         context.source("joint", joint.name, "initial_qd:linear", prim, "physics:velocity", context.units.length, turn)
         context.source("joint", joint.name, "initial_qd:angular", prim, "physics:angularVelocity", DEGREE)
-    _source_position(context, prim, name)
     context.scene.joints.append(joint)
-
-
-def _source_position(context: Context, prim: Usd.Prim, name: str) -> None:
-    """A free body's place comes from its translate op, through its parent's transform."""
-    if prim.GetAttribute("xformOp:translate").HasAuthoredValue():
-        outer = prim.GetStage().GetPseudoRoot() if UsdGeom.Xformable(prim).GetResetXformStack() else prim.GetParent()
-        linear = context.frame(outer).linear
-        context.source("body", name, "position", prim, "xformOp:translate", context.units.length, linear)
 
 
 def _settle_velocities(context: Context, prim: Usd.Prim, link: Link) -> None:

@@ -38,12 +38,10 @@ def _from_own_arrays(context: Context, joint: Joint) -> None:
     for field, value in (("initial_q", q), ("initial_qd", qd)):
         if value is not None:
             setattr(joint, field, value)
-            for key in [
-                key
-                for key in context.scene.sources
-                if key[:2] == ("joint", joint.name) and key[2].startswith(field + ":")
-            ]:
-                del context.scene.sources[key]
+            for part in (":linear", ":angular"):
+                context.scene.sources.pop(("joint", joint.name, field + part), None)
+            attribute = (Q_ATTRIBUTE if field == "initial_q" else QD_ATTRIBUTE) + suffix
+            context.source("joint", joint.name, field, prim, attribute, 1.0)
 
 
 def _from_state(context: Context, joint: Joint) -> None:
@@ -78,6 +76,8 @@ def _from_pose(context: Context, objects: PhysicsObjects, link: Link, joints: li
         departure = quat_log(value) if joint.kind == "ball" else value
         if np.abs(departure).max() > _NOISE:
             joint.initial_q = value
+            unit = context.units.length if joint.kind == "slide" else 1.0
+            context.composed(joint, "initial_q", context.transform_ops(objects.bodies[link.body]), unit)
 
 
 def _fit(motion: Pose, joints: list[Joint]) -> list[np.ndarray]:

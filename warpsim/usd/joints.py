@@ -19,6 +19,9 @@ ENDLESS = 3e38
 """Bounds beyond this are infinite: some exporters write the largest float32."""
 
 
+CONE_ANGLES = ("physics:coneAngle0Limit", "physics:coneAngle1Limit")
+
+
 @dataclass
 class Dof:
     """One degree of freedom (or a ball's three)."""
@@ -157,13 +160,12 @@ def _prismatic(context: Context, spec: JointSpec) -> None:
 
 
 def _spherical(context: Context, spec: JointSpec) -> None:
-    names = ("physics:coneAngle0Limit", "physics:coneAngle1Limit")
-    angles = [context.read.number(spec.prim, name, finite=False) for name in names]
+    angles = [context.read.number(spec.prim, name, finite=False) for name in CONE_ANGLES]
     limited = [angle for angle in angles if angle is not None and 0 <= angle < ENDLESS]
     limit = None
     if limited:
         limit = (0.0, min(limited) * DEGREE)
-        for name in names:
+        for name in CONE_ANGLES:
             if spec.prim.GetAttribute(name).HasAuthoredValue():
                 context.ledger.unsupported(
                     spec.prim,

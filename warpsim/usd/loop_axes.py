@@ -14,7 +14,8 @@ from warpsim.scene import Equality
 from warpsim.usd.context import Context
 from warpsim.usd.drives import driven_dofs, read_drive
 from warpsim.usd.frames import Pose, matrix_to_quat
-from warpsim.usd.joints import Dof, JointSpec
+from warpsim.usd.joints import CONE_ANGLES, Dof, JointSpec
+from warpsim.usd.units import DEGREE
 
 _ALIGNED = 1e-5
 """Largest sine of the angle between axes that count as parallel; joint frames are float32."""
@@ -122,6 +123,9 @@ def add_axes(context: Context, joint: LoopJoint) -> None:
     equality_softness(context, prim, equality)
     _limit_softness(context, joint, equality)
     context.scene.equalities.append(equality)
+    ends = ("localPos0", "localRot0", "localPos1", "localRot1")
+    fields = {"anchor": ("localPos1",), "axes": ("localRot1",), "relative_pose": ends}
+    frame_sources(context, prim, equality, fields)
     for item in joint.dofs:
         _add_drive(context, equality, item)
 
@@ -132,6 +136,7 @@ def _add_limit(context: Context, equality: Equality, item: LoopDof, turns: int) 
         return
     if dof.kind == "ball":
         equality.turn_limit = min(max(dof.limit[1], 1e-6), np.pi)
+        context.composed(equality, "turn_limit", [(spec.prim, name) for name in CONE_ANGLES], DEGREE)
         return
     reach = np.inf if dof.kind == "slide" else np.pi / 2 if turns == 3 and item.axis == 4 else np.pi
     for side, bound in enumerate(dof.limit):
@@ -168,22 +173,24 @@ def _add_drive(context: Context, equality: Equality, item: LoopDof) -> None:
 def _limit_softness(context: Context, joint: LoopJoint, equality: Equality) -> None:
     """One softness for all limits of the joint: that of the first prim that has any."""
     for item in joint.dofs:
-        solref = context.read.vector(item.spec.prim, "mjc:solreflimit", 2)
-        solimp = context.read.vector(item.spec.prim, "mjc:solimplimit", 5)
-        if solref is not None:
-            equality.limit_solref = solref
-        if solimp is not None:
-            width = 1.0 if item.dof.angular else context.units.length
-            equality.limit_solimp = solimp * np.array([1.0, 1.0, width, 1.0, 1.0])
-        if solref is not None or solimp is not None:
+        width = 1.0 if item.dof.angular else context.units.length
+        found = [
+            context.take(equality, "limit_solref", item.spec.prim, "mjc:solreflimit", scale=(1, 1)),
+            context.take(equality, "limit_solimp", item.spec.prim, "mjc:solimplimit", scale=(1, 1, width, 1, 1)),
+        ]
+        if any(found):
             return
 
 
 def equality_softness(context: Context, prim: Usd.Prim, equality: Equality, *, angular: bool = False) -> None:
     """Reads how soft an equality is; `angular`: its violation is an angle."""
-    solref = context.read.vector(prim, "mjc:solref", 2)
-    solimp = context.read.vector(prim, "mjc:solimp", 5)
-    if solref is not None:
-        equality.solref = solref
-    if solimp is not None:
-        equality.solimp = solimp * np.array([1.0, 1.0, 1.0 if angular else context.units.length, 1.0, 1.0])
+    width = 1.0 if angular else context.units.length
+    context.take(equality, "solref", prim, "mjc:solref", scale=(1, 1))
+    context.take(equality, "solimp", prim, "mjc:solimp", scale=(1, 1, width, 1, 1))
+
+
+def frame_sources(context: Context, prim: Usd.Prim, equality: Equality, fields: dict[str, tuple[str, ...]]) -> None:
+    """Records of which frames of a joint's prim some fields are made: "localPos0" and so on."""
+    for field, names in fields.items():
+        unit = 1.0 if field == "axes" else context.units.length
+        context.composed(equality, field, [(prim, f"physics:{name}") for name in names], unit)

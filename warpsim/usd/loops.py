@@ -10,7 +10,7 @@ from warpsim.usd.context import Context
 from warpsim.usd.drives import driven_dofs
 from warpsim.usd.frames import Pose
 from warpsim.usd.joints import JointSpec
-from warpsim.usd.loop_axes import add_axes, compound, equality_softness, single
+from warpsim.usd.loop_axes import add_axes, compound, equality_softness, frame_sources, single
 from warpsim.usd.units import DEGREE
 
 HINGE_ARM = 0.1
@@ -90,6 +90,14 @@ def _add(
     equality.distance_range = distance
     equality_softness(context, spec.prim, equality)
     context.scene.equalities.append(equality)
+    near, far = ("0", "1") if spec.body0 is not None else ("1", "0")
+    turns = ("localRot0", "localRot1") if suffix else ()
+    fields = {"anchor": (f"localPos{near}", *turns), "anchor_b": (f"localPos{far}", *turns)}
+    frame_sources(context, spec.prim, equality, fields)
+    if kind == "distance":
+        for place, name in enumerate(("physics:minDistance", "physics:maxDistance")):
+            factor = context.units.length
+            context.source("equality", equality.name, f"distance_range:{place}", spec.prim, name, factor)
 
 
 def _weld(context: Context, spec: JointSpec) -> None:
@@ -100,6 +108,9 @@ def _weld(context: Context, spec: JointSpec) -> None:
     equality.relative_pose = np.concatenate([pose.position, pose.rotation])
     equality_softness(context, spec.prim, equality)
     context.scene.equalities.append(equality)
+    near, far = ("0", "1") if spec.body0 is not None else ("1", "0")
+    made_of = (f"localPos{near}", f"localRot{near}", f"localPos{far}", f"localRot{far}")
+    frame_sources(context, spec.prim, equality, {"anchor": (f"localPos{far}",), "relative_pose": made_of})
 
 
 def _kind(context: Context, name: str | None) -> str | None:
@@ -122,13 +133,15 @@ def add_mimics(context: Context, specs: list[JointSpec]) -> None:
             )
             continue
         equality = Equality(f"{spec.name}:mimic", "joint", spec.name, str(leader[0]))
-        equality.polynomial = _polynomial(context, spec.prim, kinds[0] == "hinge", kinds[1] == "hinge", attribute)
+        _set_polynomial(context, spec.prim, equality, kinds[0] == "hinge", kinds[1] == "hinge", attribute)
         equality.active = context.read.flag(spec.prim, "newton:mimicEnabled", True)
         equality_softness(context, spec.prim, equality, angular=kinds[0] == "hinge")
         context.scene.equalities.append(equality)
 
 
-def _polynomial(context: Context, prim: Usd.Prim, angular: bool, leader_angular: bool, attribute: str) -> np.ndarray:
+def _set_polynomial(
+    context: Context, prim: Usd.Prim, equality: Equality, angular: bool, leader_angular: bool, attribute: str
+) -> None:
     """SI coefficients c with q = Σ cᵢ·q_leaderⁱ; Newton's are in degrees on angular joints, MuJoCo's in radians."""
     coefficients = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
     unit = context.units.length
@@ -142,4 +155,6 @@ def _polynomial(context: Context, prim: Usd.Prim, angular: bool, leader_angular:
         value = context.read.number(prim, f"{prefix}{power}")
         if value is not None:
             coefficients[power] = value
-    return coefficients * own / other ** np.arange(5.0)
+            factor = own / other**power
+            context.source("equality", equality.name, f"polynomial:{power}", prim, f"{prefix}{power}", factor)
+    equality.polynomial = coefficients * own / other ** np.arange(5.0)

@@ -81,6 +81,7 @@ def set_body_mass(context: Context, prim: Usd.Prim, body: Body, shapes: list[Sha
         body.com = np.zeros(3) if body.com is None else body.com
         if body.inertia is None:
             body.inertia = np.eye(3) * 0.4 * body.mass * BARE_RADIUS**2
+            context.composed(body, "inertia", [(prim, "physics:mass")], units.mass)
             context.ledger.used(
                 prim, "physics:mass", f"no inertia and no collider: turns like a solid sphere of radius {BARE_RADIUS} m"
             )

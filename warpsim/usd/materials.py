@@ -31,10 +31,7 @@ def set_contact(context: Context, prim: Usd.Prim, material: Usd.Prim | None, sha
     shape.friction_combine = "max" if is_mjc else "average"
     if material is not None:
         _friction(context, material, shape, is_mjc)
-        restitution = context.read.number(material, "physics:restitution")
-        if restitution is not None:
-            shape.restitution = restitution
-            context.source("shape", shape.name, "restitution", material, "physics:restitution", 1.0)
+        context.take(shape, "restitution", material, "physics:restitution")
     _softness(context, prim, material, shape)
     for concept in ("margin", "gap"):
         found = lookup(context, prim, concept)
@@ -50,9 +47,8 @@ def set_contact(context: Context, prim: Usd.Prim, material: Usd.Prim | None, sha
         value = context.read.number(prim, name)
         if value is not None:
             setattr(shape, field, int(value))
-    solmix = context.read.number(prim, "mjc:solmix")
-    if solmix is not None:
-        shape.solmix = solmix
+            context.source("shape", shape.name, field, prim, name, 1.0)
+    context.take(shape, "solmix", prim, "mjc:solmix")
 
 
 def _friction(context: Context, material: Usd.Prim, shape: Shape, is_mjc: bool) -> None:
@@ -79,6 +75,7 @@ def _friction(context: Context, material: Usd.Prim, shape: Shape, is_mjc: bool) 
             context.source("shape", shape.name, f"friction:{place}", material, name, unit)
             if not is_mjc and value > 0:  # MuJoCo's colliders say by condim which kinds act
                 shape.condim = max(shape.condim, (4, 6)[place - 1])
+                context.composed(shape, "condim", [(material, name)])
     mode = context.read.token(material, "physxMaterial:frictionCombineMode", choices=_COMBINE)
     if mode is not None:
         shape.friction_combine = mode
@@ -90,15 +87,14 @@ def _softness(context: Context, prim: Usd.Prim, material: Usd.Prim | None, shape
     Newton's material values win over the collider's MuJoCo ones, unless both say the same: then MuJoCo's are kept,
     which are double precision and held above two time steps.
     """
-    solimp = context.read.vector(prim, "mjc:solimp", 5)
-    if solimp is not None:
-        shape.solimp = solimp * np.array([1.0, 1.0, context.units.length, 1.0, 1.0])
+    context.take(shape, "solimp", prim, "mjc:solimp", scale=(1, 1, context.units.length, 1, 1))
     solref = context.read.vector(prim, "mjc:solref", 2)
     stiffness = damping = None
     if material is not None:
         stiffness, damping = (_given(context, material, f"newton:contact{name}") for name in ("Stiffness", "Damping"))
     if solref is not None:
         shape.solref = solref
+        context.source("shape", shape.name, "solref", prim, "mjc:solref", 1.0)
     if stiffness is None or damping is None:
         return
     direct = np.array([-stiffness, -damping])
@@ -107,6 +103,7 @@ def _softness(context: Context, prim: Usd.Prim, material: Usd.Prim | None, shape
     if solref is not None:
         context.ledger.ignored(prim, "mjc:solref", "the material's newton:contactStiffness is used")
     shape.solref = direct
+    context.scene.sources.pop(("shape", shape.name, "solref"), None)
     # solref has both or none: the pair is the parameter
     context.source("shape", shape.name, "solref:0", material, "newton:contactStiffness", -1.0)
     context.source("shape", shape.name, "solref:1", material, "newton:contactDamping", -1.0)

@@ -58,14 +58,17 @@ def _stepping(context: Context, prim: Usd.Prim) -> None:
         if rate.value <= 0:
             raise SceneError(f"{prim.GetPath()}.{rate.attribute} is {rate.value}; it must be above zero")
         options.timestep = 1.0 / rate.value
+        context.composed(options, "timestep", [(prim, rate.attribute)])
         if step is not None:
             context.ledger.ignored(prim, "mjc:option:timestep", f"{rate.attribute} is used")
     elif step is not None:
         options.timestep = step
+        context.source("options", "options", "timestep", prim, "mjc:option:timestep", 1.0)
         context.ledger.used(prim, "mjc:option:timestep")
     iterations = lookup(context, prim, "solver_iterations")
     if iterations is not None and iterations.value > 0:
         options.solver_iterations = int(iterations.value)
+        context.source("options", "options", "solver_iterations", prim, iterations.attribute, 1.0)
     integrator = context.read.token(prim, "mjc:option:integrator")
     if integrator is not None and integrator in _INTEGRATORS:
         options.integrator = _INTEGRATORS[integrator]
@@ -75,23 +78,16 @@ def _stepping(context: Context, prim: Usd.Prim) -> None:
     if cone is not None:
         options.cone = cone
     options.impacts = context.read.flag(prim, "warpsim:impacts", False)
-    speed = context.read.number(prim, "warpsim:impactSpeed")
-    if speed is not None:
-        options.impact_speed = context.units.length * speed
-    for field, name in (("impratio", "mjc:option:impratio"), ("solver_tolerance", "mjc:option:tolerance")):
-        value = context.read.number(prim, name)
-        if value is not None:
-            setattr(options, field, value)
+    context.take(options, "impact_speed", prim, "warpsim:impactSpeed", context.units.length)
+    context.take(options, "impratio", prim, "mjc:option:impratio")
+    context.take(options, "solver_tolerance", prim, "mjc:option:tolerance")
 
 
 def _medium(context: Context, prim: Usd.Prim) -> None:
     units, medium = context.units, context.scene.medium
     factors = {"density": units.density, "viscosity": units.mass / units.length}
     for field, factor in factors.items():
-        value = context.read.number(prim, f"mjc:option:{field}")
-        if value is not None:
-            setattr(medium, field, factor * value)
-            context.source("medium", "medium", field, prim, f"mjc:option:{field}", factor)
+        context.take(medium, field, prim, f"mjc:option:{field}", factor)
     wind = context.read.vector(prim, "mjc:option:wind", 3)
     if wind is not None:
         medium.wind = units.length * (units.to_world @ wind)

@@ -33,9 +33,7 @@ def add_sensors(context: Context) -> None:
         if reference_kind:
             sensor.reference, sensor.reference_kind = reference, reference_kind
         for field in ("noise", "cutoff"):
-            value = context.read.number(prim, PREFIX + field)
-            if value is not None:
-                setattr(sensor, field, value)
+            context.take(sensor, field, prim, PREFIX + field)
         if kind not in SENSOR_KINDS:
             reason = f"no such sensor; kinds: {', '.join(SENSOR_KINDS)}"
             context.ledger.unsupported(prim, PREFIX + "kind", reason)

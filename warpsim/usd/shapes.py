@@ -46,6 +46,9 @@ def add_shape(context: Context, objects: PhysicsObjects, collider: Collider) -> 
     pose = frame.pose @ local
     pose = pose if owner is None else owner.inverse() @ pose
     shape.position, shape.rotation = pose.position, pose.rotation
+    ops = context.transform_ops(prim, below=body)
+    context.composed(shape, "position", [*ops, (prim, "points")], context.units.length)
+    context.composed(shape, "rotation", [*ops, (prim, "axis")])
     material = bound_material(context, prim)
     set_contact(context, prim, material, shape)
     set_shape_mass(context, prim, material, body, shape)
@@ -137,6 +140,7 @@ def _mesh_size(context: Context, prim: Usd.Prim, frame: Frame, shape: Shape) -> 
     half_axes = context.read.vector(prim, ELLIPSOID, 3)
     if half_axes is not None:
         shape.kind, shape.size = "ellipsoid", context.units.length * frame.scale * half_axes
+        context.source("shape", shape.name, "size", prim, ELLIPSOID, context.units.length, np.diag(frame.scale))
         context.ledger.ignored(prim, "physics:approximation", "the collider is an ellipsoid")
         return identity
     approximation = _approximation(context, prim)
@@ -156,7 +160,9 @@ def _mesh_size(context: Context, prim: Usd.Prim, frame: Frame, shape: Shape) -> 
         found = lookup(context, prim, "sdf_resolution")
         if found is not None:
             shape.sdf_resolution = int(found.value)
+            context.source("shape", shape.name, "sdf_resolution", prim, found.attribute, 1.0)
         return identity
+    context.composed(shape, "size", [(prim, "points"), *context.transform_ops(prim)], context.units.length)
     low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
     centre = 0.5 * (low + high)
     if shape.kind == "box":
@@ -171,5 +177,6 @@ def _appearance(context: Context, prim: Usd.Prim, shape: Shape) -> None:
     if colours and len(colours) == 1:
         red, green, blue = map(float, colours[0])
         shape.color = (red, green, blue)
+        context.composed(shape, "color", [(prim, "primvars:displayColor")])
     if context.read.value(prim, "visibility", mark=False) == "invisible":
         shape.visible = False
