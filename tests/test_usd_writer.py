@@ -234,3 +234,33 @@ def test_wrong_motions_are_refused(tmp_path, source):
         write_result(source, source, scene, motion)
     with pytest.raises(InputError, match="save it first"):
         write_result(tmp_path / "out.usda", robot(), scene, motion)
+
+
+@pytest.mark.parametrize("suffix", ["usda", "usdc"])
+def test_a_second_result_at_one_path_is_what_a_stage_held_open_shows(tmp_path, source, suffix):
+    """USD hands out layers it already holds: an overwritten file has to be read anew."""
+    scene = read_usd(source)
+    path = tmp_path / f"result.{suffix}"
+    write_result(path, source, scene, rollout(scene, 3, seed=1))
+    held = Usd.Stage.Open(str(path))
+    before = read_usd(path)
+    second = rollout(scene, 5, seed=2)
+    write_result(path, source, scene, second)
+    after = read_usd(path)
+    start = np.concatenate([joint.initial_qd for joint in after.joints])
+    np.testing.assert_array_equal(start, second.qd[0])
+    assert not np.array_equal(start, np.concatenate([joint.initial_qd for joint in before.joints]))
+    assert held.GetEndTimeCode() == 4
+    base = held.GetPrimAtPath("/World/Root/Base").GetAttribute("physics:velocity")
+    assert len(base.GetTimeSamples()) == 5
+
+
+def test_a_stage_saved_twice_is_read_as_saved_last(tmp_path):
+    path = tmp_path / "robot.usda"
+    author.save(robot(), path)
+    held = Usd.Stage.Open(str(path))
+    stage = robot()
+    author.body(author.world(stage), "Another", mass=1.0)
+    author.save(stage, path)
+    assert held.GetPrimAtPath("/World/Another")
+    assert len(read_usd(path).bodies) == 4

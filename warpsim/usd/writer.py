@@ -25,6 +25,7 @@ from warpsim.usd.animation import write_animation
 from warpsim.usd.attributes import AttributeReader
 from warpsim.usd.contact_prims import write_contacts
 from warpsim.usd.context import Context
+from warpsim.usd.layer_files import export_layer
 from warpsim.usd.ledger_scan import Ledger
 from warpsim.usd.motion import Motion
 from warpsim.usd.reader import open_stage
@@ -101,10 +102,11 @@ def write_result(
     names = [f"{root_path.stem}.{suffix}" for suffix in layers]
     root.subLayerPaths = [*(f"./{name}" for name in names), _relative(source_path, root_path.parent)]
     root.customLayerData = {"warpsim": _plain(provenance or {})}
-    written = [_export(root, root_path)]
-    for name, layer in zip(names, layers.values(), strict=True):
-        written.append(_export(layer, root_path.parent / name))
-    return written
+    written = [root_path.parent / name for name in names]
+    for file, layer in zip(written, layers.values(), strict=True):  # first, for who holds the root open reads it anew
+        export_layer(layer, file)
+    export_layer(root, root_path)
+    return [root_path, *written]
 
 
 def _over(layer: Sdf.Layer, source: Path) -> Usd.Stage:
@@ -157,12 +159,6 @@ def _time_codes(times: np.ndarray) -> tuple[float, np.ndarray]:
     codes = times * rate
     whole = np.round(codes)
     return float(rate), np.where(np.abs(codes - whole) < 1e-6, whole, codes)
-
-
-def _export(layer: Sdf.Layer, path: Path) -> Path:
-    if not layer.Export(str(path)):
-        raise InputError(f"cannot write {path}; check the folder and the suffix (.usda, .usdc)")
-    return path
 
 
 def _relative(source: Path, folder: Path) -> str:

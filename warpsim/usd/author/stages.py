@@ -11,6 +11,7 @@ from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 
 from warpsim.errors import InputError
 from warpsim.usd.author.attributes import set_attributes
+from warpsim.usd.layer_files import export_layer
 
 WORLD = "/World"
 Vector = Sequence[float] | np.ndarray
@@ -127,5 +128,4 @@ def reference(
 
 def save(stage: Usd.Stage, path: str | PathLike[str]) -> None:
     """Writes the stage's root layer as it is (references stay references)."""
-    if not stage.GetRootLayer().Export(fspath(path)):
-        raise InputError(f"cannot write {fspath(path)}; check the folder and the suffix (.usda, .usdc)")
+    export_layer(stage.GetRootLayer(), path)
