@@ -153,3 +153,83 @@ def test_memory_outlives_its_names(cpu):
     replay()
     np.testing.assert_array_equal(y.numpy(), 5.0)
     assert len(trash) == 20
+
+
+class _Slots:
+    """Five slots, each of which sets y[k] = 0.7 x[k]² + a through intermediates in a place of its choice."""
+
+    count = 5
+
+    def __init__(self, device: wp.Device, place) -> None:
+        self.device, self.place = device, place
+        rng = np.random.default_rng(3)
+        self.x = wp.array(rng.normal(size=(self.count, 7)), dtype=wp.float64, device=device)
+        self.y = wp.zeros((self.count, 7), dtype=wp.float64, device=device)
+        self.work = wp.zeros((self.count, 7), dtype=wp.float64, device=device)
+        self.pair = _Pair()
+        self.pair.a, self.pair.scale = wp.array(rng.normal(size=7), dtype=wp.float64, device=device), 0.7
+
+    def step(self, slot: int) -> None:
+        work = self.work[self.place(slot)]
+        work.zero_()
+        wp.launch(_square_kernel, dim=7, inputs=[self.x[slot], self.pair, 0], outputs=[work], device=self.device)
+        wp.copy(self.y[slot], work)
+
+    def expected(self, slots: range) -> np.ndarray:
+        values = np.full((self.count, 7), np.nan)
+        for slot in slots:
+            values[slot] = 0.7 * self.x.numpy()[slot] ** 2 + self.pair.a.numpy()
+        return values
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("alike", [True, False])
+def test_any_run_of_slots(cpu, order, alike):
+    """Slots that are alike are made from three of them; others, here two places in turn, are captured each."""
+    slots = _Slots(cpu, (lambda slot: slot) if alike else (lambda slot: slot % 2))
+    steps: list[int] = []
+
+    def step(slot: int) -> None:
+        steps.append(slot)
+        slots.step(slot)
+
+    (found,) = graph.capture_slots(cpu, {step: range(_Slots.count)[::order]}, lengths=[_Slots.count, 3])
+    assert sorted(set(steps)) == [0, 1, 4]
+    for first in range(_Slots.count):
+        for count in range(1, _Slots.count - first + 1):
+            slots.y.fill_(np.nan)
+            slots.work.fill_(np.nan)
+            found.prepare(first, count)
+            found.run(first, count)
+            np.testing.assert_allclose(slots.y.numpy(), slots.expected(range(first, first + count)), rtol=1e-14)
+    assert (len(set(steps)) == 3) == alike
+
+
+def test_slots_keep_their_order(cpu):
+    """A chain through the slots comes out right only if they run in the order asked for."""
+    y = wp.zeros((6, 7), dtype=wp.float64, device=cpu)
+    pair = _Pair()
+    pair.a, pair.scale = wp.full(7, 0.25, dtype=wp.float64, device=cpu), 0.5
+
+    def up(slot: int) -> None:
+        wp.launch(_square_kernel, dim=7, inputs=[y[slot], pair, 1], outputs=[y[slot + 1]], device=cpu)
+
+    def down(slot: int) -> None:
+        wp.launch(_square_kernel, dim=7, inputs=[y[slot + 1], pair, 1], outputs=[y[slot]], device=cpu)
+
+    graphs = graph.capture_slots(cpu, {up: range(5), down: range(5)[::-1]}, lengths=[5])
+    eager = graph.eager_slots({up: range(5), down: range(5)[::-1]})
+    for start, found, truth in zip((0, 5), graphs, eager, strict=True):
+        results = []
+        for replay in (found, truth):
+            y.fill_(np.nan)
+            y[start].fill_(0.1)
+            replay.prepare(0, 5)
+            replay.run(0, 5)
+            results.append(y.numpy().copy())
+        np.testing.assert_array_equal(results[0], results[1])
+        assert np.isfinite(results[0]).all()
+        chain = [0.1]
+        for _ in range(5):
+            chain.append(0.5 * chain[-1] ** 2 + 1.25)
+        np.testing.assert_allclose(results[0][:, 0], chain if start == 0 else chain[::-1], rtol=1e-14)

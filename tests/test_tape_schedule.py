@@ -157,8 +157,9 @@ def test_accounting_equals_what_is_allocated() -> None:
     exchanged = (segment.inputs, segment.outputs, adjoints.inputs, adjoints.outputs)
     assert memory["slot inputs and outputs"] == sum(packed.data.nbytes for packed in exchanged)
     assert memory["checkpoints"] == sum(store.nbytes for store in run.checkpoints)
-    blocks = {id(w.arena._values): w.arena._values for w in (*segment._plain_work, *segment._recorded_work)}
-    blocks[0] = segment._recorded_work[0].arena._adjoints
+    arenas = [*(work.arena for work in segment._plain_work), *segment._recorded_arenas]
+    blocks = {id(arena._values): arena._values for arena in arenas}
+    blocks[0] = segment._recorded_arenas[0]._adjoints
     assert memory["intermediates"] == sum(block.size for block in blocks.values())
 
 

@@ -26,7 +26,7 @@ from warpsim.tape.inputs import ArrayFeed, Feed, InputProvider, ProviderFeed
 from warpsim.tape.journal import Resumable
 from warpsim.tape.parameters import ParameterSet
 from warpsim.tape.part import Keep, Part
-from warpsim.tape.program import Arrays, Field, Program
+from warpsim.tape.program import Field, Program
 from warpsim.tape.run import Gradients, Run
 from warpsim.tape.schedule import Plan, Schedule, make_plan
 from warpsim.tape.sweep import Pullback, Sweep
@@ -222,8 +222,8 @@ class CheckpointedTape:
         if not retain:
             run.release()
         return Gradients(
-            Arrays("initial state", {name: block.array[0] for name, block in initial.items()}),
-            Arrays("input", {name: block.array for name, block in gradients.items()}),
+            rows.BlockArrays("initial state", initial, row=0),
+            rows.BlockArrays("input", gradients),
             np.hypot.reduce([pull.norms for pull in pulls], axis=0),
         )
 

@@ -10,14 +10,18 @@ import warp as wp
 from warpsim.tape import arena as arenas
 from warpsim.tape import rows
 from warpsim.tape.arena import Arena
+from warpsim.tape.graph import SAMPLES
 from warpsim.tape.program import Program
 from warpsim.tape.rows import Packed
 
 GRAPH_BYTES = 600_000
 """Fixed cost of one set of captured graphs (plain, recorded, backward) and of the memory in passing around them."""
 
-LAUNCH_BYTES = 9_000
-"""Cost of one taped launch: in the three graphs, on the tape while they are captured, and in Python objects."""
+LAUNCH_BYTES = 10_000
+"""Cost of one taped launch of a captured slot: in the three graphs, on the tape meanwhile, and in Python objects."""
+
+TABLE_BYTES = 600
+"""Cost of one taped launch of any slot in the tables that replay it on the CPU."""
 
 SEGMENT_BYTES = 12
 """A checksum and a norm."""
@@ -25,7 +29,7 @@ SEGMENT_BYTES = 12
 SNAPSHOT_BYTES = 32
 """Which segment's start it is, in which row; and room for lists to grow."""
 
-REPLAY_BYTES = 2_000
+REPLAY_BYTES = 500
 """What replaying one taped launch forward and backward reads of its graphs."""
 
 
@@ -42,6 +46,7 @@ class Footprint:
         work_adjoint: Their adjoints.
         launches: Kernel launches of one recorded step, over all groups.
         groups: Groups of worlds with graphs of their own.
+        tables: Those whose graphs are tables, made from a few captured slots.
     """
 
     state: int
@@ -52,6 +57,7 @@ class Footprint:
     work_adjoint: int
     launches: int
     groups: int = 1
+    tables: int = 1
 
     @property
     def slot(self) -> int:
@@ -64,12 +70,16 @@ class Footprint:
 
         Args:
             slots: K.
-            last: Steps of a shorter last segment that has graphs of its own, or 0.
+            last: Steps of a shorter last segment, or 0; without tables it has graphs of its own.
             segments: Number of segments.
             snapshots: Number of segment starts that are kept.
             in_memory: States kept in memory.
         """
-        graphs = self.groups * GRAPH_BYTES * (2 if last else 1) + self.launches * LAUNCH_BYTES * (slots + last)
+        graphs = self.groups * GRAPH_BYTES
+        if self.tables:
+            graphs += self.launches * (LAUNCH_BYTES * min(slots, SAMPLES) + TABLE_BYTES * slots)
+        else:
+            graphs += self.groups * GRAPH_BYTES * bool(last) + self.launches * LAUNCH_BYTES * (slots + last)
         return {
             "slot states": (slots + 1) * (self.state + self.state_adjoint),
             "slot inputs and outputs": slots * (self.exchange + self.exchange_adjoint),
@@ -97,6 +107,7 @@ def _measure_one(program: Program) -> Footprint:
         work=size.values,
         work_adjoint=size.adjoints,
         launches=_count_launches(program),
+        tables=int(program.device.is_cpu),
     )
 
 

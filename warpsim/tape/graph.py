@@ -1,65 +1,46 @@
-"""Captured work: a sequence of launches recorded once and replayed for ever.
+"""Captured work: launches recorded once and replayed for ever, slot by slot or all at once.
 
 On CUDA this is Warp's own graph. On the CPU Warp's replay looks every kernel up by name and patches every pointer of
 every argument again, about 0.3 µs a launch, a quarter of a humanoid's whole step; and its recording walks all arrays of
 all structs, a millisecond a launch. So on the CPU a capture of Warp is watched while it records, and what it was handed
-is kept as a plain list of calls: function, launch bounds, packed arguments. One native kernel then runs down that list,
-at the cost of the calls.
+is replayed by a loop of our own (`calls.py`), at the cost of the calls. If it holds an operation that the loop does not
+know, the work is captured again and replayed by Warp alone.
 
-Warp's recording stays the judge: if it holds an operation that was not seen here (a sort, a scan, a conditional), the
-work is captured again and replayed by Warp alone. The bits are the same in every case, since the same compiled kernels
-run on the same arguments in the same order.
+The slots of a segment launch the same kernels on arrays that lie at equal distances. So three of them are captured, the
+first two and the last; if every word of the last is where the step from the first to the second leads, all others are
+too, and one table serves any run of slots. Otherwise each run of slots is captured in full.
+
+The bits are the same in every case, since the same compiled kernels run on the same arguments in the same order.
 """
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 import warp as wp
 
-# Warp has no public way to watch a capture; `tests/test_tape_graph.py` fails if these names change their meaning.
-from warp._src import context as _warp
-from warp._src.apic.types import APICLaunchInfo
+from warpsim.tape.calls import Call, CallTable, Recording
+
+SAMPLES = 3
+"""Slots that are captured where all are alike: the first two, and the last as a check."""
 
 Replay = Callable[[], None]
-
-_FORWARD, _BACKWARD, _FILL, _COPY = range(4)
-_WORDS = 5
-"""Integers of one call: kind, function, and three arguments."""
-_ALIGNMENT = 64
-"""Bytes; arguments of one launch start on a cache line."""
-
-_RUN = """
-#if !defined(__CUDA_ARCH__)
-    const long long* call = reinterpret_cast<const long long*>(calls.data);
-    for (int i = 0; i < calls.shape[0]; ++i, call += 5) {
-        void* a = reinterpret_cast<void*>(call[2]);
-        void* b = reinterpret_cast<void*>(call[3]);
-        void* c = reinterpret_cast<void*>(call[4]);
-        switch (call[0]) {
-        case 0: reinterpret_cast<void (*)(void*, void*)>(call[1])(a, b); break;
-        case 1: reinterpret_cast<void (*)(void*, void*, void*)>(call[1])(a, b, c); break;
-        case 2: memset(a, static_cast<int>(call[3]), static_cast<size_t>(call[4])); break;
-        case 3: memcpy(a, b, static_cast<size_t>(call[4])); break;
-        }
-    }
-#endif
-"""
+SlotStep = Callable[[int], None]
+"""Launches the work of one slot."""
 
 
-@wp.func_native(_RUN)
-def _run(calls: wp.array2d(dtype=wp.int64)):
-    """Makes all calls, in order."""
+class SlotGraph(Protocol):
+    """The work of some slots, ready to be replayed."""
 
+    def prepare(self, first: int, count: int) -> None:
+        """Captures what a run of slots needs and is not there yet; from one thread only."""
 
-@wp.kernel(enable_backward=False)
-def _replay_kernel(calls: wp.array2d(dtype=wp.int64)):
-    _run(calls)
+    def run(self, first: int, count: int) -> None:
+        """Replays slots `first` … `first` + `count` - 1, in this graph's order."""
 
 
 def capture(device: wp.Device, work: Callable[[], None]) -> Replay:
@@ -67,126 +48,109 @@ def capture(device: wp.Device, work: Callable[[], None]) -> Replay:
 
     Args:
         device: Where `work` launches.
-        work: Launches kernels, copies and clears arrays; called once, or twice where the CPU list does not suffice.
+        work: Launches kernels, copies and clears arrays; called once, or twice where our own replay does not suffice.
     """
-    if device.is_cpu:
-        calls = _Calls()
-        with wp.ScopedCapture(device=device) as watched, calls.watching(device):
-            work()
-        if calls.count == watched.graph._apic_capture.operation_count:
-            return calls.replay(device, watched.graph.module_execs)
+    table = _table(device, lambda _: work(), range(1)) if device.is_cpu else None
+    if table is not None:
+        return partial(table.run, 0, 1)
     with wp.ScopedCapture(device=device) as captured:
         work()
     return partial(wp.capture_launch, captured.graph)
 
 
-class _Calls:
-    """The list of calls as it grows; `count` of them so far."""
+def capture_slots(
+    device: wp.Device, steps: Mapping[SlotStep, range], *, lengths: Iterable[int]
+) -> tuple[SlotGraph, ...]:
+    """One graph for each of the steps, over all slots of a segment.
 
-    def __init__(self) -> None:
-        self._table: list[tuple[int, ...]] = []
-        self._packets = bytearray()  # launch bounds and arguments of all launches, each distinct one once
-        self._places: dict[bytes, int] = {}
-        self._offsets: list[tuple[int, int]] = []  # places of the table that hold an offset into the packets
-        self._alive: dict[int, Any] = {}  # owners of the memory that the arguments point to
-        self._layouts: dict[tuple[type, ...], type[ctypes.Structure]] = {}
-
-    @property
-    def count(self) -> int:
-        """Calls recorded so far."""
-        return len(self._table)
-
-    @contextmanager
-    def watching(self, device: wp.Device) -> Iterator[None]:
-        """Sees everything that Warp's active capture records of launches, `zero_` and `wp.copy`."""
-        runtime = _warp.runtime
-        recording, core = runtime._apic_capture, runtime.core
-        memset, memcpy = device.memset, core.wp_memcpy_h2h
-        nothing = APICLaunchInfo()
-
-        def launch(kernel, module_exec, hooks, params, fwd_args, adjoint, adj_args=None):
-            self._launch(hooks.backward if adjoint else hooks.forward, params, adjoint)
-            self._keep(fwd_args)
-            self._keep([a for a in adj_args or () if isinstance(a, wp.array)])
-            return nothing
-
-        def fill(pointer: int, value: int, nbytes: int) -> bool:
-            self._table.append((_FILL, 0, pointer, value, nbytes))
-            return memset(pointer, value, nbytes)
-
-        def copy(target: int, source: int, nbytes: int) -> bool:
-            if nbytes:  # Warp records no empty copies
-                self._table.append((_COPY, 0, target, source, nbytes))
-            return memcpy(target, source, nbytes)
-
-        recording.build_launch_info = launch
-        device.memset, core.wp_memcpy_h2h = fill, copy
-        try:
-            yield
-        finally:
-            del recording.build_launch_info
-            device.memset, core.wp_memcpy_h2h = memset, memcpy
-
-    def replay(self, device: wp.Device, modules: set[Any]) -> Replay:
-        """The act of making all calls.
-
-        Args:
-            device: The CPU.
-            modules: Compiled kernels that must stay loaded.
-        """
-        if not self._table:
-            return _nothing
-        packets = np.empty(len(self._packets) + _ALIGNMENT, np.uint8)
-        start = -packets.ctypes.data % _ALIGNMENT
-        packets[start : start + len(self._packets)] = np.frombuffer(self._packets, np.uint8)
-        table = np.array(self._table, np.int64)
-        if self._offsets:
-            rows, columns = np.array(self._offsets).T
-            table[rows, columns] += packets.ctypes.data + start
-        calls = wp.array(table, dtype=wp.int64, device=device)
-        command = wp.launch(_replay_kernel, dim=1, inputs=[calls], device=device, record_cmd=True, record_tape=False)
-        arguments = ctypes.create_string_buffer(self._packed(command.params[1:]))
-        alive = (command, calls, packets, arguments, modules, tuple(self._alive.values()))
-        return partial(_make, command.hooks.forward, ctypes.byref(command.bounds), ctypes.byref(arguments), alive)
-
-    def _launch(self, function: Any, params: list[Any], adjoint: bool) -> None:
-        """One launch: `params` are the bounds, the arguments, and for an adjoint as many adjoint arguments."""
-        half = (len(params) - 1) // 2
-        groups = [params[1 : 1 + half], params[1 + half :]] if adjoint else [params[1:]]
-        offsets = [self._append(bytes(params[0])), *(self._append(self._packed(group)) for group in groups)]
-        row = len(self._table)
-        self._offsets += [(row, 2 + i) for i in range(len(offsets))]
-        address = ctypes.cast(function, ctypes.c_void_p).value or 0
-        self._table.append((_BACKWARD if adjoint else _FORWARD, address, *offsets, *[0] * (3 - len(offsets))))
-
-    def _append(self, packet: bytes) -> int:
-        """Where a packet starts; steps that share their intermediates share most packets, which keeps them cached."""
-        if packet not in self._places:
-            self._places[packet] = len(self._packets)
-            self._packets += packet.ljust(-(-max(len(packet), 1) // _ALIGNMENT) * _ALIGNMENT, b"\0")
-        return self._places[packet]
-
-    def _packed(self, values: list[Any]) -> bytes:
-        """The arguments as the C structure a kernel takes."""
-        types = tuple(map(type, values))
-        layout = self._layouts.get(types)
-        if layout is None:
-            fields = [(f"argument_{i}", kind) for i, kind in enumerate(types)]
-            layout = self._layouts[types] = type("Arguments", (ctypes.Structure,), {"_fields_": fields})
-        return bytes(layout(*values))
-
-    def _keep(self, arguments: list[Any]) -> None:
-        for argument in arguments:
-            owner = argument
-            while getattr(owner, "_ref", None) is not None:
-                owner = owner._ref
-            self._alive[id(owner)] = owner
+    Args:
+        device: Where the steps launch.
+        steps: What to do in a slot, and all slots in the order to be kept; a step may need what those before it have
+            left in its slot.
+        lengths: Runs of slots, counted from slot 0, that get one graph each if they must be captured in full.
+    """
+    tables = []
+    for step, slots in steps.items():
+        table = _table(device, step, slots) if device.is_cpu else None
+        if table is None:
+            known = frozenset(lengths)
+            return tuple(_Runs(device, step, slots.step, known) for step, slots in steps.items())
+        tables.append(table)
+    return tuple(tables)
 
 
-def _make(function: Any, bounds: Any, arguments: Any, alive: object) -> None:
-    """Runs the list outside the interpreter lock; what `alive` holds must outlive every run."""
-    function(bounds, arguments)
+def eager_slots(steps: Mapping[SlotStep, range]) -> tuple[SlotGraph, ...]:
+    """The same without capture: a replay launches everything again."""
+    return tuple(_Eager(step, slots.step) for step, slots in steps.items())
 
 
-def _nothing() -> None:
-    """The replay of no work at all."""
+class _Eager:
+    """Steps that are launched each time."""
+
+    def __init__(self, step: SlotStep, order: int) -> None:
+        self._step = step
+        self._order = order
+
+    def prepare(self, first: int, count: int) -> None:
+        """Nothing to prepare."""
+
+    def run(self, first: int, count: int) -> None:
+        for slot in range(first, first + count)[:: self._order]:
+            self._step(slot)
+
+
+class _Runs:
+    """Runs of slots captured in full: those of known lengths from slot 0 on as one graph each, others slot by slot."""
+
+    def __init__(self, device: wp.Device, step: SlotStep, order: int, lengths: frozenset[int]) -> None:
+        self._device = device
+        self._work = _Eager(step, order)
+        self._order = order
+        self._lengths = lengths
+        self._graphs: dict[tuple[int, int], Replay] = {}
+
+    def prepare(self, first: int, count: int) -> None:
+        for run in self._runs(first, count):
+            if run not in self._graphs:
+                self._graphs[run] = capture(self._device, partial(self._work.run, *run))
+
+    def run(self, first: int, count: int) -> None:
+        for run in self._runs(first, count)[:: self._order]:
+            self._graphs[run]()
+
+    def _runs(self, first: int, count: int) -> list[tuple[int, int]]:
+        if first == 0 and count in self._lengths:
+            return [(0, count)]
+        return [(slot, 1) for slot in range(first, first + count)]
+
+
+def _table(device: wp.Device, step: SlotStep, slots: range) -> CallTable | None:
+    """A table of all slots, or None if they are not alike or do what only Warp can replay."""
+    recording = Recording()
+    samples = sorted({min(slots), min(min(slots) + 1, max(slots)), max(slots)})
+    ends = [0]
+
+    def work() -> None:
+        for slot in samples:
+            step(slot)
+            ends.append(len(recording.calls))
+
+    if not recording.capture(device, work):
+        return None
+    sampled = [recording.calls[start:end] for start, end in pairwise(ends)]
+    strides = _strides(samples, sampled)
+    return None if strides is None else CallTable(device, sampled[0], strides, slots, recording.alive)
+
+
+def _strides(samples: Sequence[int], sampled: Sequence[list[Call]]) -> list[np.ndarray] | None:
+    """What each word of each call gains from slot to slot, or None if the slots are not alike."""
+    forms = [[call.form for call in calls] for calls in sampled]
+    if any(form != forms[0] for form in forms):
+        return None
+    first, second, last = sampled[0], sampled[min(1, len(sampled) - 1)], sampled[-1]
+    strides = [b.words - a.words for a, b in zip(first, second, strict=True)]
+    distance = samples[-1] - samples[0]
+    alike = all(
+        np.array_equal(a.words + distance * stride, b.words) for a, b, stride in zip(first, last, strides, strict=True)
+    )
+    return strides if alike else None

@@ -64,8 +64,9 @@ class ArrayFeed:
     def fill(self, step: int, count: int, row: int, inputs: rows.Blocks) -> None:
         """Copies rows of the arrays."""
         for name, target in inputs.items():
-            if name in self._values:
-                target.copy_from(row, self._values[name], step, count)
+            value = self._values.get(name)
+            if value is not None:
+                target.copy_from(row, value, step, count)
             else:
                 target.zero(row, count)
 

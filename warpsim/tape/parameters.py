@@ -25,19 +25,29 @@ class ParameterSet:
     def __init__(self, parameters: Mapping[str, wp.array]) -> None:
         """Takes the arrays; those without a gradient now will not get one."""
         self._values = {name: _Array(array) for name, array in parameters.items()}
+        self._in_place: list[memoryview] | None = None
+        if all(array.contiguous for array in self._values.values()):
+            self._in_place = [array.read().data for array in self._values.values()]
         self._gradients = {name: _Array(p.grad) for name, p in parameters.items() if p.grad is not None}
 
     def checksums(self) -> dict[str, int]:
         """CRC-32 of the value of each parameter."""
-        return {name: zlib.crc32(np.ascontiguousarray(array.read()).data) for name, array in self._values.items()}
+        return dict(zip(self._values, map(zlib.crc32, self._contents()), strict=True))
+
+    def _contents(self) -> list[memoryview]:
+        """The bytes of each parameter, where they are if possible."""
+        if self._in_place is not None:
+            return self._in_place
+        return [np.ascontiguousarray(array.read()).data for array in self._values.values()]
 
     def compare(self, before: Mapping[str, int]) -> None:
         """Raises if a parameter is not what it was when `before` was taken."""
-        for name, now in self.checksums().items():
-            if before[name] != now:
-                raise StaleInputError(
-                    f"parameter {name!r} changed between the forward and the backward pass; run forward again"
-                )
+        now = self.checksums()
+        if now != before:
+            name = next(name for name in now if now[name] != before[name])
+            raise StaleInputError(
+                f"parameter {name!r} changed between the forward and the backward pass; run forward again"
+            )
 
     def zero_gradients(self) -> None:
         """Clears all gradients."""
@@ -62,6 +72,10 @@ class _Array:
     def __init__(self, array: wp.array) -> None:
         self._array = array
         self._host = array.numpy() if array.device.is_cpu else None
+
+    @property
+    def contiguous(self) -> bool:
+        return self._host is not None and self._host.flags.c_contiguous
 
     def read(self) -> np.ndarray:
         return self._host if self._host is not None else self._array.numpy()

@@ -39,6 +39,8 @@ class Keep:
 
     def take(self, step: int, slot: int, count: int, states: rows.Blocks, outputs: rows.Blocks) -> None:
         """Keeps what `count` steps from `step` on, made in slots from `slot` on, have produced."""
+        if not self.states and not self.outputs:
+            return
         skipped = (-(step + 1)) % self.every  # steps before the first one that leads to a kept state
         kept = (count - skipped + self.every - 1) // self.every
         if kept <= 0:

@@ -6,7 +6,8 @@ copy runs outside the interpreter lock), elsewhere through `wp.copy`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,8 @@ class Block:
     def array(self) -> wp.array:
         """The array."""
         if self._array is None:
-            self._array = wp.array(self.host, dtype=self._dtype, device="cpu", copy=False)
+            assert self.host is not None
+            self._array = _array_over(self.host, self._dtype)
         return self._array
 
     @property
@@ -144,6 +146,10 @@ class Packed:
         """Copies one row of all fields from rows of the same fields."""
         self.data.copy_from(row, source.data, source_row, 1)
 
+    def checksum(self, row: int, count: int, start: int = 0) -> int:
+        """CRC-32 of `count` rows, continued from `start`."""
+        return zlib.crc32(self.data.read(slice(row, row + count)).data, start)
+
     def views(self, kind: str, row: int, adjoints: Packed | None = None) -> Arrays:
         """One row as the arrays handed to a step, with gradients for the fields that `adjoints` has."""
         found = {}
@@ -171,6 +177,15 @@ def _contiguous_strides(field: Field) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def _array_over(host: np.ndarray, dtype: Any) -> wp.array:
+    """An array over NumPy's memory, in half the time that handing the NumPy array to Warp takes."""
+    axes = host.ndim - len(value_shape(dtype))
+    shape, strides = host.shape[:axes], host.strides[:axes]
+    array = wp.array(ptr=host.ctypes.data, shape=shape, strides=strides, dtype=dtype, device="cpu")
+    array._ref = host  # as in Warp's own views: keeps the memory alive
+    return array
+
+
 def _view(memory: wp.array, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> wp.array:
     view = wp.array(ptr=memory.ptr + offset, shape=shape, strides=strides, dtype=dtype, device=memory.device)
     view._ref = (
@@ -179,9 +194,39 @@ def _view(memory: wp.array, offset: int, shape: tuple[int, ...], strides: tuple[
     return view
 
 
+class BlockArrays(Arrays):
+    """The arrays of blocks by field name, each made when first asked for: making one costs as much as a few steps."""
+
+    def __init__(self, kind: str, blocks: Blocks, row: int | None = None) -> None:
+        """Names the group (`kind`, for error messages) and takes the blocks, or one row of them."""
+        super().__init__(kind, {})
+        self._blocks = blocks
+        self._row = row
+
+    def __getitem__(self, name: str) -> wp.array:
+        if name not in self._arrays and name in self._blocks:
+            array = self._blocks[name].array
+            self._arrays[name] = array if self._row is None else array[self._row]
+        return super().__getitem__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._blocks)
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+
 def allocate(fields: Iterable[Field], rows: int, device: wp.Device) -> Blocks:
     """Zeroed contiguous blocks, one per field."""
-    return {f.name: Block(wp.zeros((rows, *f.shape), dtype=f.dtype, device=device)) for f in fields}
+    return {f.name: _allocate(f, rows, device) for f in fields}
+
+
+def _allocate(field: Field, rows: int, device: wp.Device) -> Block:
+    shape = (rows, *field.shape)
+    if not device.is_cpu:
+        return Block(wp.zeros(shape, dtype=field.dtype, device=device))
+    kind = wp.dtype_to_numpy(scalar_type(field.dtype))
+    return Block.over(np.zeros(shape + value_shape(field.dtype), kind), field.dtype)
 
 
 def worlds_of(blocks: Blocks, worlds: range) -> Blocks:

@@ -13,6 +13,7 @@ from warpsim.tape.home import Home
 from warpsim.tape.journal import Journal
 from warpsim.tape.part import Keep, Part
 from warpsim.tape.program import Arrays
+from warpsim.tape.rows import BlockArrays
 from warpsim.tape.schedule import Plan
 from warpsim.tape.storage import Checkpoints
 
@@ -60,8 +61,8 @@ class Run:
         self.parts = parts
         self.parameter_checksums = parameters
         self.journals = journals
-        self.states = Arrays("kept state", {name: block.array for name, block in keep.states.items()})
-        self.outputs = Arrays("kept output", {name: block.array for name, block in keep.outputs.items()})
+        self.states: Arrays = BlockArrays("kept state", keep.states)
+        self.outputs: Arrays = BlockArrays("kept output", keep.outputs)
         self._checkpoints: list[Checkpoints] | None = [part.checkpoints for part in parts]
         self._home = home
         self._dropped = weakref.finalize(self, home.abandon, self._checkpoints)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 from warpsim.errors import InputError
 from warpsim.tape import revolve
@@ -19,9 +20,9 @@ from warpsim.tape.storage import RESIDENT_BYTES
 CACHE_BYTES = 8_000_000
 """What the slots of a segment should fit into: out of the cache the backward pass takes half as long again."""
 
-MOST_SLOTS = 32
-"""Slots of a segment by default: capturing a slot of a robot in contact takes tens of milliseconds, replaying a segment
-costs tens of microseconds whatever its length, so more slots gain little and start later."""
+MOST_SLOTS = 128
+"""Slots of a segment by default: what surrounds a segment costs a tenth of a millisecond whatever its length, a few
+steps of a small robot; beyond this it is no longer felt."""
 
 
 class Schedule(ABC):
@@ -129,12 +130,12 @@ class Plan:
     memory: dict[str, int]
     disk_bytes: int
 
-    @property
+    @cached_property
     def segments(self) -> int:
         """Number of segments."""
         return _segments(self.steps, self.slots, self.window)
 
-    @property
+    @cached_property
     def lengths(self) -> set[int]:
         """All lengths, in steps, that segments have."""
         window = self.window or self.steps
@@ -161,7 +162,10 @@ class Plan:
 
     def span(self, segment: int) -> Span:
         """Which steps a segment covers."""
-        window = self.window or self.steps
+        window = self.window
+        if window is None:
+            start = segment * self.slots
+            return Span(segment, start, min(self.slots, self.steps - start))
         per_window = -(-window // self.slots)
         turn, part = divmod(segment, per_window)
         start = turn * window + part * self.slots
@@ -169,7 +173,9 @@ class Plan:
 
     def segment_of(self, step: int) -> int:
         """The segment that takes step `step`."""
-        window = self.window or self.steps
+        window = self.window
+        if window is None:
+            return step // self.slots
         turn, rest = divmod(step, window)
         return turn * -(-window // self.slots) + rest // self.slots
 

@@ -7,16 +7,13 @@ captured when first needed:
 - *recorded*: the forward steps whose intermediates stay in their slots for the adjoint;
 - *backward*: for each slot, last first: clears the adjoints of the intermediates, then runs the slot's tape backwards.
 
-A graph covers a run of slots. Lengths known in advance (a whole segment, the shorter last one) get one graph each; any
-other run of slots is replayed slot by slot. A replay is one call however long the graph is, so few long graphs beat
-many short ones. Without capture the same launches run eagerly, with the same bits.
+Without capture the same launches run eagerly, with the same bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import warp as wp
@@ -25,7 +22,7 @@ from warpsim.errors import InputError
 from warpsim.tape import arena as arenas
 from warpsim.tape import rows
 from warpsim.tape.arena import Arena
-from warpsim.tape.graph import Replay, capture
+from warpsim.tape.graph import SlotGraph, SlotStep, capture_slots, eager_slots
 from warpsim.tape.program import ExplainingProgram, Program
 from warpsim.tape.rows import Packed
 
@@ -71,7 +68,7 @@ class Segment:
         Args:
             program: What a slot runs.
             slots: K, the most steps a segment can have.
-            lengths: Numbers of steps, counted from slot 0, that will be replayed as one graph; K always is.
+            lengths: Numbers of steps, counted from slot 0, that will often be replayed; K always is one.
             capture: Whether to capture graphs at all; False runs every launch eagerly.
         """
         self.program = program
@@ -85,11 +82,12 @@ class Segment:
         self._lengths = {*lengths, slots}
         self._size = arenas.measure(program)
         self._plain_work: list[Work] = []
-        self._recorded_work: list[Work] = []
-        self._tapes: list[wp.Tape | None] = [None] * slots
-        self._plain: dict[range, Replay] = {}
-        self._recorded: dict[range, Replay] = {}
-        self._backward: dict[range, Replay] = {}
+        self._recorded_arenas: list[Arena] = []
+        self._recorded_work: dict[int, Work] = {}  # by slot, of those that were captured or stepped eagerly
+        self._tapes: dict[int, wp.Tape] = {}
+        self._plain: SlotGraph | None = None
+        self._recorded: SlotGraph | None = None
+        self._backward: SlotGraph | None = None
 
     @property
     def adjoints(self) -> Adjoints:
@@ -103,25 +101,29 @@ class Segment:
 
         Capture must happen on one thread; replay may happen on any.
         """
-        if recorded:
+        if not recorded:
+            if self._plain is None:
+                self._allocate_plain()
+                (self._plain,) = self._graphs({self._plain_step: range(self.slots)})
+            self._plain.prepare(first, count)
+            return
+        if self._recorded is None or self._backward is None:
             self._allocate_recorded()
-        else:
-            self._allocate_plain()
-        for chunk in self._chunks(first, count):
-            if recorded and chunk not in self._backward:
-                self._recorded[chunk] = self._replay(self._recorded_step, chunk)
-                self._backward[chunk] = self._replay(self._backward_step, chunk[::-1])
-                if self.capture:  # the graphs hold all that the tapes knew
-                    self._tapes = [None] * self.slots
-            elif not recorded and chunk not in self._plain:
-                self._plain[chunk] = self._replay(self._plain_step, chunk)
+            slots = range(self.slots)
+            self._recorded, self._backward = self._graphs(
+                {self._recorded_step: slots, self._backward_step: slots[::-1]}
+            )
+        self._recorded.prepare(first, count)
+        self._backward.prepare(first, count)
+        if self.capture:  # the graphs hold all that the tapes knew
+            self._tapes.clear()
 
     def forward(self, first: int, count: int, *, recorded: bool) -> None:
         """Steps `count` slots from `first` on; if `recorded`, their intermediates stay for `backward`."""
         self.prepare(first, count, recorded=recorded)
-        replays = self._recorded if recorded else self._plain
-        for chunk in self._chunks(first, count):
-            replays[chunk]()
+        graph = self._recorded if recorded else self._plain
+        assert graph is not None
+        graph.run(first, count)
 
     def backward(self, first: int, count: int) -> None:
         """Runs the adjoints of slots `first` + `count` - 1 … `first`, which must have been stepped `recorded`.
@@ -130,56 +132,55 @@ class Segment:
         to.
         """
         self.prepare(first, count, recorded=True)
-        for chunk in reversed(self._chunks(first, count)):
-            self._backward[chunk]()
+        assert self._backward is not None
+        self._backward.run(first, count)
 
     def eager_tape(self, slot: int) -> wp.Tape:
         """Steps one slot eagerly, clears the adjoints of its intermediates, and returns its tape for inspection."""
         self._allocate_recorded()
         self._recorded_step(slot)
-        self._recorded_work[slot].arena.zero_adjoints()
+        self._recorded_arenas[slot].zero_adjoints()
         return self._tape(slot)
 
     def explanation(self, slot: int, world: int) -> str | None:
         """What the program itself says of a failed slot that was stepped eagerly, if it has an `explain`."""
         if not isinstance(self.program, ExplainingProgram):
             return None
-        return self.program.explain(self._recorded_work[slot].arrays, world)
+        return self.program.explain(self._work_of(slot).arrays, world)
 
     def finite_work(self, slot: int) -> bool:
         """Whether all real intermediates of a recorded slot are finite."""
-        return self._recorded_work[slot].arena.finite()
+        return self._work_of(slot).arena.finite()
 
     def fill_work(self, value: float) -> None:
         """Fills all real intermediates, to find out whether a step reads what it has not written."""
         self._allocate_plain()
         self._allocate_recorded()
-        for work in (*self._plain_work, *self._recorded_work):
+        for work in (*self._plain_work, *map(self._work_of, range(self.slots))):
             work.arena.fill(value)
-
-    def _chunks(self, first: int, count: int) -> list[range]:
-        if first == 0 and count in self._lengths:
-            return [range(count)]
-        return [range(slot, slot + 1) for slot in range(first, first + count)]
 
     def _allocate_plain(self) -> None:
         if not self._plain_work:
-            self._plain_work = self._make_work(1, gradients=False)
+            arenas_made = arenas.allocate(self.program.device, self._size, 1, gradients=False)
+            self._plain_work = [Work(arena, self.program.make_work(arena)) for arena in arenas_made]
 
     def _allocate_recorded(self) -> None:
-        if not self._recorded_work:
+        if not self._recorded_arenas:
             self.adjoints  # noqa: B018  makes them before the capture
-            self._recorded_work = self._make_work(self.slots, gradients=True)
+            self._recorded_arenas = arenas.allocate(self.program.device, self._size, self.slots, gradients=True)
 
-    def _make_work(self, slots: int, *, gradients: bool) -> list[Work]:
-        made = arenas.allocate(self.program.device, self._size, slots, gradients=gradients)
-        return [Work(arena, self.program.make_work(arena)) for arena in made]
+    def _work_of(self, slot: int) -> Work:
+        """The intermediates of a recorded slot, whose arrays are made when first asked for."""
+        if slot not in self._recorded_work:
+            arena = self._recorded_arenas[slot]
+            self._recorded_work[slot] = Work(arena, self.program.make_work(arena))
+        return self._recorded_work[slot]
 
-    def _replay(self, step: Callable[[int], None], chunk: range) -> Replay:
-        """The act of running `step` for each slot of `chunk` again: a captured graph, or the calls themselves."""
+    def _graphs(self, steps: dict[SlotStep, range]) -> tuple[SlotGraph, ...]:
+        """What replays each of the steps for any slots, in the order of the range."""
         if not self.capture:
-            return partial(_each, step, chunk)
-        return capture(self.program.device, partial(_each, step, chunk))
+            return eager_slots(steps)
+        return capture_slots(self.program.device, steps, lengths=self._lengths)
 
     def _plain_step(self, slot: int) -> None:
         self._step(slot, self._plain_work[0], None)
@@ -187,16 +188,15 @@ class Segment:
     def _recorded_step(self, slot: int) -> None:
         tape = self._tapes[slot] = wp.Tape()
         with tape:
-            self._step(slot, self._recorded_work[slot], tape)
+            self._step(slot, self._work_of(slot), tape)
 
     def _tape(self, slot: int) -> wp.Tape:
-        tape = self._tapes[slot]
-        if tape is None:
+        if slot not in self._tapes:
             raise InputError(f"slot {slot} has not been stepped with `recorded`, so it has no adjoint")
-        return tape
+        return self._tapes[slot]
 
     def _backward_step(self, slot: int) -> None:
-        self._recorded_work[slot].arena.zero_adjoints()
+        self._recorded_arenas[slot].zero_adjoints()
         self._tape(slot).backward()
 
     def _step(self, slot: int, work: Work, tape: wp.Tape | None) -> None:
@@ -212,8 +212,3 @@ class Segment:
             self.outputs.views("output", slot, by_output),
             tape=tape,
         )
-
-
-def _each(step: Callable[[int], None], chunk: range) -> None:
-    for slot in chunk:
-        step(slot)

@@ -7,13 +7,13 @@ adjoints of intermediates are zero when the backward pass of a step begins.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from warpsim.tape import diagnostics, revolve, rows
-from warpsim.tape.checks import checksum
 from warpsim.tape.diagnostics import SegmentReport
 from warpsim.tape.parameters import StaleInputError
 from warpsim.tape.part import Part
@@ -143,13 +143,13 @@ class Sweep:
         """Loads inputs for the first time and remembers their checksum."""
         part.feed.fill(span.start + slot, count, slot, self.segment.inputs.fields)
         if part.differentiate:
-            known = int(part.checksums[span.segment])
-            part.checksums[span.segment] = checksum(self.segment.inputs.data, slot, count, known)
+            known = int(part.checksums[span.segment]) if slot else 0
+            part.checksums[span.segment] = self.segment.inputs.checksum(slot, count, known)
 
     def _verify(self, part: Part, span: Span) -> None:
         """Loads the inputs of a whole segment again and makes sure that they are what they were."""
         part.feed.fill(span.start, span.count, 0, self.segment.inputs.fields)
-        if checksum(self.segment.inputs.data, 0, span.count) != part.checksums[span.segment]:
+        if self.segment.inputs.checksum(0, span.count) != part.checksums[span.segment]:
             raise StaleInputError(
                 f"the inputs ({', '.join(self.segment.inputs.fields)}) of steps {span.start} … "
                 f"{span.start + span.count - 1} changed between the forward and the backward pass; hand the tape a "
@@ -168,6 +168,9 @@ class Sweep:
         stored, row = part.nearest(target)
         self._recorded = None
         part.checkpoints.load(row, self.segment.states, 0)
+        self._at = None
+        if stored == target:
+            return
 
         def advance(first: int, stop: int, store: bool) -> None:
             for segment in range(first, stop):
@@ -202,10 +205,10 @@ class Sweep:
         """Norm, non-finite numbers, clipping and the caller's hook, for the adjoint of the segment's start."""
         adjoints = self.segment.adjoints
         by_state, by_input = adjoints.states, adjoints.inputs
-        if part.finite and not (diagnostics.finite(by_state, 0) and diagnostics.finite(by_input, slice(span.count))):
+        norm = pull.norms[span.segment] = diagnostics.norm(by_state, 0)
+        if part.finite and not (math.isfinite(norm) and diagnostics.finite(by_input, slice(span.count))):
             self._seed(pull, span)
             diagnostics.raise_for_adjoint(self.segment, span.start, span.count, self.worlds.start)
-        norm = pull.norms[span.segment] = diagnostics.norm(by_state, 0)
         if pull.clip is not None and span.segment > 0:
             diagnostics.clip(by_state.fields, 0, pull.clip)
         if pull.on_segment is not None:

@@ -1,0 +1,234 @@
+"""What a capture of Warp holds on the CPU, as a plain list of calls, and a native loop that makes them.
+
+A call is a compiled kernel with its launch bounds and packed arguments, or a fill or a copy of memory. Everything a
+call needs is kept as 8-byte words, so that calls can be compared, and parts of them replaced, without knowing what the
+words mean.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+# Warp has no public way to watch a capture; `tests/test_tape_graph.py` fails if these names change their meaning.
+from warp._src import context as _warp
+from warp._src.apic.types import APICLaunchInfo
+
+_FORWARD, _BACKWARD, _FILL, _COPY = range(4)
+_WORD = 8
+_ALIGNMENT = 64
+"""Bytes; the words of a call start on a cache line."""
+
+_RUN = """
+#if !defined(__CUDA_ARCH__)
+    const long long* call = reinterpret_cast<const long long*>(calls.data);
+    for (int i = 0; i < calls.shape[0]; ++i, call += 8) {
+        long long* words = reinterpret_cast<long long*>(call[2]);
+        const int* places = reinterpret_cast<const int*>(call[5]);
+        const long long* own = reinterpret_cast<const long long*>(call[6]);
+        for (long long j = 0; j < call[7]; ++j) words[places[j]] = own[j];
+        void* bounds = reinterpret_cast<void*>(call[3]);
+        void* adjoints = reinterpret_cast<void*>(call[4]);
+        switch (call[0]) {
+        case 0: reinterpret_cast<void (*)(void*, void*)>(call[1])(bounds, words); break;
+        case 1: reinterpret_cast<void (*)(void*, void*, void*)>(call[1])(bounds, words, adjoints); break;
+        case 2: memset(reinterpret_cast<void*>(words[0]), static_cast<int>(words[1]), words[2]); break;
+        case 3: memcpy(reinterpret_cast<void*>(words[0]), reinterpret_cast<void*>(words[1]), words[2]); break;
+        }
+    }
+#endif
+"""
+
+
+@wp.func_native(_RUN)
+def _run(calls: wp.array2d(dtype=wp.int64)):
+    """Makes all calls, in order."""
+
+
+@wp.kernel(enable_backward=False)
+def _replay_kernel(calls: wp.array2d(dtype=wp.int64)):
+    _run(calls)
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call.
+
+    Attributes:
+        form: What it does, all but the words: kind, function, launch bounds, number of words.
+        words: Arguments of a launch (of an adjoint, then as many adjoint arguments), or pointers and size.
+        split: Where the adjoint arguments start among the words.
+    """
+
+    form: tuple[int, int, bytes, int]
+    words: np.ndarray
+    split: int = 0
+
+
+class Recording:
+    """The calls of one capture, in order, and all that must stay alive for them to be made.
+
+    Attributes:
+        calls: What was recorded so far.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is recorded yet."""
+        self.calls: list[Call] = []
+        self._alive: dict[int, Any] = {}  # owners of the memory that the arguments point to
+        self._modules: set[Any] = set()  # compiled kernels
+        self._layouts: dict[tuple[type, ...], type[ctypes.Structure]] = {}
+
+    def capture(self, device: wp.Device, work: Callable[[], None]) -> bool:
+        """Records what `work` launches without running it; whether everything it does was understood.
+
+        Warp's own recording is the judge: an operation that is not a launch, a fill or a copy (a sort, a scan, a
+        conditional) makes its count differ from ours.
+        """
+        with wp.ScopedCapture(device=device) as watched, self._watching(device):
+            work()
+        self._modules |= watched.graph.module_execs
+        return len(self.calls) == watched.graph._apic_capture.operation_count
+
+    @property
+    def alive(self) -> tuple[Any, ...]:
+        """Whoever makes the calls must hold this."""
+        return (*self._alive.values(), *self._modules)
+
+    @contextmanager
+    def _watching(self, device: wp.Device) -> Iterator[None]:
+        """Sees everything that Warp's active capture records of launches, `zero_` and `wp.copy`."""
+        runtime = _warp.runtime
+        recording, core = runtime._apic_capture, runtime.core
+        memset, memcpy = device.memset, core.wp_memcpy_h2h
+        nothing = APICLaunchInfo()
+
+        def launch(kernel, module_exec, hooks, params, fwd_args, adjoint, adj_args=None):
+            self._launch(hooks.backward if adjoint else hooks.forward, params, adjoint)
+            self._keep(fwd_args)
+            self._keep([a for a in adj_args or () if isinstance(a, wp.array)])
+            return nothing
+
+        def fill(pointer: int, value: int, nbytes: int) -> bool:
+            self._move(_FILL, pointer, value, nbytes)
+            return memset(pointer, value, nbytes)
+
+        def copy(target: int, source: int, nbytes: int) -> bool:
+            if nbytes:  # Warp records no empty copies
+                self._move(_COPY, target, source, nbytes)
+            return memcpy(target, source, nbytes)
+
+        recording.build_launch_info = launch
+        device.memset, core.wp_memcpy_h2h = fill, copy
+        try:
+            yield
+        finally:
+            del recording.build_launch_info
+            device.memset, core.wp_memcpy_h2h = memset, memcpy
+
+    def _launch(self, function: Any, params: list[Any], adjoint: bool) -> None:
+        """One launch: `params` are the bounds, the arguments, and for an adjoint as many adjoint arguments."""
+        half = (len(params) - 1) // 2
+        groups = [params[1 : 1 + half], params[1 + half :]] if adjoint else [params[1:]]
+        packets = [self._packed(group) for group in groups]
+        words = np.frombuffer(b"".join(packets), np.int64)
+        address = ctypes.cast(function, ctypes.c_void_p).value or 0
+        form = (_BACKWARD if adjoint else _FORWARD, address, bytes(params[0]), words.size)
+        self.calls.append(Call(form, words, len(packets[0]) // _WORD))
+
+    def _move(self, kind: int, *words: int) -> None:
+        self.calls.append(Call((kind, 0, b"", len(words)), np.array(words, np.int64)))
+
+    def _packed(self, values: list[Any]) -> bytes:
+        """The arguments as the C structure a kernel takes, in whole words."""
+        types = tuple(map(type, values))
+        layout = self._layouts.get(types)
+        if layout is None:
+            fields = [(f"argument_{i}", kind) for i, kind in enumerate(types)]
+            layout = self._layouts[types] = type("Arguments", (ctypes.Structure,), {"_fields_": fields})
+        packet = bytes(layout(*values))
+        return packet.ljust(-(-len(packet) // _WORD) * _WORD, b"\0")
+
+    def _keep(self, arguments: list[Any]) -> None:
+        for argument in arguments:
+            owner = argument
+            while getattr(owner, "_ref", None) is not None:
+                owner = owner._ref
+            self._alive[id(owner)] = owner
+
+
+class CallTable:
+    """Turns of the same calls, made over and over; in each turn a call may have some words of its own.
+
+    Those words are written into the call's place before it is made, so all turns of a call share what they have in
+    common: thousands of bytes of arrays and structs, which stay in the nearest cache. For the same reason two threads
+    may not use one table at a time, as the arrays it works on demand anyway.
+    """
+
+    def __init__(self, device: wp.Device, calls: list[Call], steps: list[np.ndarray], turns: range, alive: Any) -> None:
+        """Lays the table out.
+
+        Args:
+            device: The CPU.
+            calls: The calls of turn 0.
+            steps: For each call: what is added to its words from turn to turn.
+            turns: Turns in the order in which they are made.
+            alive: What must stay alive.
+        """
+        self._per_turn = len(calls)
+        self._turns = turns
+        table = np.zeros((len(turns), len(calls), 8), np.int64)
+        memory: list[np.ndarray] = []
+        for i, (call, step) in enumerate(zip(calls, steps, strict=True)):
+            places = np.flatnonzero(step).astype(np.int32)
+            own = call.words[places] + np.array(turns, np.int64)[:, None] * step[places]
+            words, bounds = _aligned(call.words), _aligned(np.frombuffer(call.form[2], np.uint8))
+            start = words.ctypes.data
+            table[:, i, :6] = [
+                *call.form[:2],
+                start,
+                bounds.ctypes.data,
+                start + _WORD * call.split,
+                places.ctypes.data,
+            ]
+            table[:, i, 6] = own.ctypes.data + np.arange(len(turns)) * own.strides[0]
+            table[:, i, 7] = places.size
+            memory += [words, bounds, places, own]
+        self._calls = _aligned(table)
+        command = wp.launch(
+            _replay_kernel,
+            dim=1,
+            inputs=[wp.empty((1, 8), dtype=wp.int64, device=device)],
+            device=device,
+            record_cmd=True,
+            record_tape=False,
+        )
+        self._arguments = command.params[1]
+        self._function, self._bounds = command.hooks.forward, ctypes.byref(command.bounds)
+        self._reference = ctypes.byref(self._arguments)
+        self._alive = (alive, memory, command)
+
+    def prepare(self, first: int, count: int) -> None:
+        """Nothing to prepare: the table holds all turns."""
+
+    def run(self, first: int, count: int) -> None:
+        """Makes turns `first` … `first` + `count` - 1 in the table's order, outside the interpreter lock."""
+        place = self._turns.index(first if self._turns.step > 0 else first + count - 1)
+        self._arguments.data = self._calls.ctypes.data + place * self._per_turn * 8 * _WORD
+        self._arguments.shape[0] = count * self._per_turn
+        self._function(self._bounds, self._reference)
+
+
+def _aligned(content: np.ndarray) -> np.ndarray:
+    """A copy of the array that starts on a cache line."""
+    memory = np.empty(content.nbytes + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    aligned = memory[start : start + content.nbytes].view(content.dtype).reshape(content.shape)
+    aligned[...] = content
+    return aligned
