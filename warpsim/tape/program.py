@@ -16,9 +16,9 @@ Rules a step must obey:
 
 - It writes only `next_state`, `outputs` and `work`, and writes every element of the first two.
 - It depends only on `state`, `inputs` and `parameters`: never on what an earlier step left in `work` or elsewhere.
-- It launches kernels and nothing else, the same ones at every call: a few calls are captured and replayed for all steps,
-  so Python values (a time step) are frozen and host reads are not repeated. What varies belongs in an array. It
-  allocates nothing.
+- It launches kernels and nothing else, the same ones at every call: a few calls are captured and replayed for all
+  steps, so Python values (a time step) are frozen and host reads are not repeated. What varies belongs in an array.
+  It allocates nothing.
 - A launch that carries no derivative says `record_tape=False`.
 """
 
