@@ -15,6 +15,7 @@ from warpsim.commands.warmup import kernel_modules
 from warpsim.errors import InputError
 from warpsim.load import load_scene
 from warpsim.simulator import Simulator
+from warpsim.usd import author
 
 
 @pytest.fixture
@@ -41,12 +42,33 @@ def test_inspect_shows_the_tree_and_the_contract(arm_file, capsys):
         "⤷ hinge elbow about (0, 0.981, 0.196)",
         "q[1] rad   qd[1] rad/s   elbow",
         "activation[0] of bend",
-        "actuator[0] lift → joint shoulder: -2 … 2 N·m before the gear",
+        "actuator[0]   -2 … 2 N·m before the gear, gear ",
+        "   lift → joint shoulder",
         "body_position[3, 3]        m, world",
         "also: joint_force[2], N or N·m",
         "time step 0.01 s, integrator euler",
         "constraints off",
         "0 unsupported",
+    ):
+        assert text in shown, text
+
+
+def test_inspect_shows_what_ties_the_tree_together(tmp_path, capsys):
+    """Loops with their limits, and drives on them."""
+    stage = author.new_stage()
+    world = author.world(stage)
+    a, b = (author.body(world, name, mass=1, position=(x, 0, 0)) for name, x in (("A", 0), ("B", 1)))
+    limits = {"transX": (-1, 0.5), "transY": None, "transZ": None, "rotY": None, "rotZ": None}
+    joint = author.generic(world, "Guide", a, b, limits=limits, closes_loop=True)
+    author.drive(joint, "transX", {"stiffness": 2.0})
+    author.distance(world, "Rope", a, b, maximum=2)
+    author.save(stage, tmp_path / "loop.usda")
+    assert main(["inspect", str(tmp_path / "loop.usda")]) == 0
+    shown = capsys.readouterr().out
+    for text in (
+        "axes /World/Guide: /World/A and /World/B, free: along x -1 … 0.5 m; about x any rad",
+        "distance /World/Rope: /World/A and /World/B, 0 … 2 m apart",
+        "drive_target[0]   -1 … 0.5 m, now 0   stiffness 2, damping 0, any force   /World/Guide:transX",
     ):
         assert text in shown, text
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
 
 from warpsim.program import output_fields
-from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Joint, Scene, Shape
+from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Equality, Joint, Scene, Shape, Tendon
 from warpsim.scene.pieces import pieces_of
 from warpsim.sensors.layout import KINDS
 from warpsim.simulator import Simulator
@@ -34,6 +36,10 @@ _OUTPUTS = {
 """Unit, frame and meaning of each output."""
 
 
+_PASSIVE = ("stiffness", "damping", "armature", "friction_loss")
+_AXES = ("along x", "along y", "along z", "about x", "about y", "about z")
+
+
 def describe(sim: Simulator, *, ledger: bool = False) -> str:
     """The whole description.
 
@@ -44,13 +50,27 @@ def describe(sim: Simulator, *, ledger: bool = False) -> str:
     sections = {
         "scene": _sizes(sim),
         "bodies": _tree(sim),
+        "couplings": _couplings(sim.scene),
         "state": _state(sim.scene),
         "controls": _controls(sim),
         "observation": _observation(sim),
         "settings": _settings(sim),
         "ledger": _ledger(sim.scene, every=ledger),
     }
-    return "\n\n".join("\n".join([title, *(f"  {line}" for line in lines)]) for title, lines in sections.items())
+    texts = {title: [f"  {line}" for line in lines] for title, lines in sections.items()}
+    return "\n\n".join("\n".join([title, *lines]) for title, lines in texts.items() if lines)
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines whose columns stand under each other, three spaces apart."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _vector(values: np.ndarray) -> str:
+    """Three digits after the point; what float32 leaves of zero is zero."""
+    return f"({', '.join(f'{round(float(x), 3) + 0.0:g}' for x in values)})"
 
 
 def _sizes(sim: Simulator) -> Iterator[str]:
@@ -128,19 +148,57 @@ def _shape(scene: Scene, shape: Shape) -> str:
 
 def _joint(joint: Joint, body: str) -> str:
     way = "along" if joint.kind == "slide" else "about"
-    axis = f" {way} ({', '.join(f'{x:.3g}' for x in joint.axis)})" if joint.kind in ("hinge", "slide") else ""
+    axis = f" {way} {_vector(joint.axis)}" if joint.kind in ("hinge", "slide") else ""
     limit = f", {interval(joint.limit, 'rad' if joint.kind == 'ball' else POSITION[joint.kind])}" if joint.limit else ""
-    return f"{joint.kind} {_short(joint.name, body)}{axis}{limit}"
+    return f"{joint.kind} {_short(joint.name, body)}{axis}{limit}{_nonzero(joint, *_PASSIVE)}"
+
+
+def _nonzero(item: Joint | Tendon, *fields: str) -> str:
+    """The fields that are not zero, in words, SI."""
+    values = {field: getattr(item, field) for field in fields}
+    return "".join(f", {field.replace('_loss', '')} {value:.4g}" for field, value in values.items() if value)
+
+
+def _couplings(scene: Scene) -> Iterator[str]:
+    """Tendons and equalities: what ties coordinates or bodies together beside the tree."""
+    for tendon in scene.tendons:
+        terms = " ".join(f"{c:+.4g}·{name}" for c, name in zip(tendon.coefficients, tendon.joints, strict=True))
+        limit = f", {interval(tendon.limit, 'long, in rad or m')}" if tendon.limit else ""
+        yield f"tendon {tendon.name}: {terms}{limit}{_nonzero(tendon, 'stiffness', 'damping', 'friction_loss')}"
+    for equality in scene.equalities:
+        ends = f"{equality.a or 'world'} and {equality.b or 'world'}"
+        off = "" if equality.active else " (off)"
+        yield f"{equality.kind} {equality.name}{off}: {ends}{_equality(equality)}"
+
+
+def _equality(equality: Equality) -> str:
+    """What an equality of bodies leaves free, or how it couples coordinates."""
+    if equality.kind == "distance":
+        return f", {interval(equality.distance_range, 'm')} apart"
+    if equality.kind in ("joint", "tendon"):
+        return f", polynomial {_vector(equality.polynomial)}"
+    if equality.kind != "axes":
+        return ""
+    free = []
+    for axis, name in enumerate(_AXES):
+        if not equality.locked[axis]:
+            low, high = equality.limits[axis]
+            unit = "m" if axis < 3 else "rad"
+            free.append(f"{name} {interval(None if np.isinf([low, high]).all() else (low, high), unit)}")
+    cone = f", turned by at most {equality.turn_limit:.4g} rad" if np.isfinite(equality.turn_limit) else ""
+    return f", free: {'; '.join(free) or 'nothing'}{cone}"
 
 
 def _state(scene: Scene) -> Iterator[str]:
     q = v = 0
+    rows = []
     for joint in scene.joints:
         nq, nv = JOINT_Q_SIZE[joint.kind], JOINT_DOF_SIZE[joint.kind]
         frame = {"free": " (velocity: world, spin: body)", "ball": " (body's frame)"}.get(joint.kind, "")
         position, velocity = POSITION[joint.kind], VELOCITY[joint.kind]
-        yield f"q{_places(q, nq)} {position}   qd{_places(v, nv)} {velocity}{frame}   {joint.name}"
+        rows.append((f"q{_places(q, nq)} {position}", f"qd{_places(v, nv)} {velocity}", joint.name + frame))
         q, v = q + nq, v + nv
+    yield from _columns(rows)
     active = [a.name for a in scene.actuators if a.dynamics != "none"]
     for i, name in enumerate(active):
         yield f"activation[{i}] of {name}"
@@ -154,19 +212,24 @@ def _controls(sim: Simulator) -> Iterator[str]:
     scene = sim.scene
     yield f"control = {' + '.join(sim.control_names)}, {sim.control_size} numbers"
     kinds = {joint.name: joint.kind for joint in scene.joints}
+    rows = []
     for i, actuator in enumerate(scene.actuators):
         unit = actuator_input_unit(scene, actuator)
+        gear = ", gear " + (_vector(actuator.gear) if actuator.gear[1:].any() else f"{actuator.gear[0]:g}")
         force = f", force {interval(actuator.force_range, 'N or N·m')}" if actuator.force_range else ""
         limits = interval(actuator.control_range, unit)
         force += ", in the site's frame" if actuator.transmission == "site" else ""
-        yield f"actuator[{i}] {actuator.name} → {actuator.transmission} {actuator.target}: {limits}{force}"
+        target = f"{actuator.name} → {actuator.transmission} {actuator.target}"
+        rows.append((f"actuator[{i}]", f"{limits}{gear}{force}", target))
+    yield from _columns(rows)
+    drives = []
     for i, drive in enumerate(scene.drives):
         kind = kinds[drive.joint] if drive.axis is None else "slide" if drive.axis < 3 else "hinge"
-        most = f"±{drive.max_force:.4g} {FORCE[kind]}"
-        yield (
-            f"drive_target[{i}] {drive.name}: {interval(drive_limits(scene, drive), POSITION[kind])}, now "
-            f"{drive.target:.4g}, stiffness {drive.stiffness:.4g}, damping {drive.damping:.4g}, {most}"
-        )
+        most = f"at most {drive.max_force:.4g} {FORCE[kind]}" if np.isfinite(drive.max_force) else "any force"
+        gains = f"stiffness {drive.stiffness:.4g}, damping {drive.damping:.4g}, {most}"
+        limits = f"{interval(drive_limits(scene, drive), POSITION[kind])}, now {drive.target:.4g}"
+        drives.append((f"drive_target[{i}]", limits, gains, drive.name))
+    yield from _columns(drives)
     yield f"also: joint_force[{sim.nv}], N or N·m per degree of freedom"
     yield f"also: wrench[{len(sim.body_names)}, 6], N and N·m at each body's centre of mass, world axes"
 
