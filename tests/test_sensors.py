@@ -157,9 +157,12 @@ def test_gradients(name):
     gradients = tape.backward(run(inputs), output_seeds={"sensors": weights})
     derivation.backward()
     found = {**gradients.initial_state, **gradients.inputs, **{n: compiled.authored[n].grad for n in parameters}}
-    direction = np.random.default_rng(8).normal(size=inputs[name].shape)
-    expected = directional_difference(loss, inputs[name], direction, (1e-5, 1e-6, 1e-7))
-    assert relative_error(float((found[name].numpy() * direction).sum()), expected) < 1e-5
+    for seed in (7, 8):
+        # Signs alone: of a normal direction the one component that matters (the floor's sliding friction, of fifteen)
+        # may be so small that rounding of the loss hides it.
+        direction = np.random.default_rng(seed).choice([-1.0, 1.0], size=inputs[name].shape)
+        expected = directional_difference(loss, inputs[name], direction, (1e-4, 1e-5, 1e-6))
+        assert relative_error(float((found[name].numpy() * direction).sum()), expected) < 1e-6
 
 
 def _noisy(worlds, **options):
