@@ -9,6 +9,8 @@ _PUBLIC = {
     "Simulator": "warpsim.simulator",
     "Trajectory": "warpsim.trajectory",
     "Observed": "warpsim.trajectory",
+    "NetworkPolicy": "warpsim.network_policy",
+    "Distribution": "warpsim.distribution",
     "optimize_task": "warpsim.task.solve",
     "OptimisedTask": "warpsim.task.solve",
     "Task": "warpsim.task.task",

@@ -10,6 +10,8 @@ import warp as wp
 
 from warpsim.attributes.attribute import Attribute
 from warpsim.controls import Controls, given_steps
+from warpsim.distribution import Distribution
+from warpsim.draws import Draws
 from warpsim.engine import RolloutSpec
 from warpsim.errors import InputError
 from warpsim.gradcheck import Report as GradientReport
@@ -57,6 +59,28 @@ class Simulator(Stepping):
             outputs=self.outputs,
             **self._choices,
         )
+
+    def draw(self, distributions: Mapping[str | Attribute, Distribution], *, seed: int) -> dict[str | Attribute, Any]:
+        """Values that differ from world to world, for `parameters=`, `reset` and rollouts.
+
+        World k's numbers depend on the seed, the name and k alone. Values carry gradients to their base values.
+
+        Args:
+            distributions: By parameter array, USD attribute (handle or "/prim.attribute"), or part of the initial
+                state: "q" (moved along its dofs), "qd", "activation". A base that is not given is the scene's own
+                value, whatever is in force.
+            seed: Another one gives other numbers.
+
+        Returns:
+            Under the same keys, values of all worlds, (W, …) each.
+        """
+        draws = Draws(self.model, self._initial, self._engine.defaults)
+        return {
+            key: draws.attribute(self._input.attributes.handle(key) if isinstance(key, str) else key, given, seed)
+            if isinstance(key, Attribute) or key.startswith("/")
+            else draws.named(key, given, seed)
+            for key, given in distributions.items()
+        }
 
     def rollout_policy(
         self,
