@@ -20,7 +20,16 @@ def _load(name: str) -> ModuleType:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name", ["cartpole_mpc", "identification", "long_drag", "quadrotor_gates", "swing_design", "tumble_shot"]
+    "name",
+    [
+        "cartpole_mpc",
+        "identification",
+        "long_drag",
+        "policy_swingup",
+        "quadrotor_gates",
+        "swing_design",
+        "tumble_shot",
+    ],
 )
 def test_an_example_succeeds(name, tmp_path):
     _load(name).main(str(tmp_path / "motion.usda"))

@@ -103,8 +103,8 @@ class Draws:
         least, largest = distribution.extremes(base.detach())
         if (least < lower).any() or (largest > upper).any():
             raise InputError(
-                f"{what} could be anything from {least.min():g} to {largest.max():g}, beyond what it may be; draw it with "
-                "a smaller spread, or with relative= or factor=, which keep its sign"
+                f"{what} could be anything from {least.min():g} to {largest.max():g}, beyond what it may be; draw it "
+                "with a smaller spread, or with relative= or factor=, which keep its sign"
             )
         return distribution.values(base, self._numbers(what, distribution, seed, shape).to(base.dtype))
 
