@@ -9,6 +9,7 @@ import bowl
 import cartpole
 import drag
 import gates
+import hopper
 import humanoid
 import incline
 import pendulum
@@ -33,6 +34,7 @@ SCENES = (
     cartpole,
     drag,
     gates,
+    hopper,
     humanoid,
     incline,
     pendulum,
