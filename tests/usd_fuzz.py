@@ -54,8 +54,13 @@ def rich_stage() -> Usd.Stage:
     author.cylinder(free, "Can", 0.1, 0.4, material=rubber)
     author.generic(free, "D6", arm, free, limits={"transX": None, "transY": None, "transZ": (-1, 1), "rotX": (-45, 45)})
     author.fixed(free, "Loop", hand, free, closes_loop=True)
-    author.prismatic(ball, "Rail", None, ball, "X", closes_loop=True, attributes={"mjc:solref": (0.02, 1.0)})
-    author.generic(ball, "Guide", hand, ball, limits={"transY": None, "rotX": None}, closes_loop=True)
+    rail = {"limits": (-1, 1), "drive": {"stiffness": 3}, "attributes": {"mjc:solref": (0.02, 1.0)}}
+    author.prismatic(ball, "Rail", None, ball, "X", closes_loop=True, **rail)
+    loop = {"transX": (-1, 1), "transY": None, "rotX": None, "rotY": (-30, 60)}
+    guide = author.generic(ball, "Guide", hand, ball, limits=loop, closes_loop=True)
+    author.drive(guide, "rotZ", {"stiffness": 1, "damping": 0.1, "max_force": 5})
+    for axis in "XY":
+        author.revolute(free, f"Turn{axis}", base, free, axis, anchor=(1, 0, 1), limits=(-80, 80), closes_loop=True)
     mover = author.body(world, "Mover", position=(4, 0, 1), kinematic=True, mass=1, inertia=(1, 1, 1))
     author.cone(mover, "Cone", 0.1, 0.2)
     author.filter_pairs(base, hand)
