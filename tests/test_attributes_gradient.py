@@ -131,7 +131,8 @@ def test_gradient_of_every_kind_equals_differences_through_the_file(built, make,
     [
         ("convexHull", True, CENTIMETRES),
         *(pytest.param(*case, marks=pytest.mark.long) for case in [
-            ("convexHull", False, SI), ("sdf", True, SI), ("sdf", False, CENTIMETRES)
+            ("convexHull", False, SI), ("sdf", True, SI), ("sdf", False, CENTIMETRES),
+            ("convexDecomposition", True, CENTIMETRES), ("convexDecomposition", False, SI),
         ]),
     ],
 )  # fmt: skip
