@@ -13,6 +13,7 @@ from collision_support import (
     directional_errors,
     mujoco_contacts,
     random_poses,
+    rotate,
     two_shape_scene,
 )
 from warpsim.scene.description import Mesh, Scene
@@ -66,6 +67,25 @@ def test_gradients_in_both_poses_and_sizes(first, second, count, rng):
     error, touching = directional_errors(scene, position, rotation, rng)
     assert touching.sum() > count / 4
     assert len(error) > 0.98 * touching.sum()  # the rest straddle a change of a discrete choice
+    assert error.max() < 1e-6
+
+
+def test_the_side_of_a_cylinder_that_touches_near_its_end(rng):
+    """Deep in an ellipsoid, 2.5 mm from the rim: the search's points lie all on the rim, yet the side is the way out.
+
+    The largest gap over all directions, which is the signed distance, was found by sampling them.
+    """
+    position = np.array([[[-0.15719131, 0.03495413, -0.01740086], [-0.08052431, -0.10527549, -0.27599589]]])
+    rotation = np.array(
+        [[[0.16242318, 0.52398388, 0.59459346, -0.58780798], [0.91526273, -0.38130401, 0.12617958, 0.03130666]]]
+    )
+    rotation /= np.linalg.norm(rotation, axis=-1, keepdims=True)
+    scene = two_shape_scene("ellipsoid", "cylinder")
+    found = ContactBench(scene, position, rotation).run()
+    assert found.distance[0, 0] == pytest.approx(-0.55076451, abs=1e-7)
+    axis = rotate(rotation[:, 1], np.array([[0.0, 0.0, 1.0]]))[0]
+    assert found.frame[0, 0, 0] @ axis == pytest.approx(0.0, abs=1e-12)
+    error, _touching = directional_errors(scene, position, rotation, rng)
     assert error.max() < 1e-6
 
 

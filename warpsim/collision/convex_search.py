@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.collision.convex_contact import refined_normal
+from warpsim.collision.convex_contact import point_of, refined_normal
 from warpsim.collision.core import Core, support_of, to_world
 from warpsim.collision.gjk import Closest
 from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, HULL
@@ -148,6 +148,10 @@ class Touch:
 def find_features(a: Core, b: Core, hulls: HullData, found: Closest, radius_a: real, radius_b: real) -> Touch:
     """Features of the touching points: those of the first of three tolerances that explain the distance, or the best.
 
+    On round shapes the touching points may all be corners or rim points where an edge or a side touches: the normal is
+    then at a ridge of the gap, and a step goes past it. As a last try the features are those midway between the
+    support points before and after that step.
+
     Args:
         a: First core.
         b: Second core.
@@ -158,18 +162,33 @@ def find_features(a: Core, b: Core, hulls: HullData, found: Closest, radius_a: r
     """
     best = Touch()
     best_gap = real(-1.0e30)
-    enough = found.distance - EXPLAINED * (radius_a + radius_b)
+    slack = EXPLAINED * (radius_a + radius_b)
+    enough = found.distance - slack
+    better = real(0.0)
+    point_a = found.point_a
+    point_b = found.point_b
     share = real(1e-6)
-    for _i in range(3):
-        if best_gap < enough:
-            feature_a = classify(a, found.point_a, wp.transpose(a.frame) @ found.normal, hulls, share * radius_a)
-            feature_b = classify(b, found.point_b, wp.transpose(b.frame) @ (-found.normal), hulls, share * radius_b)
-            n = polished_normal(a, feature_a, b, feature_b, hulls, found.normal)
-            gap = gap_along(a, b, hulls, refined_normal(a, feature_a, b, feature_b, hulls, n))
-            if gap > best_gap:
-                best_gap = gap
-                best.feature_a = feature_a
-                best.feature_b = feature_b
-                best.normal = n
+    tries = int(0)
+    while tries < 4 and best_gap < enough:
+        if tries == 3:
+            past = refined_normal(a, best.feature_a, b, best.feature_b, hulls, best.normal)
+            point_a = real(0.5) * (support_of(a, hulls, best.normal) + support_of(a, hulls, past))
+            point_b = real(0.5) * (support_of(b, hulls, -best.normal) + support_of(b, hulls, -past))
+            share = real(1e-6)
+            better = slack  # nothing changes hands by rounding
+        feature_a = classify(a, point_a, wp.transpose(a.frame) @ found.normal, hulls, share * radius_a)
+        feature_b = classify(b, point_b, wp.transpose(b.frame) @ (-found.normal), hulls, share * radius_b)
+        n = polished_normal(a, feature_a, b, feature_b, hulls, found.normal)
+        rebuilt = refined_normal(a, feature_a, b, feature_b, hulls, n)
+        gap = gap_along(a, b, hulls, rebuilt)
+        if tries == 3:  # features that are not the outermost ones along their own normal claim more than there is
+            claimed = wp.dot(rebuilt, point_of(b, feature_b, hulls, -rebuilt) - point_of(a, feature_a, hulls, rebuilt))
+            gap -= claimed - gap
+        if gap > best_gap + better:
+            best_gap = gap
+            best.feature_a = feature_a
+            best.feature_b = feature_b
+            best.normal = n
         share *= real(100.0)
+        tries += 1
     return best
