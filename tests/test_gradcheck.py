@@ -11,6 +11,8 @@ import torch
 from contact_support import object_scene, solid
 from core_scenes import rich_scene, rich_state
 from planted_errors import AdjointFault, Fault, scale
+from warpsim.constraint.contact_law import HELD, STRUCK
+from warpsim.gradcheck.modes import ModeObserver
 from warpsim.gradcheck.stage_blame import BETWEEN, DERIVE, SOLVE
 from warpsim.model.derive import Derivation
 from warpsim.scene import Actuator, Body, Equality, Joint, Options, Scene, Shape
@@ -304,3 +306,65 @@ def test_a_loose_solver_is_told_from_a_wrong_gradient():
     loose.reset(qd=sim.state.qd)
     report = loose.gradcheck(12, parameters=(), window=WINDOW)
     assert report.ok, str(report)
+
+
+def bouncing(height: float) -> Simulator:
+    """A ball on a vertical rail that bounces off a floor at the moment of its touch."""
+    material = dict(condim=1, restitution=0.8)
+    scene = Scene(options=Options(timestep=0.01, impacts=True), shapes=[Shape("floor", "plane", **material)])
+    scene.bodies.append(Body("ball"))
+    scene.joints.append(Joint("rail", "slide", "ball", initial_q=np.array([height])))
+    scene.shapes.append(
+        Shape("ball", "sphere", "ball", np.array([0.0, 0.0, 0.1]), size=np.array([0.1, 0.0, 0.0]), **material)
+    )
+    return Simulator(scene)
+
+
+def impact_steps(sim: Simulator, heights: np.ndarray) -> np.ndarray:
+    """The step in which it bounces, by height; one height per world."""
+    made = sim.rollout(40, q=torch.as_tensor(heights)[:, None], outputs=())
+    return (made.qd[..., 0] > 0.0).int().argmax(0).numpy() - 1
+
+
+def height_at_a_switch() -> float:
+    """The largest height, to rounding, whose bounce is not in a later step than that of 0.3 m."""
+    many = bouncing(0.3).with_worlds(33)
+    low, high = 0.3, 0.33
+    while True:
+        heights = np.linspace(low, high, 33)
+        later = impact_steps(many, heights) > impact_steps(many, np.full(33, 0.3))
+        k = int(later.argmax())
+        assert k > 0
+        if (low, high) == (heights[k - 1], heights[k]):
+            return low
+        low, high = float(heights[k - 1]), float(heights[k])
+
+
+def test_impacts_are_decisions():
+    """Exact where the bounce stays in its step, at a switch where every move takes it to another one."""
+    low = height_at_a_switch()
+    switching = bouncing(low).gradcheck(40, parameters=("shape.restitution",), window=WINDOW)
+    inside = bouncing(low - 0.01).gradcheck(40, parameters=("shape.restitution",), window=WINDOW)
+    for report in (inside, switching):
+        assert report.ok, str(report)
+        assert len(report.sections[1].window.switches) >= 1
+    for name in ("q", "qd", "joint_force"):
+        assert inside.verdicts()["contact", name] == "exact", str(inside)
+        assert switching.verdicts()["contact", name] == "unreliable across a mode switch", str(switching)
+    assert inside.verdicts()["contact", "shape.restitution"] == "exact"
+
+
+def test_roles_of_contacts_are_decisions():
+    """A contact that is held instead of struck is another mode, with the same contacts and zones."""
+    sim = bouncing(0.3)
+    made = sim.rollout(40, outputs=())
+    actions = sim.all_controls(40, None)
+    modes = list(ModeObserver(sim.model, tuple(actions)).modes(made, actions))
+    step = int(impact_steps(sim, np.array([0.3]))[0])
+    assert next(k for k, m in enumerate(modes) if m.impacts[0][0, 0] >= 0) == step
+    struck = modes[step]
+    held = replace(
+        struck, impacts=(*struck.impacts[:3], np.full_like(struck.impacts[3], int(HELD)), *struck.impacts[4:])
+    )
+    assert struck.impacts[3][0, 0] == int(STRUCK)
+    assert held.signature(0) != struck.signature(0)

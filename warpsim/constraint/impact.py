@@ -43,7 +43,7 @@ DEPTH = wp.constant(real(20.0))
 """m/s²: bodies touch when they overlap by this times h²."""
 _SLACK = wp.constant(real(0.25))
 """Steps ahead of its own touch that a contact is taken along in another's impact."""
-_LONGEST = wp.constant(real(2.0))
+LONGEST = wp.constant(real(2.0))
 """Steps that a tree goes back at most."""
 _ROUNDS = wp.constant(4)
 """Trees in a row that go back together because they strike each other."""
@@ -187,8 +187,8 @@ def _time_back_kernel(
             i = pair[w, k]
             rate = _closing_rate(t, c, w, i, point[w, k], frame[w, k], origin, velocity)
             s = (distance[w, k] - margin[w, i] + DEPTH * h * h) / rate
-            if s > _LONGEST * h:
-                back[w, tree] = _LONGEST * h
+            if s > LONGEST * h:
+                back[w, tree] = LONGEST * h
             else:
                 back[w, tree] = s
         else:

@@ -1,4 +1,4 @@
-"""The decisions behind a rollout: which contacts, which zone of each constraint, which ranges cut. No gradient is read.
+"""The decisions behind a rollout: which contacts, zones of constraints, ranges that cut, impacts. No gradient is read.
 
 Two runs with the same decisions at every step lie in one smooth piece of the simulation; only there do central
 differences and the gradient have to agree.
@@ -13,8 +13,11 @@ import numpy as np
 import torch
 import warp as wp
 
+from warpsim.constraint.impact import LONGEST
 from warpsim.constraint.zones import Zones
+from warpsim.model.impact_work import ImpactWork
 from warpsim.model.model import Model
+from warpsim.model.state import RungeKuttaWork, Work
 from warpsim.program import RigidProgram
 from warpsim.stages import observe
 from warpsim.tape import arena as arenas
@@ -33,17 +36,21 @@ class StepModes:
         contacts: Per evaluation of the step, pair and feature of each contact in reach, (W, mc) each, −1 beyond.
         zones: Per solve, dofs of the groups and zones of the rows, (W, C) and (W, R).
         pushing: (W,) constraint rows that exert a force.
+        impacts: Where impacts are resolved: (W, ntree) pair whose touch each tree goes back to and whether that is cut
+            short, then (W, mc) roles of the contacts (compliant, pending, struck, held) before, at and after the touch.
     """
 
     saturated: np.ndarray
     contacts: tuple[tuple[np.ndarray, np.ndarray], ...]
     zones: tuple[tuple[np.ndarray, np.ndarray], ...]
     pushing: np.ndarray
+    impacts: tuple[np.ndarray, ...] = ()
 
     def signature(self, world: int) -> bytes:
         """Equal for equal decisions."""
         parts = [self.saturated[world]]
         parts += [array[world] for pair in (*self.contacts, *self.zones) for array in pair]
+        parts += [array[world] for array in self.impacts]
         return b"|".join(np.ascontiguousarray(part, dtype=np.int32).tobytes() for part in parts)
 
 
@@ -67,6 +74,7 @@ class ModeObserver:
         self._outputs = _arrays("output", program.outputs, model)
         after = _arrays("state", program.state, model)
         self._evaluations = work.solves
+        self._impact = work.step if isinstance(work.step, ImpactWork) else None
         self._zones: list[Zones] = []
 
         def watch(name: str, run: Callable[[], None]) -> None:
@@ -116,7 +124,27 @@ class ModeObserver:
         saturated = np.zeros((worlds, 0), dtype=np.int32)
         if "saturated" in self._outputs:
             saturated = self._outputs.saturated.numpy().copy()
-        return StepModes(saturated, tuple(contacts), tuple(zones), pushing)
+        return StepModes(saturated, tuple(contacts), tuple(zones), pushing, self._read_impacts())
+
+    def _read_impacts(self) -> tuple[np.ndarray, ...]:
+        work = self._impact
+        if work is None:
+            return ()
+        assert work.touch.constraint is not None
+        first, pair = work.first.numpy(), work.touch.constraint.contacts.pair.numpy()
+        struck = np.where(first >= 0, np.take_along_axis(pair, np.maximum(first, 0), axis=1), -1)
+        longest = float(LONGEST) * self._model.world.timestep.numpy()[:, None]
+        cut = work.back.numpy() >= longest
+        free = work.free.evaluations if isinstance(work.free, RungeKuttaWork) else [work.free]
+        return (struck, cut, *(_roles(evaluation) for evaluation in (*free, work.strike, work.rest)))
+
+
+def _roles(work: Work) -> np.ndarray:
+    """(W, mc) roles of contacts, −1 beyond those in reach."""
+    c = work.constraint
+    assert c is not None
+    role = c.role.numpy()
+    return np.where(np.arange(role.shape[1]) < c.contacts.count.numpy()[:, None], role, -1)
 
 
 def _arrays(kind: str, fields: tuple[Field, ...], model: Model) -> Arrays:

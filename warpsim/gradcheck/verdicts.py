@@ -80,7 +80,7 @@ def judge(found: Derivative, c: Circumstances) -> Finding:
     """The verdict; `WRONG` where gradient and differences disagree within one mode."""
     value, error = found.differences.value, found.differences.error
     if found.differences.steps < 2:
-        return Finding(found, SWITCH, "every move changes a contact, a cone's zone, a limit or a saturation")
+        return Finding(found, SWITCH, "every move changes a contact, an impact, a cone's zone, a limit or a saturation")
     if found.terms == 0.0 and abs(value) <= 3.0 * error:
         if c.saturated:
             return Finding(found, ZERO, "saturated: its actuator or drive is at its limit in every step")

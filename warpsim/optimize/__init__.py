@@ -1,6 +1,7 @@
 """Optimisers over a `Problem`: a vector within bounds and the loss it gives."""
 
 from warpsim.optimize.adam import Adam
+from warpsim.optimize.cem import CEM
 from warpsim.optimize.control_problem import ControlProblem, quadratic_cost
 from warpsim.optimize.identification import Identification
 from warpsim.optimize.ilqr import ILQR, TrajectoryPlan
@@ -13,9 +14,11 @@ from warpsim.optimize.problem import FunctionProblem, Problem
 from warpsim.optimize.result import Result, Row, Stopped
 from warpsim.optimize.rollout_problem import RolloutProblem
 from warpsim.optimize.search import Progress, Stopping
+from warpsim.optimize.smoothed_problem import SmoothedProblem
 from warpsim.optimize.variables import Variable, Variables
 
 __all__ = [
+    "CEM",
     "ILQR",
     "LBFGS",
     "Adam",
@@ -30,6 +33,7 @@ __all__ = [
     "Result",
     "RolloutProblem",
     "Row",
+    "SmoothedProblem",
     "Solve",
     "StartsReport",
     "Stopped",

@@ -10,7 +10,7 @@ than they scatter, the first misses something, and the second is taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +46,15 @@ class GradientEstimate:
 class GradientEstimator:
     """Estimates gradients of a smoothed loss; successive calls draw new samples."""
 
-    def __init__(self, losses: Losses, *, kind: str = "mixed", deviation: float, samples: int, seed: int = 0) -> None:
+    def __init__(
+        self,
+        losses: Losses,
+        *,
+        kind: str = "mixed",
+        deviation: float,
+        samples: int,
+        seed: int | Sequence[int] = 0,
+    ) -> None:
         """Chooses an estimate.
 
         Args:

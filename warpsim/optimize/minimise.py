@@ -10,6 +10,7 @@ import torch
 
 from warpsim.errors import InputError, unknown_name
 from warpsim.optimize.adam import Adam
+from warpsim.optimize.cem import CEM
 from warpsim.optimize.ilqr import ILQR
 from warpsim.optimize.iterate import Method
 from warpsim.optimize.lbfgs import LBFGS
@@ -18,7 +19,7 @@ from warpsim.optimize.problem import Problem
 from warpsim.optimize.result import Result
 from warpsim.optimize.search import Callback, Search, Stopping
 
-METHODS: Mapping[str, Any] = {kind.name: kind for kind in (Adam, LBFGS, LevenbergMarquardt, ILQR)}
+METHODS: Mapping[str, Any] = {kind.name: kind for kind in (Adam, LBFGS, LevenbergMarquardt, ILQR, CEM)}
 """Methods by name; each takes its options as keywords."""
 
 
@@ -40,8 +41,8 @@ def minimise(
 
     Args:
         problem: What to minimise.
-        method: "lbfgs", "adam", "levenberg_marquardt" for sums of squares, "ilqr" for a `ControlProblem`, or a method
-            with its options.
+        method: "lbfgs", "adam", "levenberg_marquardt" for sums of squares, "ilqr" for a `ControlProblem`, "cem" where
+            gradients mislead, or a method with its options.
         start: (n,): where to begin; None: at the problem's start.
         stopping: When to stop; its fields may also be given as options: `iterations=50, target=1e-6`.
         callback: Called with a `Progress` after each iteration; returning True ends the search.

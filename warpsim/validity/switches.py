@@ -40,6 +40,7 @@ def _text(before: StepModes, after: StepModes, model: Model) -> str:
     old, new = _pairs(before, model), _pairs(after, model)
     parts += [f"{pair} touch" for pair in sorted(new - old)]
     parts += [f"{pair} part" for pair in sorted(old - new)]
+    parts += [f"{pair} collide" for pair in sorted(_struck(after, model) - _struck(before, model))]
     names = [*model.layout.actuator_names, *model.layout.drive_names]
     width = before.saturated.shape[1]
     changed = np.flatnonzero(before.saturated[0] != after.saturated[0])
@@ -50,6 +51,14 @@ def _text(before: StepModes, after: StepModes, model: Model) -> str:
 
 
 def _pairs(modes: StepModes, model: Model) -> set[str]:
-    names = model.layout.shape_names
-    shapes = model.pair_table.pair_shapes.numpy() if modes.contacts else np.zeros((0, 2), dtype=int)
-    return {" and ".join(names[s] for s in shapes[i]) for pair, _ in modes.contacts for i in pair[0] if i >= 0}
+    """Pairs in reach of each other."""
+    return {_pair(i, model) for pair, _ in modes.contacts for i in pair[0] if i >= 0}
+
+
+def _struck(modes: StepModes, model: Model) -> set[str]:
+    """Pairs whose impact the step resolves."""
+    return {_pair(i, model) for i in modes.impacts[0][0] if i >= 0} if modes.impacts else set()
+
+
+def _pair(i: int, model: Model) -> str:
+    return " and ".join(model.layout.shape_names[s] for s in model.pair_table.pair_shapes.numpy()[i])
