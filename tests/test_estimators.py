@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
 
+from tools.evidence import over_a_wall
+from warpsim.errors import InputError
+from warpsim.optimize import FunctionProblem, SmoothedProblem, minimise
 from warpsim.optimize.estimators import KINDS, GradientEstimator
-from warpsim.scene import Body, Joint, Options, Scene, Shape
-from warpsim.simulator import Simulator
-
-WORLDS, STEPS, TARGET = 32, 160, 2.5
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -39,52 +40,54 @@ def test_only_the_zeroth_sees_a_step():
     assert found["mixed"].share < 0.1
 
 
-def thrower() -> Simulator:
-    """A ball that is thrown, and a wall between it and its target; it sticks to what it hits."""
-    scene = Scene(options=Options(timestep=0.005))
-    scene.shapes.append(
-        Shape("wall", "box", position=np.array([1.2, 0.0, -0.5]), size=np.array([0.3, 1.0, 1.0]), condim=1)
+def test_a_smoothed_problem_keeps_losses_and_estimates_gradients():
+    """Losses are the problem's own; the gradient is the estimator's, and the same for the same x."""
+    plain = FunctionProblem([0.3, -0.2], loss=lambda x: (x[0] - 1.0).abs() + 2.0 * x[1].square(), upper=[0.5, 5.0])
+    problem = SmoothedProblem(plain, kind="zeroth", deviation=0.1, samples=64, seed=3)
+    x = plain.start.clone().requires_grad_()
+    loss = problem.loss(x)
+    (gradient,) = torch.autograd.grad(loss, x)
+    assert float(loss) == float(plain.loss(plain.start))
+    assert torch.equal(gradient, problem.estimate(plain.start).gradient)
+    assert float((gradient - torch.tensor([-1.0, -0.8])).norm()) < 0.5
+    assert not torch.equal(
+        gradient, SmoothedProblem(plain, kind="zeroth", deviation=0.1, samples=64).estimate(x).gradient
     )
-    scene.bodies.append(Body("ball"))
-    for name, axis in (("x", [1.0, 0.0, 0.0]), ("z", [0.0, 0.0, 1.0])):
-        scene.joints.append(Joint(name, "slide", "ball", axis=np.array(axis)))
-    scene.shapes.append(Shape("ball", "sphere", "ball", size=np.array([0.1, 0.0, 0.0]), condim=1))
-    return Simulator(scene, worlds=WORLDS)
+    with pytest.raises(InputError, match="residuals"):
+        problem.residuals(x)
+    with pytest.raises(InputError, match="kind"):
+        SmoothedProblem(plain, kind="second", deviation=0.1, samples=64)
 
 
-def misses(sim: Simulator):
-    """Squared distance from the target after 0.8 s, by the velocity of the throw."""
+def test_samples_of_a_smoothed_problem_stay_within_bounds():
+    seen = []
 
-    def losses(v: torch.Tensor) -> torch.Tensor:
-        rows = v if len(v) == WORLDS else v.expand(WORLDS, -1)
-        return (sim.rollout(STEPS, qd=rows, outputs=()).q[-1, :, 0] - TARGET).square()[: len(v)]
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        seen.append(x.detach())
+        return x.square().sum()
 
-    return losses
-
-
-def throw(kind: str, seed: int = 0) -> list[float]:
-    """Loss along normalised descent."""
-    losses = misses(thrower())
-    estimator = GradientEstimator(losses, kind=kind, deviation=1.0, samples=WORLDS, seed=seed)
-    x, curve = torch.tensor([2.5, 2.0], dtype=torch.float64), []
-    for k in range(40):
-        gradient = estimator(x).gradient
-        x = x - 0.3 * 0.95**k * gradient / max(float(gradient.norm()), 1e-3)
-        curve.append(float(losses(x[None])[0]))
-    return curve
+    plain = FunctionProblem([0.0, 0.0], loss=loss, lower=-0.05, upper=0.05)
+    result = minimise(SmoothedProblem(plain, deviation=1.0, samples=8), "adam", rate=0.01, iterations=3)
+    assert torch.stack(seen).abs().max() <= 0.05 and result.loss < 1.0
 
 
 def test_a_ball_over_a_wall():
-    """The exact gradient never gets past the wall; the zeroth-order and the mix do, and the mix solves it."""
-    losses = misses(thrower())
-    x = torch.tensor([[2.5, 2.0]], dtype=torch.float64)
-    start = float(losses(x)[0])
-    assert start > 2.0  # stopped by the wall
-    for _ in range(40):
-        x = x.detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(losses(x)[0], x)
-        x = x - 0.1 * gradient / max(float(gradient.norm()), 1e-3)
-    plain, mixed, zeroth = float(losses(x.detach())[0]), throw("mixed")[-1], throw("zeroth")[-1]
-    assert mixed < 0.02, (plain, zeroth, mixed)
-    assert plain > 10.0 * mixed, (plain, zeroth, mixed)
-    assert zeroth < 0.2, (plain, zeroth, mixed)
+    """The exact gradient never gets past the wall; the mix does."""
+    curves = over_a_wall.measure([0], ("exact", "mixed"))
+    assert curves["mixed"][0][-1] < over_a_wall.SOLVED, curves
+    assert curves["exact"][0][0] > 2.0 and curves["exact"][0][-1] > 2.0, curves
+
+
+@pytest.mark.long
+def test_a_ball_over_a_wall_for_every_seed(tmp_path):
+    """The mix solves it from every start, first-order gradients from none; and the files say so."""
+    over_a_wall.main(["--output", str(tmp_path)])
+    curves = json.loads((tmp_path / "over_a_wall.json").read_text())
+    ends = {kind: [curve[-1] for curve in found] for kind, found in curves.items()}
+    assert all(len(found) == 5 for found in ends.values())
+    assert max(ends["mixed"]) < over_a_wall.SOLVED and max(ends["zeroth"]) < over_a_wall.SOLVED, ends
+    assert min(ends["exact"]) > 2.0 and min(ends["first"]) > 0.5, ends
+    assert (tmp_path / "over_a_wall.png").is_file()
+    kept = json.loads((over_a_wall.ROOT / "docs" / "evidence" / "over_a_wall.json").read_text())
+    for kind, found in kept.items():
+        assert [curve[0] for curve in found] == pytest.approx([curve[0] for curve in curves[kind]], rel=1e-4)

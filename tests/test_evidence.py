@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from validity_support import double_pendulum
+from tools.evidence.chaos import double_pendulum
 from warpsim.cli import main
 from warpsim.errors import InputError
 from warpsim.evidence import LABELS, RunRecord, compare, read_record, record_run, replay

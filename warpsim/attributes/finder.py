@@ -55,7 +55,7 @@ def find_attribute(scene_map: SceneMap, path: str, device: torch.device) -> Attr
         if not (MOVED_MESH in str(error) and value.shape == (3,) and (value == value[0]).all()):
             hint = not_set(found.attribute.GetName()) if not value.any() else ""
             raise InputError(f"{path} = {value.tolist()} cannot be varied: {hint or error}") from error
-        found, value = even, value[0]
+        found, value = even, np.array(value[0])  # an array: a NumPy scalar cannot be moved in place
         slope = _survey(scene_map, found, value)
     if not len(slope.rows) or _ledger(scene_map, found)[0] == "ignored":
         raise InputError(f"{path} does not reach the physics: {_why_not(scene_map, found)}")

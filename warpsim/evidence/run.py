@@ -66,48 +66,68 @@ def record_run(
     """
     count = given_steps(controls, steps)
     actions = sim.all_controls(count, controls)
-    shown = (*_OUTPUTS, *outputs, *(_SOLVER_OUTPUTS if sim.model.has_constraints else ()))
-    shown += ("saturated",) if sim.actuator_names or sim.drive_names else ()
     start = {name: value for name, value in (("q", q), ("qd", qd), ("activation", activation)) if value is not None}
     first = {n: t for n, t in sim.initial_state(**start).items() if n in ("q", "qd", "activation")}
-    result = dict(outcome or {})
-    try:
-        made = sim.rollout(count, actions, **start, outputs=tuple(dict.fromkeys(shown)))
-    except SimulationError as error:
-        made, result["error"] = None, str(error)
-    slopes = dict(gradient or {})
+    made, trouble = _roll_out(sim, actions, start, outputs)
+    result, slopes = {**(outcome or {}), **trouble}, dict(gradient or {})
     if loss is not None and made is not None:
-        value, norms = _differentiate(sim, loss, first, actions, outputs)
-        result["loss"] = value
+        result["loss"], norms = _differentiate(sim, loss, first, actions, outputs)
         slopes.setdefault("norms", {name: norm for name, norm in norms.items() if by is None or name in by})
     record = RunRecord(
         created=datetime.now(UTC).isoformat(),
-        scene=_scene(sim),
-        versions=versions(),
-        device=str(sim.device),
-        settings=_settings(sim),
         seed=seed,
         horizon={"steps": count, "seconds": count * sim.timestep},
-        names=_names(sim),
         initial_state={name: _numpy(tensor) for name, tensor in first.items()},
-        parameters=_parameters(sim),
         actions={name: _numpy(tensor) for name, tensor in actions.items()},
-        bounds=_bounds(sim),
         control_period=sim.timestep if control_period is None else control_period,
         latency=latency,
-        trajectory=_trajectory(made),
-        observations=_observations(made, ("solver_status", "saturated")),
-        actuator_status=_whole(made, "saturated"),
-        solver_status=_whole(made, "solver_status"),
         outcome=result,
         gradient=slopes,
         task=dict(task or {}),
         more=dict(more or {}),
+        **_simulator_facts(sim),
+        **_motion_facts(sim, made, actions),
     )
-    if made is not None:
-        record.observations["mode_switches"] = _mode_switches(sim, made, actions)
     record.labels = [encode(found) for found in label(record)]
     return record
+
+
+def _roll_out(
+    sim: Simulator, actions: Mapping[str, torch.Tensor], start: Mapping[str, Any], outputs: tuple[str, ...]
+) -> tuple[Trajectory | None, dict[str, str]]:
+    """The trajectory with all that is recorded of one; or None, and why it stopped."""
+    shown = (*_OUTPUTS, *outputs, *(_SOLVER_OUTPUTS if sim.model.has_constraints else ()))
+    shown += ("saturated",) if sim.actuator_names or sim.drive_names else ()
+    try:
+        return sim.rollout(controls=actions, **start, outputs=tuple(dict.fromkeys(shown))), {}
+    except SimulationError as error:
+        return None, {"error": str(error)}
+
+
+def _simulator_facts(sim: Simulator) -> dict[str, Any]:
+    """What a record says of the simulator, whatever it was asked to do."""
+    return {
+        "scene": _scene(sim),
+        "versions": versions(),
+        "device": str(sim.device),
+        "settings": _settings(sim),
+        "names": _names(sim),
+        "parameters": _parameters(sim),
+        "bounds": _bounds(sim),
+    }
+
+
+def _motion_facts(sim: Simulator, made: Trajectory | None, actions: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+    """What a record says of the motion."""
+    observations = _observations(made, ("solver_status", "saturated"))
+    if made is not None:
+        observations["mode_switches"] = _mode_switches(sim, made, actions)
+    return {
+        "trajectory": _trajectory(made),
+        "observations": observations,
+        "actuator_status": _whole(made, "saturated"),
+        "solver_status": _whole(made, "solver_status"),
+    }
 
 
 def _differentiate(

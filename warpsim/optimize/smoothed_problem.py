@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -35,7 +36,7 @@ class SmoothedProblem:
         self.start, self.lower, self.upper = problem.start, problem.lower, problem.upper
         self.names: Sequence[str] = problem.names
         self._problem, self._seed = problem, seed
-        self._options = {"kind": kind, "deviation": deviation, "samples": samples}
+        self._options: dict[str, Any] = {"kind": kind, "deviation": deviation, "samples": samples}
         GradientEstimator(problem.losses, **self._options)  # wrong options are refused here
 
     def estimate(self, x: torch.Tensor) -> GradientEstimate:

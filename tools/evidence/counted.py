@@ -1,0 +1,49 @@
+"""A problem that counts what is simulated for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from warpsim.task.problem import TaskProblem
+
+
+class CountedProblem:
+    """A task as a `Problem`, with a count of simulator steps over all worlds.
+
+    Attributes:
+        forward: Steps simulated.
+        adjoint: Steps differentiated; each costs about two more: it is run again for the tape, and pulled back.
+    """
+
+    def __init__(self, task: TaskProblem) -> None:
+        self._task = task
+        self.start, self.lower, self.upper = task.start, task.lower, task.upper
+        self.names: Sequence[str] = task.names
+        self.forward = self.adjoint = 0
+
+    def loss(self, x: torch.Tensor) -> torch.Tensor:
+        """As in `Problem`."""
+        return self.losses(x[None])[0]
+
+    def losses(self, x: torch.Tensor) -> torch.Tensor:
+        """As in `Problem`."""
+        steps = len(x) * self._task.steps
+        self.forward += steps
+        found = self._task.losses(x)
+        if found.requires_grad:
+            found.register_hook(lambda _: self._differentiated(steps))
+        return found
+
+    def residuals(self, x: torch.Tensor) -> torch.Tensor:
+        """As in `Problem`."""
+        return self.residual_rows(x[None])[0]
+
+    def residual_rows(self, x: torch.Tensor) -> torch.Tensor:
+        """As in `Problem`."""
+        self.forward += len(x) * self._task.steps
+        return self._task.residual_rows(x)
+
+    def _differentiated(self, steps: int) -> None:
+        self.adjoint += steps
