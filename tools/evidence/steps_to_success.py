@@ -75,7 +75,7 @@ class Case:
     make: Callable[[], TaskProblem]
     spread: float
     contestants: tuple[Contestant, ...]
-    iterations: int = 1000
+    iterations: int = 400
 
 
 @dataclass(frozen=True)
@@ -112,12 +112,11 @@ def throw() -> TaskProblem:
 
 
 def balance() -> TaskProblem:
-    """The cart-pole of `scenes/cartpole.usda`, 3° off upright, brought to rest by forces at eight times."""
+    """The cart-pole of `scenes/cartpole.usda`, 3° off upright, brought upright by forces at eight times."""
     sim = Simulator(ROOT / "scenes" / "cartpole.usda")
-    joints = ("/World/Cart/Slider", "/World/Cart/Pole/Hinge")
-    rest = Posture(joints=joints, position=(0.0, 0.0), when=running(0.8, 1.0), name="rest")
+    rest = Posture(joints=("/World/Cart/Pole/Hinge",), position=(0.0,), when=running(0.8, 1.0), name="upright")
     push = Knots(name="push", channel="actuator", count=8)
-    return TaskProblem(sim, Task(duration=1.0, terms=(rest,), controls=(push,), conditions=(Within(rest, 0.04),)))
+    return TaskProblem(sim, Task(duration=1.0, terms=(rest,), controls=(push,), conditions=(Within(rest, 0.02),)))
 
 
 CASES = (
@@ -130,12 +129,12 @@ CASES = (
             Contestant("first-order, L-BFGS", "lbfgs", {}),
             Contestant("first-order, Adam", "adam", {"rate": 0.1, "decay": 0.99}),
             Contestant("zeroth-order, Adam", "adam", {"rate": 0.1, "decay": 0.99}, dict(deviation=0.1, samples=16)),
-            Contestant("CEM", "cem", {"samples": 32, "elites": 6, "deviation": 1.0}, seeded=True),
+            Contestant("CEM", "cem", {"samples": 32, "elites": 8, "deviation": 1.0, "inertia": 0.2}, seeded=True),
         ),
     ),
     Case(
         "cart-pole",
-        "a pole 3° off upright: angle within 0.04 rad and cart within 0.04 m of the middle, from 0.8 s to 1 s, by an "
+        "a pole 3° off upright, which falls over in a second, stays within 0.02 rad of upright from 0.8 s to 1 s by an "
         "open-loop force; 8 numbers, 500 steps",
         balance,
         0.2,
@@ -143,9 +142,8 @@ CASES = (
             Contestant("first-order, L-BFGS", "lbfgs", {}),
             Contestant("first-order, Adam", "adam", {"rate": 0.03, "decay": 0.995}),
             Contestant("zeroth-order, Adam", "adam", {"rate": 0.03, "decay": 0.995}, dict(deviation=0.02, samples=16)),
-            Contestant("CEM", "cem", {"samples": 32, "elites": 6, "deviation": 0.3, "inertia": 0.2}, seeded=True),
+            Contestant("CEM", "cem", {"samples": 32, "elites": 8, "deviation": 0.3, "inertia": 0.2}, seeded=True),
         ),
-        iterations=600,
     ),
 )
 
