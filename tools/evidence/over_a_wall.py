@@ -66,7 +66,7 @@ def misses(sim: Simulator) -> Losses:
     return losses
 
 
-def descend(losses: Losses, kind: str, seed: int) -> list[float]:
+def descend(losses: Losses, kind: str, seed: int, iterations: int = ITERATIONS) -> list[float]:
     """Loss along normalised descent, before it and after each iteration."""
     start = np.random.default_rng(seed).normal([2.5, 2.0], 0.1)
     x = torch.as_tensor(start)
@@ -75,7 +75,7 @@ def descend(losses: Losses, kind: str, seed: int) -> list[float]:
         estimator = GradientEstimator(losses, kind=kind, deviation=DEVIATION, samples=WORLDS, seed=seed)
         gradient = lambda x: estimator(x).gradient  # noqa: E731
     curve = [float(losses(x[None])[0])]
-    for k in range(ITERATIONS):
+    for k in range(iterations):
         slope = gradient(x)
         x = x - LENGTH * DECAY**k * slope / max(float(slope.norm()), 1e-3)
         curve.append(float(losses(x[None])[0]))
@@ -93,10 +93,12 @@ def exact_gradient(losses: Losses) -> Callable[[torch.Tensor], torch.Tensor]:
     return gradient
 
 
-def measure(seeds: Sequence[int], kinds: Sequence[str] = KINDS) -> dict[str, list[list[float]]]:
+def measure(
+    seeds: Sequence[int], kinds: Sequence[str] = KINDS, iterations: int = ITERATIONS
+) -> dict[str, list[list[float]]]:
     """Curves by kind, one per seed."""
     losses = misses(thrower())
-    return {kind: [descend(losses, kind, seed) for seed in seeds] for kind in kinds}
+    return {kind: [descend(losses, kind, seed, iterations) for seed in seeds] for kind in kinds}
 
 
 def to_markdown(curves: dict[str, list[list[float]]]) -> str:
