@@ -11,14 +11,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import warp as wp
 from scipy.spatial import ConvexHull
 
 from collision_meshes import bowl_profile, cube, inside_profile, mug_profile, profile_distance, revolved, torus
+from warpsim.collision.contacts import ShapePoses
 from warpsim.collision.convex_cells import clip
-from warpsim.collision.decomposition import decompose
+from warpsim.collision.decomposition import decompose, decompose_shape
 from warpsim.collision.mesh_audit import signed_volume, weld
+from warpsim.collision.query import PointDistance
 from warpsim.collision.quickhull import hull_triangles
-from warpsim.scene import Decomposition, Mesh
+from warpsim.errors import SceneError, UnknownNameError
+from warpsim.precision import quat, vec3
+from warpsim.scene import Decomposition, Mesh, Scene, Shape, validate
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -181,6 +186,28 @@ def test_the_cache_knows_content_and_settings(tmp_path, monkeypatch):
     pieces(ell(), max_pieces=5)
     pieces(Mesh("ell", 1.001 * ell().vertices, ell().faces))
     assert len(list(tmp_path.rglob("*.npz"))) == 3
+
+
+def test_a_shape_of_a_scene_is_taken_apart():
+    """The ell at twice its size: pieces scale with their whole, and a point in the notch is outside."""
+    scene = Scene(meshes={"ell": ell()})
+    scene.shapes = [Shape("ell", "mesh", mesh="ell", size=np.full(3, 2.0)), Shape("ball", "sphere", size=np.ones(3))]
+    decompose_shape(scene, "ell")
+    assert [s.name for s in scene.shapes] == ["ell", "ell:piece0", "ell:piece1", "ball"]
+    validate(scene)
+    query = PointDistance(scene, ["ell", "ell"], device="cpu")
+    points = wp.array(np.array([[(3.0, 1.0, 3.5), (1.0, 1.0, 3.5)]]), dtype=vec3, device="cpu")
+    still = ShapePoses(
+        wp.zeros((1, 4), dtype=vec3, device="cpu"),
+        wp.array(np.tile([1.0, 0, 0, 0], (1, 4, 1)), dtype=quat, device="cpu"),
+        wp.array([[s.size for s in scene.shapes]], dtype=vec3, device="cpu"),
+    )
+    np.testing.assert_allclose(query(points, still).distance.numpy(), [[1.0, -0.5]], atol=1e-6)
+    with pytest.raises(UnknownNameError, match="el"):
+        decompose_shape(scene, "el")
+    for name in ("ball", "ell"):
+        with pytest.raises(SceneError, match="only a mesh that collides"):
+            decompose_shape(scene, name)
 
 
 def _fingerprint(found) -> str:

@@ -18,8 +18,12 @@ from tqdm import tqdm
 
 from warpsim.collision.convex_cells import Cell, Piece, Solid, surface_samples
 from warpsim.collision.disk_cache import content_key, load_arrays, store_arrays
+from warpsim.collision.hulls import shape_mesh
+from warpsim.collision.mesh_audit import audit_mesh
 from warpsim.collision.mesh_distance import audit_sign
-from warpsim.scene.description import Decomposition
+from warpsim.errors import SceneError, unknown_name
+from warpsim.scene.description import Decomposition, Mesh, Scene
+from warpsim.scene.pieces import add_pieces, piece_name
 
 _FORMAT = 1
 """Raise when the stored content or the way it is found changes."""
@@ -81,6 +85,37 @@ def decompose(
     if cache:
         store_arrays("pieces", key, **_packed(pieces))
     return pieces
+
+
+def decompose_shape(scene: Scene, name: str, settings: Decomposition | None = None) -> ConvexPieces:
+    """Makes a mesh shape of a scene collide as a union of convex pieces.
+
+    Args:
+        scene: Changed in place.
+        name: Of a shape of kind mesh.
+        settings: Tolerance and limits; None: the defaults.
+
+    Returns:
+        The pieces, in the mesh's coordinates, and how well they fit.
+
+    Raises:
+        UnknownNameError: There is no such shape.
+        SceneError: It is of another kind, is in pieces already, or its mesh encloses no volume.
+    """
+    shapes = {shape.name: shape for shape in scene.shapes}
+    if name not in shapes:
+        raise unknown_name("shape", name, shapes)
+    shape = shapes[name]
+    if shape.kind != "mesh" or not shape.collides:
+        raise SceneError(
+            f"shape {name!r} is of kind {shape.kind!r}; only a mesh that collides is taken apart, and once"
+        )
+    mesh, settings = shape_mesh(scene, shape), settings or Decomposition()
+    audit_mesh(mesh)
+    found = decompose(mesh.vertices, mesh.faces, settings, name=mesh.name)
+    parts = enumerate(zip(found.vertices, found.faces, strict=True))
+    add_pieces(scene, shape, [Mesh(piece_name(name, i), *part) for i, part in parts], settings)
+    return found
 
 
 def _packed(pieces: ConvexPieces) -> dict[str, np.ndarray]:

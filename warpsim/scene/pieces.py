@@ -9,27 +9,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 
-import numpy as np
-
 from warpsim.scene.description import Decomposition, Mesh, Scene, Shape
 
 
-def split_shape(shape: Shape, meshes: Sequence[Mesh], settings: Decomposition) -> list[Shape]:
-    """The pieces of a shape, which from now on collides through them only.
+def add_pieces(scene: Scene, shape: Shape, meshes: Sequence[Mesh], settings: Decomposition) -> list[Shape]:
+    """Adds the pieces of a shape, which from now on collides through them only.
 
     Args:
-        shape: Of kind mesh; keeps its mass and its looks.
+        scene: Gets the pieces, right after the shape, and their meshes.
+        shape: Of the scene, of kind mesh; keeps its mass and its looks.
         meshes: One convex mesh per piece, in the shape's frame; a piece has its mesh's name.
         settings: How they were found.
     """
     pieces = []
     for mesh in meshes:
         piece = deepcopy(shape)
-        piece.name, piece.kind, piece.mesh, piece.size = mesh.name, "hull", mesh.name, np.ones(3)
+        piece.name, piece.kind, piece.mesh = mesh.name, "hull", mesh.name
         piece.mass, piece.visible, piece.piece_of = 0.0, False, shape.name
         pieces.append(piece)
     shape.collides, shape.decomposition = False, settings
+    place = next(i for i, other in enumerate(scene.shapes) if other is shape) + 1
+    scene.shapes[place:place] = pieces
+    scene.meshes.update({mesh.name: mesh for mesh in meshes})
     return pieces
+
+
+def piece_name(whole: str, place: int) -> str:
+    """Name of one piece of a shape."""
+    return f"{whole}:piece{place}"
 
 
 def pieces_of(scene: Scene, name: str) -> list[Shape]:

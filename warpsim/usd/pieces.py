@@ -10,7 +10,7 @@ from warpsim.collision.decomposition import decompose
 from warpsim.collision.mesh_audit import audit_mesh
 from warpsim.errors import SceneError
 from warpsim.scene import Decomposition, Mesh, Shape
-from warpsim.scene.pieces import split_shape
+from warpsim.scene.pieces import add_pieces, piece_name
 from warpsim.usd.context import Context
 from warpsim.usd.extensions import lookup
 from warpsim.usd.meshes import authored_mesh, placed
@@ -19,8 +19,8 @@ _SETTINGS = {"tolerance": "piece_tolerance", "max_pieces": "piece_count", "max_v
 _LEAST_VERTICES = 4
 
 
-def add_pieces(context: Context, prim: Usd.Prim, shape: Shape) -> None:
-    """Adds the convex pieces of a mesh shape, which is complete but for them, to the scene.
+def take_apart(context: Context, prim: Usd.Prim, shape: Shape) -> None:
+    """Adds the convex pieces of a mesh shape, which is in the scene and complete but for them.
 
     They are found in the mesh's own coordinates and then placed as it is. So all instances of a mesh share them in the
     cache, and they stay the same ones when its scale changes.
@@ -33,12 +33,10 @@ def add_pieces(context: Context, prim: Usd.Prim, shape: Shape) -> None:
     mesh, pose = authored_mesh(context, prim), context.frame(prim).pose
     found = decompose(mesh.vertices, mesh.faces, settings, name=mesh.name)
     meshes = [
-        placed(context, prim, pose, Mesh(f"{shape.name}:piece{i}", vertices, faces))
+        placed(context, prim, pose, Mesh(piece_name(shape.name, i), vertices, faces))
         for i, (vertices, faces) in enumerate(zip(found.vertices, found.faces, strict=True))
     ]
-    pieces = split_shape(shape, meshes, settings)
-    context.scene.meshes.update({piece.name: piece for piece in meshes})
-    context.scene.shapes.extend(pieces)
+    pieces = add_pieces(context.scene, shape, meshes, settings)
     for (kind, name, field), source in list(context.scene.sources.items()):
         if (kind, name) == ("shape", shape.name) and field not in ("mass", "density"):
             context.scene.sources.update({(kind, piece.name, field): source for piece in pieces})

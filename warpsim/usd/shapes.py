@@ -14,7 +14,7 @@ from warpsim.usd.mass import set_shape_mass
 from warpsim.usd.materials import bound_material, set_contact
 from warpsim.usd.meshes import read_mesh
 from warpsim.usd.physics_objects import Collider, PhysicsObjects
-from warpsim.usd.pieces import add_pieces
+from warpsim.usd.pieces import take_apart
 from warpsim.usd.units import axis_rotation
 
 DECOMPOSITION = "convexDecomposition"
@@ -58,7 +58,7 @@ def add_shape(context: Context, objects: PhysicsObjects, collider: Collider) -> 
         return
     context.scene.shapes.append(shape)
     if shape.kind == "mesh" and _approximation(context, prim) == DECOMPOSITION:
-        add_pieces(context, prim, shape)
+        take_apart(context, prim, shape)
 
 
 def _size(context: Context, prim: Usd.Prim, frame: Frame, shape: Shape) -> Pose:
