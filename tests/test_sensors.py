@@ -58,6 +58,11 @@ _XML = """
     <rangefinder name="range0" site="tip"/><rangefinder name="range1" site="imu"/>
     <rangefinder name="range2" site="down"/><rangefinder name="range3" site="down" cutoff=".05"/>
     <gyro name="gyro0" site="tip" cutoff=".2"/><jointpos joint="elbow" cutoff=".01"/>
+    <framepos objtype="body" objname="arm"/><framequat objtype="body" objname="hand"/>
+    <framelinvel objtype="body" objname="arm" reftype="body" refname="hand"/>
+    <frameangvel objtype="body" objname="hand"/>
+    <framexaxis objtype="body" objname="hand" reftype="body" refname="arm"/>
+    <framelinacc objtype="body" objname="hand"/><frameangacc objtype="body" objname="arm"/>
     <velocimeter site="tip"/><gyro site="imu"/><accelerometer site="imu"/><accelerometer site="tip"/>
   </sensor>
 </mujoco>

@@ -128,7 +128,7 @@ class Derivation:
         with nullcontext() if self.tape is None else self.tape:
             self._units()
             self._masses()
-            if self.model.has_medium:
+            if self.model.has_medium or self.model.measures_inertia:
                 self._boxes()
             self.model.contact_mixing.run(self.model.authored, self.model.world.timestep, self.model.pair)
             if self._weights is not None:

@@ -243,6 +243,11 @@ class Model:
         return self.max_contacts > 0 and self.options.impacts
 
     @property
+    def measures_inertia(self) -> bool:
+        """Whether a sensor reads the principal axes of a body."""
+        return any("inertia" in (s.target_kind, s.reference_kind) for s in self.sensors)
+
+    @property
     def implicit_drives(self) -> bool:
         """Whether drives act on the left-hand side too; an explicit integrator has none."""
         return self.options.integrator != "rk4"

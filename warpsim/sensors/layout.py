@@ -28,7 +28,7 @@ class SensorKind:
     targets: tuple[str, ...]
 
 
-_FRAMES = ("site", "body", "shape")
+_FRAMES = ("site", "body", "shape", "inertia")
 KINDS: dict[str, SensorKind] = {
     "jointpos": SensorKind(0, 1, "rad or m", "joint", ("joint",)),
     "jointvel": SensorKind(1, 1, "rad/s or m/s", "joint", ("joint",)),
@@ -55,7 +55,7 @@ KINDS: dict[str, SensorKind] = {
 }
 """By name; "contactforce", the sum of contact forces on a shape, and "jointacc" are ours, the others are MuJoCo's."""
 
-_FRAME_CODES = {"site": 0, "body": 1, "shape": 2}
+_FRAME_CODES = {"site": 0, "body": 1, "shape": 2, "inertia": 3}
 _DIRECTIONS = {"ballquat", "framequat", "framexaxis", "frameyaxis", "framezaxis"}
 """Kinds whose numbers no cutoff may cut."""
 
@@ -67,7 +67,7 @@ class SensorTopology:
     kind: wp.array(dtype=wp.int32)
     start: wp.array(dtype=wp.int32)  # first place in the measurement vector
     target: wp.array(dtype=wp.int32)  # index of the joint, tendon, actuator, site, body or shape
-    frame: wp.array(dtype=wp.int32)  # 0 site, 1 body, 2 shape
+    frame: wp.array(dtype=wp.int32)  # 0 site, 1 body, 2 shape, 3 principal axes of inertia
     reference: wp.array(dtype=wp.int32)  # index, or -1 for the world
     reference_frame: wp.array(dtype=wp.int32)
     q: wp.array(dtype=wp.int32)  # of joints: first coordinate
@@ -140,6 +140,7 @@ def sensor_layout(m: Model) -> SensorLayout:
         "site": layout.site_names,
         "shape": layout.shape_names,
         "body": layout.body_names,
+        "inertia": layout.body_names,
     }
     columns: dict[str, list[int]] = {
         n: [] for n in ("kind", "start", "target", "frame", "reference", "reference_frame")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import warp as wp
 
 from warpsim.model.model import Model
-from warpsim.model.parameters import ShapeParameters, SiteParameters
 from warpsim.model.state import State, Work
 from warpsim.model.tendons import TendonTopology, tendon_length, tendon_rate
 from warpsim.model.topology import Topology
@@ -38,6 +37,26 @@ class Motion:
     link_rotation: wp.array2d(dtype=quat)
     velocity: wp.array2d(dtype=vec6)
     acceleration: wp.array2d(dtype=vec6)
+
+
+@wp.struct
+class Frames:
+    """Frames that are fixed in bodies, m and unit quaternions in the body's frame."""
+
+    site_position: wp.array2d(dtype=vec3)
+    site_rotation: wp.array2d(dtype=quat)
+    shape_position: wp.array2d(dtype=vec3)
+    shape_rotation: wp.array2d(dtype=quat)
+    com: wp.array2d(dtype=vec3)  # per body
+    inertia_rotation: wp.array2d(dtype=quat)  # principal axes
+
+
+def _frames(m: Model) -> Frames:
+    frames = Frames()
+    frames.site_position, frames.site_rotation = m.site.position, m.site.rotation
+    frames.shape_position, frames.shape_rotation = m.shape.position, m.shape.rotation
+    frames.com, frames.inertia_rotation = m.body.com, m.fluid.rotation
+    return frames
 
 
 @dataclass
@@ -92,20 +111,24 @@ def _frame_body(c: SensorTopology, frame: int, i: int) -> int:
 
 
 @wp.func
-def _offset(site: SiteParameters, shape: ShapeParameters, w: int, frame: int, i: int) -> vec3:
+def _offset(x: Frames, w: int, frame: int, i: int) -> vec3:
     if i >= 0 and frame == 0:
-        return site.position[w, i]
+        return x.site_position[w, i]
     if i >= 0 and frame == 2:
-        return shape.position[w, i]
+        return x.shape_position[w, i]
+    if i >= 0 and frame == 3:
+        return x.com[w, i]
     return vec3(real(0.0), real(0.0), real(0.0))
 
 
 @wp.func
-def _turn(site: SiteParameters, shape: ShapeParameters, w: int, frame: int, i: int) -> quat:
+def _turn(x: Frames, w: int, frame: int, i: int) -> quat:
     if i >= 0 and frame == 0:
-        return site.rotation[w, i]
+        return x.site_rotation[w, i]
     if i >= 0 and frame == 2:
-        return shape.rotation[w, i]
+        return x.shape_rotation[w, i]
+    if i >= 0 and frame == 3:
+        return x.inertia_rotation[w, i]
     return quat(real(1.0), real(0.0), real(0.0), real(0.0))
 
 
@@ -137,8 +160,7 @@ def _frame_sensor_kernel(
     # topology, parameters
     c: SensorTopology,
     t: Topology,
-    site: SiteParameters,
-    shape: ShapeParameters,
+    f: Frames,
     # work in
     x: Motion,
     # out
@@ -152,12 +174,10 @@ def _frame_sensor_kernel(
         a = _frame_body(c, c.reference_frame[i], c.reference[i])
         rb = x.link_rotation[w, t.body_link[b]]
         ra = x.link_rotation[w, t.body_link[a]]
-        p = x.link_position[w, t.body_link[b]] + quat_rotate(rb, _offset(site, shape, w, c.frame[i], c.target[i]))
-        r = quat_mul(rb, _turn(site, shape, w, c.frame[i], c.target[i]))
-        p0 = x.link_position[w, t.body_link[a]] + quat_rotate(
-            ra, _offset(site, shape, w, c.reference_frame[i], c.reference[i])
-        )
-        r0 = quat_mul(ra, _turn(site, shape, w, c.reference_frame[i], c.reference[i]))
+        p = x.link_position[w, t.body_link[b]] + quat_rotate(rb, _offset(f, w, c.frame[i], c.target[i]))
+        r = quat_mul(rb, _turn(f, w, c.frame[i], c.target[i]))
+        p0 = x.link_position[w, t.body_link[a]] + quat_rotate(ra, _offset(f, w, c.reference_frame[i], c.reference[i]))
+        r0 = quat_mul(ra, _turn(f, w, c.reference_frame[i], c.reference[i]))
         v = x.velocity[w, t.body_last_dof[b]]
         v0 = x.velocity[w, t.body_last_dof[a]]
         v_point = linear(v) + wp.cross(angular(v), _arm(t, x, w, b, p))
@@ -269,7 +289,7 @@ def measure(m: Model, layout: SensorLayout, s: State, work: Work, sensor: Sensor
     wp.launch(
         _frame_sensor_kernel,
         dim=dim,
-        inputs=[layout.topology, m.topology, m.site, m.shape, motion],
+        inputs=[layout.topology, m.topology, _frames(m), motion],
         outputs=[measured],
         device=m.device,
     )
