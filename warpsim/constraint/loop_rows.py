@@ -24,13 +24,11 @@ from warpsim.spatial import angular, quat_mul, quat_rotate
 
 @wp.struct
 class LoopRowSettings:
-    """Which coordinates have limits, and which are driven by drives with an implicit part."""
+    """Which drives have an implicit part, by the coordinate they act on."""
 
-    limit_count: wp.int32
-    limit_loop: wp.array(dtype=wp.int32)
-    drive_count: wp.int32
+    count: wp.int32  # coordinates with a limit or a drive
+    drive_start: wp.array(dtype=wp.int32)  # (count + 1,)
     drive: wp.array(dtype=wp.int32)
-    drive_loop: wp.array(dtype=wp.int32)
     drive_cut: wp.array(dtype=wp.int32)  # place in `work.saturated`
     safe: wp.int32
 
@@ -95,8 +93,28 @@ def _motion(
 
 
 @wp.func
-def _drive_weight(drive: DriveParameters, w: int, n: int, h: real) -> real:
-    return h * (drive.damping[w, n] + h * drive.stiffness[w, n])
+def _drive_weight(
+    s: LoopRowSettings, drive: DriveParameters, saturated: wp.array2d(dtype=wp.int32), w: int, c: int, h: real
+) -> real:
+    """What multiplies the coordinate's second derivative in the forces of its drives; those that are cut have none."""
+    weight = real(0.0)
+    for n in range(s.drive_start[c], s.drive_start[c + 1]):
+        if saturated[w, s.drive_cut[n]] == 0:
+            weight += h * (drive.damping[w, s.drive[n]] + h * drive.stiffness[w, s.drive[n]])
+    return weight
+
+
+@wp.func
+def _limit_force(p: LoopMotion, limit: LoopParameters, w: int, c: int, h: real, safe: int) -> real:
+    below = p.value - limit.range[w, c][0]
+    above = limit.range[w, c][1] - p.value
+    solref = limit.solref[w, c]
+    solimp = limit.solimp[w, c]
+    if below < real(0.0):
+        return unilateral_force(solref, solimp, p.inverse, below, p.rate, p.acceleration, h, safe)
+    if above < real(0.0):
+        return -unilateral_force(solref, solimp, p.inverse, above, -p.rate, -p.acceleration, h, safe)
+    return real(0.0)
 
 
 @wp.kernel
@@ -124,8 +142,7 @@ def _loop_force_kernel(
 ):
     w = wp.tid()
     h = timestep[w]
-    for n in range(s.limit_count):
-        c = s.limit_loop[n]
+    for c in range(s.count):
         body_a = x.a[l.equality[c]]
         body_b = x.b[l.equality[c]]
         ka = t.body_last_dof[body_a]
@@ -133,31 +150,10 @@ def _loop_force_kernel(
         aa = bias[w, ka] + twist[w, ka]
         ab = bias[w, kb] + twist[w, kb]
         p = _motion(t, x, l, e, body_weight, origin, link_position, link_rotation, velocity, w, c, aa, ab)
-        solref = limit.solref[w, c]
-        solimp = limit.solimp[w, c]
-        below = p.value - limit.range[w, c][0]
-        above = limit.range[w, c][1] - p.value
-        if below < real(0.0):
-            f = unilateral_force(solref, solimp, p.inverse, below, p.rate, p.acceleration, h, s.safe)
-            wrench[w, body_a] += -f * p.unit_a
-            wrench[w, body_b] += f * p.unit_b
-        if above < real(0.0):
-            f = unilateral_force(solref, solimp, p.inverse, above, -p.rate, -p.acceleration, h, s.safe)
-            wrench[w, body_a] += f * p.unit_a
-            wrench[w, body_b] += -f * p.unit_b
-    for n in range(s.drive_count):
-        if saturated[w, s.drive_cut[n]] == 0:
-            c = s.drive_loop[n]
-            body_a = x.a[l.equality[c]]
-            body_b = x.b[l.equality[c]]
-            ka = t.body_last_dof[body_a]
-            kb = t.body_last_dof[body_b]
-            aa = bias[w, ka] + twist[w, ka]
-            ab = bias[w, kb] + twist[w, kb]
-            p = _motion(t, x, l, e, body_weight, origin, link_position, link_rotation, velocity, w, c, aa, ab)
-            f = -_drive_weight(drive, w, s.drive[n], h) * p.acceleration
-            wrench[w, body_a] += -f * p.unit_a
-            wrench[w, body_b] += f * p.unit_b
+        f = _limit_force(p, limit, w, c, h, s.safe)
+        f -= _drive_weight(s, drive, saturated, w, c, h) * p.acceleration
+        wrench[w, body_a] += -f * p.unit_a
+        wrench[w, body_b] += f * p.unit_b
 
 
 @wp.func
@@ -233,8 +229,7 @@ def _loop_rows_kernel(
 ):
     w = wp.tid()
     h = timestep[w]
-    for n in range(s.limit_count):
-        c = s.limit_loop[n]
+    for c in range(s.count):
         ka = t.body_last_dof[x.a[l.equality[c]]]
         kb = t.body_last_dof[x.b[l.equality[c]]]
         aa = bias[w, ka]
@@ -244,16 +239,9 @@ def _loop_rows_kernel(
         above = limit.range[w, c][1] - p.value
         if below < real(0.0):
             _add_limit(rows, t, axis, limit, w, c, ka, kb, p, real(1.0), below, h, s.safe)
-        if above < real(0.0):
+        elif above < real(0.0):
             _add_limit(rows, t, axis, limit, w, c, ka, kb, p, real(-1.0), above, h, s.safe)
-    for n in range(s.drive_count):
-        weight = _drive_weight(drive, w, s.drive[n], h)
-        if saturated[w, s.drive_cut[n]] == 0 and weight > real(0.0):
-            c = s.drive_loop[n]
-            ka = t.body_last_dof[x.a[l.equality[c]]]
-            kb = t.body_last_dof[x.b[l.equality[c]]]
-            aa = bias[w, ka]
-            ab = bias[w, kb]
-            p = _motion(t, x, l, e, body_weight, origin, link_position, link_rotation, velocity, w, c, aa, ab)
+        weight = _drive_weight(s, drive, saturated, w, c, h)
+        if weight > real(0.0):
             columns = _append_columns(rows, t, axis, w, ka, kb, p.unit_a, p.unit_b)
             close_single(rows, w, EQUALITY, columns, weight, -p.acceleration, real(0.0))

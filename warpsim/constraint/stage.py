@@ -147,7 +147,7 @@ def _rows(
         launch(_axes_rows_kernel, m.topology, *_equality_inputs(m, equality), *poses)
     if equality.coupling_count:
         launch(_coupling_rows_kernel, m.topology, *_coupling_inputs(m, equality), s.q, s.qd)
-    if loop.limit_count or loop.drive_count:
+    if loop.count:
         launch(_loop_rows_kernel, *_loop_inputs(m, loop), work.saturated, *poses)
     if joint.friction_count:
         launch(_dry_rows_kernel, joint, m.limit, m.weight.dof, m.world.timestep, s.qd)
@@ -240,7 +240,7 @@ def constraint_forces(
         launch(_equality_force_kernel, [m.topology, *_equality_inputs(m, equality), *motion], work.wrench)
     if equality.axes_count:
         launch(_axes_force_kernel, [m.topology, *_equality_inputs(m, equality), *motion], work.wrench)
-    if loop.limit_count or loop.drive_count:
+    if loop.count:
         launch(_loop_force_kernel, [*_loop_inputs(m, loop), work.saturated, *motion], work.wrench)
     if m.max_contacts:
         x = c.soft_contacts if softened else c.contacts

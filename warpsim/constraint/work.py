@@ -127,22 +127,21 @@ def _equality_capacity(m: Model, capacity: RowCapacity) -> RowCapacity:
     return capacity
 
 
-def _loop_capacity(m: Model, loop: LoopRowSettings, capacity: RowCapacity) -> RowCapacity:
+def _loop_capacity(m: Model, capacity: RowCapacity) -> RowCapacity:
     """With the rows of limits and drives of joints that close loops."""
     chains, x = _chain_lengths(m), m.equality_topology
-    held, limited = m.loop_topology.equality.numpy(), loop.limit_loop.numpy()
     a, b = x.a.numpy(), x.b.numpy()
-    for i in held[[*limited, *limited, *loop.drive_loop.numpy()]]:
-        capacity = capacity.plus(1, 1, int(chains[a[i]] + chains[b[i]]))
+    for i in m.loop_topology.equality.numpy():
+        capacity = capacity.plus(2, 1, int(chains[a[i]] + chains[b[i]]))
     return capacity
 
 
-def _capacity(m: Model, joint: JointRowSettings, tendon: TendonRowSettings, loop: LoopRowSettings) -> RowCapacity:
+def _capacity(m: Model, joint: JointRowSettings, tendon: TendonRowSettings) -> RowCapacity:
     capacity = RowCapacity().plus(joint.friction_count, 1, 1).plus(2 * joint.limit_count, 1, 3)
     terms, limited = np.diff(m.tendon_topology.start.numpy()), tendon.limit_tendon.numpy()
     for i in [*tendon.friction_tendon.numpy(), *limited, *limited]:
         capacity = capacity.plus(1, 1, int(terms[i]))
-    capacity = _loop_capacity(m, loop, _equality_capacity(m, capacity))
+    capacity = _loop_capacity(m, _equality_capacity(m, capacity))
     if m.max_contacts:
         chains = _chain_lengths(m)[m.shape_body.numpy()]
         pairs = m.pair_table.pair_shapes.numpy()
@@ -158,7 +157,7 @@ def _integers(m: Model, values: Sequence[int] | np.ndarray) -> wp.array:
 
 
 def _limited(m: Model, group: str) -> np.ndarray:
-    """Joints ("limit"), tendons ("tendon_limit") or coordinates of loops ("loop") with a limit in any world."""
+    """Joints ("limit") or tendons ("tendon_limit") with a limit in any world."""
     return np.flatnonzero(np.isfinite(m.authored[f"{group}.range"].numpy()).any(axis=(0, 2)))
 
 
@@ -215,14 +214,13 @@ def _equality_settings(m: Model) -> EqualitySettings:
 
 
 def _loop_settings(m: Model) -> LoopRowSettings:
-    limited, loop = _limited(m, "loop"), m.drive_topology.loop.numpy()
+    loop = m.drive_topology.loop.numpy()
     driven = np.flatnonzero(loop >= 0) if m.implicit_drives else np.zeros(0, int)
+    driven = driven[np.argsort(loop[driven], kind="stable")]
     settings = LoopRowSettings()
-    settings.limit_count = len(limited)
-    settings.limit_loop = _integers(m, limited)
-    settings.drive_count = len(driven)
+    settings.count = m.loop_topology.count
+    settings.drive_start = _integers(m, np.searchsorted(loop[driven], np.arange(m.loop_topology.count + 1)))
     settings.drive = _integers(m, driven)
-    settings.drive_loop = _integers(m, loop[driven])
     settings.drive_cut = _integers(m, m.nu + driven)
     settings.safe = int(m.options.limit_timeconst)
     return settings
@@ -245,8 +243,8 @@ def contact_settings(m: Model, softening: float) -> ContactSettings:
 
 def make_constraint_scratch(m: Model) -> ConstraintScratch:
     """Allocates the scratch of a program."""
-    joint, tendon, loop = _joint_settings(m), _tendon_settings(m), _loop_settings(m)
-    capacity = _capacity(m, joint, tendon, loop)
+    joint, tendon = _joint_settings(m), _tendon_settings(m)
+    capacity = _capacity(m, joint, tendon)
     return ConstraintScratch(
         contact_settings=contact_settings(m, 0.0 if m.softened_backward else m.options.contact_softening),
         soft_settings=contact_settings(m, m.options.contact_softening),
@@ -254,7 +252,7 @@ def make_constraint_scratch(m: Model) -> ConstraintScratch:
         equality_settings=_equality_settings(m),
         joint_settings=joint,
         tendon_settings=tendon,
-        loop_settings=loop,
+        loop_settings=_loop_settings(m),
         search=SearchWork.allocate(m.pair_table, m.worlds),
         rows=allocate_rows(m.worlds, capacity, m.device),
         vectors=allocate_vectors(m.worlds, capacity.rows, m.nv, m.device),

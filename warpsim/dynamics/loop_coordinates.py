@@ -76,10 +76,11 @@ def loop_drift(kind: int, turns: int, i: int, j: int, a: quat, b: quat, omega_a:
     bj = frame_axis(b, j)
     if turns < 3:
         return -wp.dot(omega, ai) * wp.cross(omega_a, ai) - wp.dot(omega, bj) * wp.cross(omega_b, bj)
-    first = wp.dot(omega, loop_direction(FIRST, turns, i, j, a, b))
-    last = wp.dot(omega, loop_direction(LAST, turns, i, j, a, b))
-    e2 = loop_direction(MIDDLE, turns, i, j, a, b)
-    carried = wp.dot(omega, e2) * wp.cross(omega_a + first * ai, e2)
+    across = wp.cross(bj, ai)
+    square = wp.dot(across, across)
+    first = wp.dot(omega, wp.cross(across, bj)) / square
+    last = wp.dot(omega, wp.cross(ai, across)) / square
+    carried = (wp.dot(omega, across) / square) * wp.cross(omega_a + first * ai, across)
     return -first * wp.cross(omega_a, ai) - carried - last * wp.cross(omega_b, bj)
 
 

@@ -98,7 +98,7 @@ def make_impact_scratch(m: Model, scratch: Scratch) -> ImpactScratch:
             # dry friction and drives are no match for an impulse
             joint_settings=_changed(c.joint_settings, friction_count=0),
             tendon_settings=_changed(c.tendon_settings, friction_count=0),
-            loop_settings=_changed(c.loop_settings, drive_count=0),
+            loop_settings=_changed(c.loop_settings, drive_start=wp.zeros_like(c.loop_settings.drive_start)),
         ),
         span=wp.zeros((w, m.ntree), dtype=real, device=device),
         twists=wp.zeros((w, m.nv + 1), dtype=vec6, device=device),
