@@ -25,8 +25,10 @@ from warpsim.tape import (
     Revolve,
     RunningCost,
     Windows,
+    arena,
     final_cost,
 )
+from warpsim.tape import threads as tape_threads
 from warpsim.tape.arena import ArenaSize
 
 WORLDS, LINKS = 3, 3
@@ -143,6 +145,16 @@ def test_equals_one_long_tape(options: dict[str, Any], expected: Any) -> None:
     tape = CheckpointedTape(program, steps=STEPS, **options)
     assert_same_bits(truth, gradient(program, data, tape))
     assert_same_bits(truth, gradient(program, data, tape))  # slots, graphs and checkpoints used again
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_groups_that_fit_the_cache(threads: int, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default worlds are swept in groups as soon as their intermediates exceed what a group may have."""
+    program, data, truth = expected
+    monkeypatch.setattr(tape_threads, "GROUP_BYTES", arena.measure(program).values // 3)
+    tape = CheckpointedTape(program, steps=STEPS, threads=threads)
+    assert len(tape._sweeps) == WORLDS
+    assert_same_bits(truth, gradient(program, data, tape))
 
 
 def test_resumable_storage(expected: Any, tmp_path: Any) -> None:

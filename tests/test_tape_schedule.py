@@ -145,21 +145,26 @@ def test_reading_budgets() -> None:
             budget.parse(wrong, cpu)
 
 
-def test_accounting_equals_what_is_allocated() -> None:
+@pytest.mark.parametrize("groups", [1, 3])
+def test_accounting_equals_what_is_allocated(groups: int) -> None:
     program = Chain(3, 4)
-    tape = CheckpointedTape(program, steps=50, segment=7)
+    tape = CheckpointedTape(program, steps=50, segment=7, groups=groups)
     state = {"x": [[0.1] * 4] * 3, "v": [[0.0] * 4] * 3, "guess": [[0.0] * 4] * 3, "turns": [0] * 3}
     run = tape.forward(state)
-    sweep, memory = tape._sweeps[0], tape.plan.memory
-    segment = sweep.segment
-    adjoints = segment.adjoints
-    assert memory["slot states"] == segment.states.data.nbytes + adjoints.states.data.nbytes
-    exchanged = (segment.inputs, segment.outputs, adjoints.inputs, adjoints.outputs)
+    segments, memory = [sweep.segment for sweep in tape._sweeps], tape.plan.memory
+    pairs = [(segment, segment.adjoints) for segment in segments]
+    states = [packed for segment, adjoints in pairs for packed in (segment.states, adjoints.states)]
+    assert memory["slot states"] == sum(packed.data.nbytes for packed in states)
+    exchanged = [packed for pair in pairs for part in pair for packed in (part.inputs, part.outputs)]
     assert memory["slot inputs and outputs"] == sum(packed.data.nbytes for packed in exchanged)
     assert memory["checkpoints"] == sum(store.nbytes for store in run.checkpoints)
-    arenas = [*(work.arena for work in segment._plain_work), *segment._recorded_arenas]
-    blocks = {id(arena._values): arena._values for arena in arenas}
-    blocks[0] = segment._recorded_arenas[0]._adjoints
+    blocks = {}
+    for segment in segments:
+        segment.prepare(0, 7, recorded=False)
+        segment.prepare(0, 7, recorded=True)
+        arenas = [*(work.arena for work in segment._plain_work), *segment._recorded_arenas]
+        for block in (*(arena._values for arena in arenas), segment._recorded_arenas[0]._adjoints):
+            blocks[id(block)] = block
     assert memory["intermediates"] == sum(block.size for block in blocks.values())
 
 

@@ -68,6 +68,8 @@ CASES: dict[str, Case] = {
         Case(
             "ant-ground", "brax_ant/mjcf/ant.xml", worlds=1, steps=100, contact=True, settle_steps=100, tolerance=1e-4
         ),
+        Case("ant-smooth", "brax_ant/mjcf/ant.xml", worlds=1, steps=1000),
+        Case("cartpole-smooth", "brax_cartpole/mjcf/inverted_pendulum.xml", worlds=1, steps=1000),
         Case("hopper-ground", "brax_hopper/mjcf/hopper.xml", worlds=1, steps=100, contact=True, settle_steps=100),
     )
 }

@@ -19,6 +19,11 @@ from tools.bench.timing import Timing
 _PACKAGES = ("warp-lang", "mujoco", "numpy", "torch", "usd-core")
 
 
+ADJOINT_SHARE = "captured adjoint / captured step"
+ROLLOUT_SHARE = "gradient / forward rollout"
+SEGMENT_SHARE = "gradient / (2 captured steps + captured adjoint)"
+
+
 @dataclass(frozen=True)
 class Measurement:
     """One workload of one case."""
@@ -64,12 +69,14 @@ class Result:
             return {}
         rounds = zip(step.samples, adjoint.samples, gradient.samples, strict=True)
         return {
-            "captured adjoint / captured step": statistics.median(adjoint.ratios(step)),
-            "gradient / forward rollout": statistics.median(gradient.ratios(forward)),
-            "gradient / (2 captured steps + captured adjoint)": statistics.median(
-                g / (2 * f + b) for f, b, g in rounds
-            ),
+            ADJOINT_SHARE: statistics.median(adjoint.ratios(step)),
+            ROLLOUT_SHARE: statistics.median(gradient.ratios(forward)),
+            SEGMENT_SHARE: statistics.median(g / (2 * f + b) for f, b, g in rounds),
         }
+
+    def bars(self) -> dict[str, float]:
+        """What each of the `shares` must not exceed."""
+        return {ADJOINT_SHARE: 2.0, ROLLOUT_SHARE: 4.6 if self.case.contact else 4.0, SEGMENT_SHARE: 1.15}
 
     def _reference(self, m: Measurement) -> Timing:
         """The first workload, which is MuJoCo's, on the same number of threads."""
@@ -141,14 +148,18 @@ def to_markdown(results: list[Result]) -> str:
 
 
 def _shares(results: list[Result]) -> list[str]:
-    """What differentiation costs in terms of stepping."""
-    found = {result.case.name: result.shares() for result in results}
-    found = {name: shares for name, shares in found.items() if shares}
+    """What differentiation costs in terms of stepping, beside what it may cost."""
+    found = [(result, result.shares()) for result in results]
+    found = [(result, shares) for result, shares in found if shares]
     if not found:
         return []
-    kinds = list(next(iter(found.values())))
-    lines = ["", f"| case | {' | '.join(kinds)} |", "|---" * (1 + len(kinds)) + "|"]
-    return lines + [f"| {name} | {' | '.join(f'{shares[k]:.2f}' for k in kinds)} |" for name, shares in found.items()]
+    kinds = list(found[0][1])
+    lines = ["", "Medians over the rounds, and in brackets what they may be:", ""]
+    lines += [f"| case | steps | {' | '.join(kinds)} |", "|---" * (2 + len(kinds)) + "|"]
+    for result, shares in found:
+        cells = [f"{shares[kind]:.2f} ({result.bars()[kind]:.3g})" for kind in kinds]
+        lines.append(f"| {result.case.name} | {result.case.steps} | {' | '.join(cells)} |")
+    return lines
 
 
 def _rows(result: Result) -> list[str]:

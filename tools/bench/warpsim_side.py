@@ -38,9 +38,7 @@ class _Rollout:
         self.model = compile_model(scene, worlds=case.worlds)
         Derivation(self.model).run()
         self.program = RigidProgram(self.model, controls=("actuator",))
-        # groups of a few worlds keep the slots' memory in the cache
-        groups = max(self.threads, case.worlds // 8)
-        self.tape = CheckpointedTape(self.program, steps=case.steps, threads=self.threads, groups=groups)
+        self.tape = CheckpointedTape(self.program, steps=case.steps, threads=self.threads)
         self.state = {"q": self.inputs.q, "qd": self.inputs.qd}
         if self.model.has_constraints:
             self.state["warm_start"] = np.zeros_like(self.inputs.qd)

@@ -71,7 +71,8 @@ class CheckpointedTape:
             storage: Where checkpoints live: "device", "host", "disk" (temporary files), or `Resumable(directory)` for
                 files from which a killed backward pass goes on when the same calls are made again.
             threads: CPU threads that share the worlds.
-            groups: Groups of worlds, at least one per thread; more keep each group's memory within the cache.
+            groups: Groups of worlds, which are swept one after another; by default as many as keep the memory of each
+                within the cache, at least one per thread.
             capture: Replay captured graphs; False launches eagerly, with the same bits.
             check: Try the step once, at the first rollout, against the rules of a program; and stop at states and
                 adjoints that are not finite.
@@ -84,7 +85,7 @@ class CheckpointedTape:
         self._home = homes.make(storage, program.device)
         self._parameters = ParameterSet(program.parameters)
         self._team = teams.Team(threads)
-        split = teams.split(program, groups or threads)
+        split = teams.split(program, groups, threads)
         self.plan: Plan = make_plan(
             footprint.measure(part for part, _ in split),
             steps,

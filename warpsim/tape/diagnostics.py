@@ -30,7 +30,7 @@ class SegmentReport:
         segment: Index of the segment just differentiated.
         start: Its first step.
         count: Its number of steps.
-        worlds: The worlds it covers (all, unless they are split over threads).
+        worlds: The worlds it covers (all, unless they are split into groups).
         adjoint_norm: Norm of the adjoint of the state at `start`, over those worlds.
         adjoint: That adjoint by field, (worlds, …); a hook may change it in place.
     """

@@ -83,7 +83,7 @@ class Footprint:
         return {
             "slot states": (slots + 1) * (self.state + self.state_adjoint),
             "slot inputs and outputs": slots * (self.exchange + self.exchange_adjoint),
-            "intermediates": (slots + self.groups) * self.work + self.work_adjoint,
+            "intermediates": (slots + 1) * self.work + self.work_adjoint,
             "graphs (estimate)": graphs,
             "bookkeeping": self.groups * (segments * SEGMENT_BYTES + snapshots * SNAPSHOT_BYTES),
             "checkpoints": in_memory * self.state,

@@ -18,7 +18,11 @@ from warpsim.tape.footprint import SNAPSHOT_BYTES, Footprint
 from warpsim.tape.storage import RESIDENT_BYTES
 
 CACHE_BYTES = 8_000_000
-"""What the slots of a segment should fit into: out of the cache the backward pass takes half as long again."""
+"""What the slots of a segment should fit into, in each group of worlds: out of the cache the backward pass takes half
+as long again."""
+
+SLOT_BYTES = 64_000_000
+"""What the slots of all groups of worlds together may take by default."""
 
 MOST_SLOTS = 128
 """Slots of a segment by default: what surrounds a segment costs a tenth of a millisecond whatever its length, a few
@@ -225,7 +229,7 @@ def make_plan(
         raise InputError(f"segment={segment}; a segment has at least one step")
     if schedule is not None and schedule.window is not None and schedule.window < 1:
         raise InputError(f"window={schedule.window}; a window has at least one step")
-    preferred = segment or max(1, min(MOST_SLOTS, CACHE_BYTES // max(footprint.slot, 1)))
+    preferred = segment or _preferred_slots(footprint)
     chosen = schedule or AllStarts()
     first = _plan(footprint, steps, chosen.slots(steps, preferred), chosen, storage)
     if memory_budget is None or first.bytes <= memory_budget:
@@ -234,6 +238,12 @@ def make_plan(
     if fitting is None:
         raise _too_small(footprint, steps, schedule, segment, memory_budget, storage)
     return fitting
+
+
+def _preferred_slots(footprint: Footprint) -> int:
+    """K that keeps the slots of a group of worlds within the cache."""
+    slot = max(footprint.slot, 1)
+    return max(1, min(MOST_SLOTS, CACHE_BYTES * footprint.groups // slot, SLOT_BYTES // slot))
 
 
 def _plan(footprint: Footprint, steps: int, slots: int, schedule: Schedule, storage: str) -> Plan:
