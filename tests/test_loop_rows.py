@@ -43,12 +43,18 @@ def harden(equality: Equality, d: float) -> None:
     equality.solimp = equality.limit_solimp = np.array([d, d, 0.001, 0.5, 2.0])
 
 
-def check_limits(free: tuple[int, ...], seed: int) -> None:
-    """Each coordinate beyond a limit, on one side and the other in turn, as both engines' rows become hard."""
+def check_limits(free: tuple[int, ...], seed: int) -> bool:
+    """Each coordinate beyond a limit, on one side and the other in turn, as both engines' rows become hard.
+
+    Returns:
+        False, without a check, for a state whose middle turn of three is not well within a quarter: no limit fits it.
+    """
     scene, equality = pair(seed)
     equality.locked = masked(free)
     equality.limit_solref = np.array([0.3, 0.7])
     data = tree_state(to_mujoco(tree_of(scene, equality)), seed, spread=0.5)
+    if {3, 4, 5} <= set(free) and abs(data.qpos[7 + free.index(4)]) > np.pi / 2 - 0.3:
+        return False
     for n, axis in enumerate(free):
         place, beyond = data.qpos[7 + n], 0.2 if (n + seed) % 2 else -0.2
         equality.limits[axis] = (place - beyond, np.inf) if beyond < 0 else (-np.inf, place - beyond)
@@ -70,18 +76,18 @@ def check_limits(free: tuple[int, ...], seed: int) -> None:
     free_fall = np.array([0, 0, -9.81, 0, 0, 0])
     assert relative_error(limit(softness, ours), limit(softness, theirs)) < 1e-5
     assert np.abs(theirs[-1] - free_fall).max() > 0.1
+    return True
 
 
 @pytest.mark.parametrize("free", FREE.values(), ids=FREE)
 def test_hard_limits_are_those_of_joints(free):
-    check_limits(free, 3)
+    assert check_limits(free, 3)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("free", FREE.values(), ids=FREE)
 def test_hard_limits_are_those_of_joints_at_many_states(free):
-    for seed in range(10, 30):
-        check_limits(free, seed)
+    assert sum(check_limits(free, seed) for seed in range(10, 30)) >= 15
 
 
 def test_a_hard_cone_is_that_of_a_ball_joint():
