@@ -143,6 +143,24 @@ def test_failed_worlds_cost_nothing_more_and_begin_anew(sim):
     assert least <= seen.cost <= least + 0.01 * 2 * 4.0
 
 
+def test_warm_up_fits_the_critic_alone(sim):
+    made = trainer(sim, warm_up=2, adjoint_clip=1e6)
+    before = [parameter.clone() for parameter in made._policy.parameters()]
+    values = [parameter.clone() for parameter in made.critic.network.parameters()]
+    made.train(2)
+    for old, new in zip(before, made._policy.parameters(), strict=True):
+        assert torch.equal(old, new)
+    assert not torch.equal(values[0], next(made.critic.network.parameters()))
+    made.update()
+    assert not torch.equal(before[0], next(made._policy.parameters()))
+
+
+def test_a_clip_of_adjoints_bounds_the_gradient(sim):
+    exact, loose, tight = (trainer(sim, adjoint_clip=clip).update().gradient_norm for clip in (None, 1e6, 1e-3))
+    assert loose == pytest.approx(exact, rel=1e-9)
+    assert tight < 0.9 * exact
+
+
 def test_bad_choices_are_named(sim):
     with pytest.raises(InputError, match="episode=2 no less than the window"):
         trainer(sim, episode=2)

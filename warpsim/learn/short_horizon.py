@@ -71,7 +71,9 @@ class ShortHorizon:
         blend: float = 0.95,
         rate: float = 5e-3,
         clip: float = 1.0,
+        adjoint_clip: float | None = None,
         critic: Critic | None = None,
+        warm_up: int = 0,
         threads: int = 1,
         seed: int = 0,
     ) -> None:
@@ -91,7 +93,11 @@ class ShortHorizon:
             blend: λ of the critic's targets.
             rate: Adam's learning rate for the policy; falls to zero along `train`, like the critic's.
             clip: Largest norm of the policy's gradient.
+            adjoint_clip: Largest norm of the derivative of a world's loss by its state that is handed back from control
+                to control; keeps a few worlds that tumble from drowning the others. None: the exact gradient.
             critic: None: one with its defaults.
+            warm_up: Updates at the beginning that fit the critic alone, so that a policy which already does something
+                of use is not thrown off by a critic that knows nothing.
             threads: CPU threads that share the worlds.
             seed: Of the critic, and of the moments at which worlds first begin anew.
         """
@@ -103,6 +109,8 @@ class ShortHorizon:
         self._sim, self._policy, self._cost, self._starts, self._failed = sim, policy, cost, starts, failed
         self._window, self._hold, self._episode = window, hold, episode
         self._discount, self._blend, self._clip, self._threads = discount, blend, clip, threads
+        self._adjoint_clip = None if adjoint_clip is None else adjoint_clip / sim.worlds  # the loss is a mean
+        self._warm_up = warm_up
         self._rates = {"policy": rate}
         self._optimiser = torch.optim.Adam(policy.parameters(), lr=rate, betas=(0.9, 0.95))
         self.critic = Critic(len(policy.features), seed=seed, device=sim.device) if critic is None else critic
@@ -149,7 +157,8 @@ class ShortHorizon:
         self._optimiser.zero_grad()
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(self._policy.parameters(), self._clip)
-        self._optimiser.step()
+        if len(self.history) >= self._warm_up:
+            self._optimiser.step()
         error = self._fit(features.detach(), costs.detach(), alive)
         mean = float((costs.detach().sum() / alive[:-1].sum()).item())
         failed = int((alive[-1] == 0).sum())
@@ -168,8 +177,9 @@ class ShortHorizon:
             qd=qd,
             activation=activation,
             hold=self._hold,
-            segment=steps,
+            segment=steps if self._adjoint_clip is None else self._hold,
             threads=self._threads,
+            clip=self._adjoint_clip,
         )
         states = Observed(self._sim.model, {name: value[:: self._hold] for name, value in motion.items()})
         before, reached = (Observed(self._sim.model, {n: v[part] for n, v in states.items()}) for part in _PARTS)

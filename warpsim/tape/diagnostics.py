@@ -81,9 +81,14 @@ def finite(packed: rows.Packed, row: int | slice) -> bool:
     return all(_all_finite(block.read(row).ravel()) for block in packed.fields.values() if block.real)
 
 
+_PIECE = 8192
+"""Numbers per dot product: BLAS wakes its threads for longer ones, which costs more than the product."""
+
+
 def _all_finite(value: np.ndarray) -> bool:
     # a dot product is the quickest way to touch all numbers; only if it overflows is a closer look needed
-    return math.isfinite(np.dot(value, value)) or bool(np.isfinite(value).all())
+    pieces = (value[first : first + _PIECE] for first in range(0, len(value), _PIECE))
+    return all(math.isfinite(np.dot(piece, piece)) or bool(np.isfinite(piece).all()) for piece in pieces)
 
 
 def raise_for_state(segment: Segment, start: int, count: int, first_world: int) -> None:
