@@ -150,16 +150,16 @@ def test_drives_are_those_of_joints(free, integrator):
     assert relative_error(limit(softness, ours), data.qacc[:6]) < 1e-5
 
 
-GRADIENTS = {
-    "slide": (0,),
-    "hinge": (4,),
-    "universal": (3, 5),
-    "three turns": (3, 4, 5),
-    "cone": (3, 4, 5, 6),
-}
-
-
-@pytest.mark.parametrize("free", GRADIENTS.values(), ids=GRADIENTS)
+@pytest.mark.parametrize(
+    "free",
+    [
+        pytest.param((0,), id="slide", marks=pytest.mark.long),
+        pytest.param((4,), id="hinge"),
+        pytest.param((3, 5), id="universal", marks=pytest.mark.long),
+        pytest.param((3, 4, 5), id="three turns"),
+        pytest.param((3, 4, 5, 6), id="cone"),
+    ],
+)
 def test_gradients(free):
     """Limits that act and drives, of which one is cut, in a rollout that violates what it holds."""
     scene, equality = pair(2)

@@ -158,7 +158,14 @@ def test_a_drive_on_the_joint_that_closes_a_loop_is_one_on_a_tree_joint(joint):
     assert np.abs(path - motor_path(crank("Pin"))).max() > 0.1, "the drive acted"
 
 
-@pytest.mark.parametrize("name", ["physics:upperLimit", "drive:angular:physics:stiffness", "physics:localRot0"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "physics:upperLimit",
+        pytest.param("drive:angular:physics:stiffness", marks=pytest.mark.long),
+        pytest.param("physics:localRot0", marks=pytest.mark.long),
+    ],
+)
 def test_attributes_of_a_joint_that_closes_a_loop_have_gradients(name, tmp_path):
     """Against differences through the file, while the limit acts."""
     stage = crank_stage("Wrist", {"Wrist": (-90, -2.0)}, {"Wrist": {"stiffness": 0.25}}, hardness=0.9)
