@@ -15,6 +15,7 @@ from finite_differences import relative_error
 from flight_support import Flight, end_slopes, on_rails
 from warpsim.constraint.newton import TOO_FEW_ITERATIONS
 from warpsim.errors import SceneError
+from warpsim.gradcheck.stage_blame import _walk
 from warpsim.model.compile import compile_model
 from warpsim.model.derive import Derivation
 from warpsim.program import RigidProgram
@@ -22,6 +23,7 @@ from warpsim.scene import Body, Joint, Options, Scene, Shape
 from warpsim.scene.validate import validate
 from warpsim.simulator import Simulator
 from warpsim.tape import CheckpointedTape, FullTape, Revolve
+from warpsim.tape.arena import allocate, measure
 from warpsim.usd.export import export_scene
 
 GRAVITY = 9.81
@@ -305,6 +307,18 @@ def test_schedules_give_the_same_bits():
         found.append([gradient.initial_state["qd"].numpy().tobytes(), *parameters])
         assert np.abs(model.physical["pair.restitution"].grad.numpy()).max() > 0.0
     assert found[0] == found[1] == found[2]
+
+
+def test_intermediates_of_slots_lie_one_stride_apart():
+    """Graphs of later slots are made from those of the first few by that stride; what has no place in it is shared."""
+    model = compile_model(ball_on_floor(1e-3, 0.8), worlds=2)
+    Derivation(model).run()
+    program = RigidProgram(model, controls=())
+    arenas = allocate(program.device, measure(program), 4, gradients=True)
+    places = [{name: array.ptr or 0 for name, array in _walk(program.make_work(arena), "")} for arena in arenas]
+    assert len(places[0]) > 100
+    for name in places[0]:
+        assert len(set(np.diff([place[name] for place in places]))) == 1, name
 
 
 def test_the_status_of_a_step_is_that_of_its_worst_solve():

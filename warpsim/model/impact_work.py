@@ -57,7 +57,6 @@ class ImpactScratch:
     model: Model
     constraint: ConstraintScratch
     span: wp.array  # (W, ntree)
-    twists: wp.array  # (W, nv + 1) vec6, zero
 
 
 def _changed(struct: Any, **values: wp.array) -> Any:
@@ -101,7 +100,6 @@ def make_impact_scratch(m: Model, scratch: Scratch) -> ImpactScratch:
             loop_settings=_changed(c.loop_settings, drive_start=wp.zeros_like(c.loop_settings.drive_start)),
         ),
         span=wp.zeros((w, m.ntree), dtype=real, device=device),
-        twists=wp.zeros((w, m.nv + 1), dtype=vec6, device=device),
     )
 
 
@@ -127,7 +125,7 @@ def _make_impulse(m: Model, arena: Arena, strike: Work, lift: wp.array | None) -
     )
     work = replace(
         strike,
-        velocity=wp.zeros((w, nv + 1), dtype=vec6, device=m.device),
+        velocity=arena.array((w, nv + 1), vec6, differentiable=False, accumulator=True),  # the still world
         wrench=arena.array((w, m.nbody), vec6, accumulator=True),
         dof_force=arena.array((w, nv), real, accumulator=True),
         dof_implicit=m.zero_dofs,
