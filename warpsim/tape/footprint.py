@@ -17,7 +17,7 @@ from warpsim.tape.rows import Packed
 GRAPH_BYTES = 600_000
 """Fixed cost of one set of captured graphs (plain, recorded, backward) and of the memory in passing around them."""
 
-LAUNCH_BYTES = 10_000
+LAUNCH_BYTES = 22_000
 """Cost of one taped launch of a captured slot: in the three graphs, on the tape meanwhile, and in Python objects."""
 
 TABLE_BYTES = 600
