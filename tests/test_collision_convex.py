@@ -89,6 +89,35 @@ def test_the_side_of_a_cylinder_that_touches_near_its_end(rng):
     assert error.max() < 1e-6
 
 
+def support(kind: str, way: np.ndarray) -> np.ndarray:
+    """Support function of a test shape along directions (n, 3) of its frame, m."""
+    a, b = SIZES[kind][:2]
+    across = a * np.hypot(way[:, 0], way[:, 1])
+    if kind == "capsule":
+        return a + b * np.abs(way[:, 2])
+    if kind == "cylinder":
+        return across + b * np.abs(way[:, 2])
+    return np.maximum(b * way[:, 2], across - b * way[:, 2])  # a cone
+
+
+DEEP = [("capsule", "cylinder", 4937), ("capsule", "cone", 186), ("cylinder", "cone", 3475), ("cone", "cone", 5811)]
+
+
+@pytest.mark.parametrize(("first", "second", "which"), DEEP)
+def test_deep_overlaps_whose_search_ends_in_a_sliver(first, second, which, rng):
+    """No direction gives a shorter way out than the one found, among many."""
+    position, rotation = random_poses(first, np.random.default_rng(5), 8000, 0.8)
+    position, rotation = position[which : which + 1], rotation[which : which + 1]
+    found = ContactBench(two_shape_scene(first, second), position, rotation).run()
+    way = rng.normal(size=(20_000, 3))
+    way /= np.linalg.norm(way, axis=1, keepdims=True)
+    inverse = rotation[0] * [1, -1, -1, -1]
+    local = [rotate(np.tile(inverse[k], (len(way), 1)), sign * way) for k, sign in ((0, 1), (1, -1))]
+    gap = way @ (position[0, 1] - position[0, 0]) - support(first, local[0]) - support(second, local[1])
+    deepest = found.distance[0, : found.count[0]].min()
+    assert gap.max() - 1e-9 <= deepest <= gap.max() + 0.01
+
+
 def cone_points(count: int = 400) -> np.ndarray:
     """Points of the test cone's surface that span it: base rim and apex."""
     radius, half = SIZES["cone"][:2]

@@ -181,8 +181,9 @@ def find_features(a: Core, b: Core, hulls: HullData, found: Closest, radius_a: r
         n = polished_normal(a, feature_a, b, feature_b, hulls, found.normal)
         rebuilt = refined_normal(a, feature_a, b, feature_b, hulls, n)
         gap = gap_along(a, b, hulls, rebuilt)
-        if tries == 3:  # features that are not the outermost ones along their own normal claim more than there is
-            claimed = wp.dot(rebuilt, point_of(b, feature_b, hulls, -rebuilt) - point_of(a, feature_a, hulls, rebuilt))
+        # Features that are not the outermost ones along their own normal claim more than there is.
+        claimed = wp.dot(rebuilt, point_of(b, feature_b, hulls, -rebuilt) - point_of(a, feature_a, hulls, rebuilt))
+        if claimed > gap + slack:
             gap -= claimed - gap
         if gap > best_gap + better:
             best_gap = gap

@@ -171,6 +171,10 @@ def epa(
     way = normal[best]
     depth = offset[best]
     nearest = corner[best]
+    least = real(1.0e30)  # of A − B along the normals met: no way out is longer than the shortest of these
+    least_way = way
+    least_corner = nearest
+    converged = bool(False)
     while n < EPA_VERTICES:
         if offset[best] < depth:  # the depth only grows; a smaller one is a facet turned over by rounding
             break
@@ -178,9 +182,15 @@ def epa(
         depth = offset[best]
         nearest = corner[best]
         add_support(a, b, hulls, way, n, w, wa, wb)
-        if wp.dot(way, w[n]) - depth <= EPA_ACCURACY * (real(1.0) + depth):
+        extent = wp.dot(way, w[n])
+        if extent - depth <= EPA_ACCURACY * (real(1.0) + depth):
             nearest = facing_origin(nearest, depth, faces, w, corner, offset)
+            converged = True
             break
+        if extent < least:
+            least = extent
+            least_way = way
+            least_corner = nearest
         edges = int(0)
         f = int(0)
         while f < faces:
@@ -202,6 +212,10 @@ def epa(
             faces += 1
         n += 1
         best = nearest_face(faces, offset)
+    if not converged and least < real(1.0e29):  # the last face may be a sliver with any normal
+        way = least_way
+        depth = least
+        nearest = least_corner
     p = nearest[0]
     q = nearest[1]
     r = nearest[2]
