@@ -13,6 +13,7 @@ import pytest
 import warp as wp
 
 from tape_toys import Chain
+from warpsim.errors import InputError
 from warpsim.tape import (
     AllStarts,
     Arena,
@@ -155,6 +156,21 @@ def test_groups_that_fit_the_cache(threads: int, expected: Any, monkeypatch: pyt
     tape = CheckpointedTape(program, steps=STEPS, threads=threads)
     assert len(tape._sweeps) == WORLDS
     assert_same_bits(truth, gradient(program, data, tape))
+
+
+def test_worlds_stay_together_where_they_must(expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that cannot be divided is one group, unless groups or threads were asked for."""
+    program, _, _ = expected
+
+    def refuse(groups: int) -> list[Any]:
+        raise InputError("these worlds belong together")
+
+    monkeypatch.setattr(tape_threads, "GROUP_BYTES", 1)
+    monkeypatch.setattr(program, "split", refuse)
+    assert len(CheckpointedTape(program, steps=STEPS)._sweeps) == 1
+    for options in ({"threads": 2}, {"groups": 2}):
+        with pytest.raises(InputError, match="belong together"):
+            CheckpointedTape(program, steps=STEPS, **options)
 
 
 def test_resumable_storage(expected: Any, tmp_path: Any) -> None:

@@ -35,16 +35,23 @@ def split(program: Program, groups: int | None, threads: int) -> list[tuple[Prog
     Raises:
         InputError: If the program cannot be split, or does not run on the CPU.
     """
+    whole = [(program, range(program.worlds))]
+    wanted = groups
     groups = groups or max(threads, _groups_that_fit(program, threads))
     if groups == 1:
-        return [(program, range(program.worlds))]
+        return whole
     if not program.device.is_cpu:
         raise InputError(f"threads and groups are for the CPU; on {program.device} worlds already run in parallel")
     if not 1 <= groups <= program.worlds:
         raise InputError(f"{groups} groups for {program.worlds} worlds; each group needs at least one world")
     if not isinstance(program, SplittableProgram):
         raise InputError(f"{type(program).__name__} has no `split`, so its worlds cannot be divided among threads")
-    parts = program.split(groups)
+    try:
+        parts = program.split(groups)
+    except InputError:  # e.g. a cost around a program that cannot be divided
+        if wanted is None and threads == 1:
+            return whole
+        raise
     ends = list(accumulate(part.worlds for part in parts))
     if ends[-1] != program.worlds:
         raise InputError(f"{type(program).__name__}.split covers {ends[-1]} of {program.worlds} worlds")
