@@ -198,11 +198,11 @@ def test_filters_and_groups_speak_for_all_pieces():
 def test_the_way_back_is_the_one_mesh():
     stage, world = new_stage()
     body = author.body(world, "Body")
-    mug(body, density=800.0)
+    ring(body, density=800.0)
     author.filter_pairs(body.GetChildren()[0], author.ground(world))
     scene = read_usd(stage)
     exported, notes = export_scene(scene)
-    assert not [note for note in notes if "Mug" in str(note)]
+    assert not [note for note in notes if "Ring" in str(note)]
     meshes = [prim for prim in exported.Traverse() if prim.IsA(UsdGeom.Mesh)]
     assert [str(prim.GetAttribute("physics:approximation").Get()) for prim in meshes] == ["convexDecomposition"]
     again = read_usd(exported, strict=True)
