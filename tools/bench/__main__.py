@@ -39,7 +39,8 @@ def run_case(case: Case, *, warmups: int, repeats: int) -> Result:
         )
         for w in workloads
     ]
-    return Result(case, mujoco_side.count_contacts(model, inputs), measurements)
+    contacts = mujoco_side.count_contacts(model, inputs)
+    return Result(case, contacts, measurements, invalid=mujoco_side.what_is_wrong(case, model, inputs, expected))
 
 
 def main() -> int:
@@ -72,7 +73,7 @@ def main() -> int:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8")
-    wrong = [f"{r.case.name}: {label}" for r in results for label in r.failures]
+    wrong = [f"{r.case.name}: {label} {r.invalid}".strip() for r in results for label in r.failures]
     if wrong:
         print("wrong results, times not valid: " + "; ".join(wrong), file=sys.stderr)
     return 1 if wrong else 0

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 from mujoco import rollout
 
-from tools.bench.cases import Case, Inputs
+from tools.bench.cases import LEAST_PUSH, Case, Inputs
 from tools.bench.timing import Workload
 
 _INTEGRATORS = {
@@ -54,6 +54,23 @@ def count_contacts(model: mujoco.MjModel, inputs: Inputs) -> float:
     return float(np.mean(counts))
 
 
+def what_is_wrong(case: Case, model: mujoco.MjModel, inputs: Inputs, final: np.ndarray) -> str:
+    """Why a case is not what it says, given its final states (worlds, nq + nv); empty if it is."""
+    data = mujoco.MjData(model)
+    for world in range(case.worlds):
+        places = []
+        for q in (inputs.q[world], final[world, : model.nq]):
+            data.qpos[:] = q
+            mujoco.mj_forward(model, data)
+            if data.ncon < case.least_contacts:
+                return f"world {world} has {data.ncon} contacts, not {case.least_contacts}"
+            places.append(data.body(case.pushed).xpos.copy() if case.pushed else np.zeros(3))
+        moved = float(np.linalg.norm(places[1] - places[0]))
+        if case.pushed and moved < LEAST_PUSH:
+            return f"{case.pushed} moved by {moved:.1e} m, not {LEAST_PUSH} m"
+    return ""
+
+
 def workloads(case: Case, model: mujoco.MjModel, inputs: Inputs) -> list[Workload]:
     """Forward on one thread and, with many worlds, on two; finite-difference gradients of one world."""
     if case.worlds > 1:
@@ -65,22 +82,67 @@ def workloads(case: Case, model: mujoco.MjModel, inputs: Inputs) -> list[Workloa
     ]
 
 
+class TransitionMatrices:
+    """`mjd_transitionFD` before every step, and the chain rule backwards over its A and B: a gradient by MuJoCo.
+
+    The loss is a random linear function of the final velocity, whose tangent is itself.
+    """
+
+    def __init__(self, case: Case, model: mujoco.MjModel, inputs: Inputs, *, centred: bool) -> None:
+        self.model, self.data = model, mujoco.MjData(model)
+        self.inputs, self.centred = inputs, centred
+        size = 2 * model.nv + model.na
+        self._a, self._b = np.empty((case.steps, size, size)), np.empty((case.steps, size, model.nu))
+        self._weights = np.zeros(size)
+        self._weights[model.nv : 2 * model.nv] = np.random.default_rng(_SEED).normal(size=model.nv)
+        self.gradient = np.full((case.steps, model.nu), np.nan)
+
+    def run(self) -> None:
+        """All steps forward, all steps back."""
+        self._start()
+        for k, control in enumerate(self.inputs.controls[0]):
+            self.data.ctrl[:] = control
+            mujoco.mjd_transitionFD(self.model, self.data, 1e-6, self.centred, self._a[k], self._b[k], None, None)
+            mujoco.mj_step(self.model, self.data)
+        along = self._weights
+        for k in range(len(self._a) - 1, -1, -1):
+            self.gradient[k] = self._b[k].T @ along
+            along = self._a[k].T @ along
+
+    def final(self) -> np.ndarray:
+        """(1, nq + nv) at the end of the last run."""
+        return np.concatenate([self.data.qpos, self.data.qvel])[None]
+
+    def gradient_error(self) -> float:
+        """Relative, along one random direction, against central differences of MuJoCo's own steps."""
+        controls = self.inputs.controls[0]
+        direction = np.random.default_rng(_SEED + 1).normal(size=controls.shape)
+        value = float((self.gradient * direction).sum())
+        errors = []
+        for step in (1e-4, 1e-5, 1e-6, 1e-7, 1e-8):
+            ahead, behind = (self._loss(controls + sign * step * direction) for sign in (1.0, -1.0))
+            estimate = (ahead - behind) / (2 * step)
+            errors.append(abs(value - estimate) / max(abs(value), abs(estimate)))
+        self.run()
+        return min(errors)
+
+    def _start(self) -> None:
+        mujoco.mj_resetData(self.model, self.data)
+        self.data.qpos[:], self.data.qvel[:] = self.inputs.q[0], self.inputs.qd[0]
+
+    def _loss(self, controls: np.ndarray) -> float:
+        self._start()
+        for control in controls:
+            self.data.ctrl[:] = control
+            mujoco.mj_step(self.model, self.data)
+        return float(self._weights[self.model.nv : 2 * self.model.nv] @ self.data.qvel)
+
+
 def transition_matrices(case: Case, model: mujoco.MjModel, inputs: Inputs, *, centred: bool = False) -> Workload:
-    """`mjd_transitionFD` before every step: what a gradient by MuJoCo costs (A and B of each step)."""
-    data = mujoco.MjData(model)
-    size = 2 * model.nv + model.na
-    a, b = np.empty((size, size)), np.empty((size, model.nu))
-
-    def run() -> None:
-        mujoco.mj_resetData(model, data)
-        data.qpos[:], data.qvel[:] = inputs.q[0], inputs.qd[0]
-        for control in inputs.controls[0]:
-            data.ctrl[:] = control
-            mujoco.mjd_transitionFD(model, data, 1e-6, centred, a, b, None, None)
-            mujoco.mj_step(model, data)
-
+    """What a gradient by MuJoCo costs."""
+    differences = TransitionMatrices(case, model, inputs, centred=centred)
     label = "mujoco finite differences" + (", centred" if centred else "")
-    return Workload(label, run, lambda: np.concatenate([data.qpos, data.qvel])[None])
+    return Workload(label, differences.run, differences.final, differences.gradient_error)
 
 
 def forward(case: Case, model: mujoco.MjModel, inputs: Inputs, *, threads: int = 1) -> Workload:

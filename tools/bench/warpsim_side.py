@@ -23,7 +23,7 @@ _SEED = 11
 
 
 @dataclass
-class _Rollout:
+class Rollout:
     """One case on a number of threads; the loss is a random linear function of the final state."""
 
     case: Case
@@ -49,6 +49,7 @@ class _Rollout:
         self.gradient: np.ndarray | None = None
 
     def forward(self) -> None:
+        """All steps; keeps the final state."""
         run = self.tape.forward(
             self.state,
             {"actuator": self.controls},
@@ -60,6 +61,7 @@ class _Rollout:
         run.release()
 
     def differentiate(self) -> None:
+        """All steps forward and back; keeps the final state and the gradient by all controls."""
         run = self.tape.forward(
             self.state, {"actuator": self.controls}, keep_states=["q", "qd"], keep_every=self.case.steps
         )
@@ -89,10 +91,18 @@ class _Rollout:
         self.final = np.concatenate([run.states.q.numpy()[-1], run.states.qd.numpy()[-1]], axis=1)
 
 
+def bytes_per_step(rollout: Rollout, budget: str) -> float:
+    """What a longer horizon adds to the tape's memory under a budget, by its plan from 1,000 to 100,000 steps."""
+    short, long = (
+        CheckpointedTape(rollout.program, steps=steps, memory_budget=budget).plan.bytes for steps in (1_000, 100_000)
+    )
+    return (long - short) / 99_000
+
+
 class _Captured:
     """The captured step itself and its adjoint, replayed segment by segment without the tape's bookkeeping."""
 
-    def __init__(self, rollout: _Rollout, slots: int = 20) -> None:
+    def __init__(self, rollout: Rollout, slots: int = 20) -> None:
         self.rollout = rollout
         self.slots = slots
         self.segment = Segment(rollout.program, slots)
@@ -165,16 +175,16 @@ def workloads(case: Case, inputs: Inputs) -> list[Workload]:
     """Forward and gradient on one thread and, with many worlds, on two."""
     made = []
     if case.worlds == 1:
-        captured = _Captured(_Rollout(case, inputs))
+        captured = _Captured(Rollout(case, inputs))
         made.append(Workload("warpsim captured step", captured.forward, lambda: captured.final))
         made.append(Workload("warpsim captured adjoint", captured.backward, lambda: captured.final))
         jacobians = _Jacobians(case, inputs)
         made.append(Workload("warpsim jacobians", jacobians.run, lambda: jacobians.final, jacobians.gradient_error))
     for threads in (1, 2) if case.worlds > 1 else (1,):
-        rollout = _Rollout(case, inputs, threads)
+        rollout = Rollout(case, inputs, threads)
         suffix = "" if threads == 1 else f", {threads} threads"
 
-        def final(rollout: _Rollout = rollout) -> np.ndarray:
+        def final(rollout: Rollout = rollout) -> np.ndarray:
             return rollout.final
 
         error = rollout.gradient_error

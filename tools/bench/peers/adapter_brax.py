@@ -1,7 +1,8 @@
-"""Brax: its fastest differentiable pipeline, "spring", on the same MJCF file."""
+"""Brax: its fastest differentiable pipeline, "spring", on the same MJCF file. Option: `float32`."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,9 +25,9 @@ def spring(case: Mapping[str, Any]) -> adapter_jax.Scan:
         pipeline.init(system, jnp.array(case["q"]), jnp.array(case["qd"])),
         lambda state: state.q,
         timestep=_TIMESTEP,
-        note="spring pipeline, its own contact model and time step",
+        note=", ".join(["spring pipeline, its own contact model and time step", *sys.argv[2:]]),
     )
 
 
-jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_enable_x64", "float32" not in sys.argv[2:])
 adapter.main(spring, ("brax", "jax"))

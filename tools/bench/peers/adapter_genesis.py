@@ -1,4 +1,4 @@
-"""Genesis: a differentiable scene on the CPU, torques on the joints as torch tensors, its implicit contact gradients."""
+"""Genesis: a differentiable scene on the CPU, joint torques as torch tensors, its implicit contact gradients."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ class Differentiable:
         self._dofs = host.jnt_dofadr[host.actuator_trnid[:, 0]].tolist()
         self._gear = torch.tensor(host.actuator_gear[:, 0])
         self._q, self._v = torch.tensor(case["q"]), torch.tensor(case["qd"])
-        self._v[:3] = torch.tensor(case["qd"][:3])
         self._weights = torch.tensor(np.random.default_rng(11).normal(size=host.nq))
         self.memory: float | None = _window_bytes(self._scene) / len(case["controls"])
 
@@ -53,7 +52,7 @@ class Differentiable:
 
     def loss(self, controls: np.ndarray) -> float:
         """Forward pass."""
-        return float(self._run(torch.tensor(controls)))
+        return float(self._run(torch.tensor(controls)).detach())
 
     def gradient(self, controls: np.ndarray) -> np.ndarray:
         """Reverse mode."""
@@ -63,19 +62,10 @@ class Differentiable:
 
 
 def _window_bytes(scene: gs.Scene) -> float:
-    """What is kept for every step of the window: the arrays whose first axis counts its steps."""
-    length = scene.sim.substeps_local + 1
-    import sys
-    total = 0
-    solver=scene.rigid_solver
-    for name in vars(solver._rigid_adjoint_cache):
-        a=getattr(solver._rigid_adjoint_cache,name); print(name,getattr(a,'shape',None),getattr(a,'dtype',None),file=sys.stderr)
-    for part in vars(solver.data_manager):
-        o=getattr(solver.data_manager,part)
-        for name in (vars(o) if hasattr(o,'__dict__') else ()):
-            s=getattr(getattr(o,name),'shape',None)
-            if s and length in tuple(s): print("scaling:",part,name,s,file=sys.stderr)
-    return 0.
+    """States of the window's steps: their values, their gradients, and the copy that a checkpoint makes."""
+    kept = scene.rigid_solver.data_manager.rigid_adjoint_cache
+    numbers = sum(np.prod(array.shape) for array in (kept.qpos, kept.dofs_vel, kept.dofs_acc))
+    return 3.0 * numbers * np.dtype(np.float64).itemsize
 
 
 adapter.main(Differentiable, ("genesis-world", "torch"))

@@ -43,7 +43,9 @@ def rollout(case: Mapping[str, Any]) -> adapter_jax.Scan:
     if "rematerialised" in sys.argv[2:]:
         step = jax.checkpoint(step)
     stock = "solver cut to one iteration: more have no reverse mode as it comes"
-    patched = f"patched: the solver's loop as a scan of {_UNROLLED} iterations, so that it converges and has reverse mode"
+    patched = (
+        f"patched: the solver's loop as a scan of {_UNROLLED} iterations, so that it converges and has reverse mode"
+    )
     return adapter_jax.Scan(
         step,
         start,

@@ -24,7 +24,7 @@ _UP = np.array([np.sqrt(0.5), -np.sqrt(0.5), 0.0, 0.0])
 class Lcp:
     """A robot on the ground; the loss is a linear function of the final positions."""
 
-    note = "hard contact by a linear complementarity problem; analytical backward pass of each step"
+    note = "hard contact by a linear complementarity problem; no armature"
 
     def __init__(self, case: Mapping[str, Any]) -> None:
         host = mujoco.MjModel.from_xml_path(case["model"])
