@@ -4,7 +4,7 @@ import json
 
 from tools.bench.cases import CASES
 from tools.bench.peers.peers import PEERS
-from tools.bench.peers.run import HERE, Row, read_row
+from tools.bench.peers.run import HERE, Row, longest_first_call, read_row
 from tools.bench.peers.table import per_simulated_second, to_markdown
 
 REPORT = {
@@ -47,3 +47,11 @@ def test_ratios_are_per_simulated_second():
     first, second = to_markdown([ours, theirs], 60).splitlines()[-2:]
     assert "| 10 | 10 | 40 | 4.0 | 1.0 | 1e-09 | 0.00 | 1.0 |" in first
     assert "| 5 | 20 | 40 | 8.0 | 2.0 | – | 39.00 | 40.0 |" in second
+
+
+def test_the_first_call_is_the_one_that_compiled(tmp_path):
+    file = tmp_path / "compiled" / "first_calls.json"
+    found = [longest_first_call(Row("ant-ground", "MJX", first_call=t), 60, file) for t in (50.0, 3.0)]
+    assert found == [50.0, 50.0]
+    assert longest_first_call(Row("ant-ground", "MJX", first_call=2.0), 10, file) == 2.0
+    assert longest_first_call(Row("ant-ground", "MJX"), 60, file) is None

@@ -174,9 +174,9 @@ def in_own_process(case: str, steps: int, budget: str) -> Horizon:
 
 
 def of_peer(name: str, case: str, steps: int, environments: Path) -> Horizon:
-    """A peer over one horizon; what JAX compiles is kept for the next run."""
+    """A peer over one horizon."""
     peer = next(p for p in PEERS if p.name == name)
-    row = run_peer(peer, replace(CASES[case], steps=steps), environments, compiled=environments / "compiled")
+    row = run_peer(peer, replace(CASES[case], steps=steps), environments)
     memory = None if row.memory is None else steps * row.memory
     return Horizon(name, case, steps, row.forward, row.gradient, memory, error=row.error, note=row.note)
 

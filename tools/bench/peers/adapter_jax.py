@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-if folder := os.environ.get("PEER_COMPILED"):  # sweeps over horizons compile once for all runs
+if folder := os.environ.get("PEER_COMPILED"):  # compiling takes minutes: once is enough
     jax.config.update("jax_compilation_cache_dir", folder)
 
 

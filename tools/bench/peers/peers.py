@@ -27,7 +27,7 @@ _TORCH = "torch==2.13.0"
 PEERS = (
     Peer("MJX", _JAX, "adapter_mjx.py", ("humanoid-ground", "ant-ground")),
     Peer("MJX, float32", _JAX, "adapter_mjx.py", ("humanoid-ground", "ant-ground"), ("float32",)),
-    Peer("MJX, converged", _JAX, "adapter_mjx.py", ("humanoid-ground", "ant-ground"), ("unrolled",)),
+    Peer("MJX, converged", _JAX, "adapter_mjx.py", ("ant-ground",), ("unrolled",)),
     Peer("Brax", _JAX, "adapter_brax.py", ("ant-ground",)),
     Peer("Brax, float32", _JAX, "adapter_brax.py", ("ant-ground",), ("float32",)),
     Peer("Newton", ("newton==1.7.0", "mujoco"), "adapter_newton.py", ("humanoid-ground", "ant-ground")),

@@ -17,8 +17,7 @@ def to_markdown(rows: list[Row], steps: int) -> str:
         "state, by all controls.",
         "*Error*: against central differences of the system's own forward pass, the best of five step lengths; none",
         "where gradient or differences are not finite. *First call*: building the case, first forward pass and first",
-        "gradient; compilation included where a system keeps no compiled kernels on disk (warpsim, Newton and Genesis",
-        "do).",
+        "gradient, in the longest run, which is the one that compiled (all but MuJoCo, Nimble and Pinocchio compile).",
         "",
         "| case | system | step, ms | forward, µs | gradient, µs | per simulated second, ms | × warpsim | error "
         "| memory per step, kB | first call, s | note |",
