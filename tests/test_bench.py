@@ -7,6 +7,7 @@ import pytest
 from tools.bench import mujoco_side
 from tools.bench.cases import CASES, Case
 from tools.bench.compare import compare, to_text
+from tools.bench.differences import directional_error
 from tools.bench.report import Measurement, Result, to_json, to_markdown
 from tools.bench.timing import Timing, Workload, measure
 
@@ -106,3 +107,12 @@ def test_a_comparison_names_what_is_slower_beyond_noise():
         "noisy": "same",
     }
     assert to_text(changes).endswith("slower beyond noise: sample: warpsim worse")
+
+
+def test_a_gradient_is_compared_with_central_differences():
+    x = np.array([0.3, -0.7, 1.1])
+    steps = (1e-3, 1e-5)
+    right = directional_error(np.cos(x), x, lambda at: float(np.sin(at).sum()), steps=steps, seed=0)
+    wrong = directional_error(1.01 * np.cos(x), x, lambda at: float(np.sin(at).sum()), steps=steps, seed=0)
+    assert right < 1e-9
+    np.testing.assert_allclose(wrong, 0.01 / 1.01, rtol=1e-6)

@@ -15,7 +15,7 @@ import numpy as np
 from tools.bench import mujoco_side, warpsim_side
 from tools.bench.cases import CASES, Case
 from tools.bench.compare import compare, to_text
-from tools.bench.report import Measurement, Result, to_json, to_markdown
+from tools.bench.report import Measurement, Result, add_files, publish, to_json, to_markdown
 from tools.bench.timing import measure
 
 
@@ -50,8 +50,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the cases and stop")
     parser.add_argument("--warmups", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--markdown", type=Path, metavar="FILE")
+    add_files(parser)
     parser.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"), help="two files of --json")
     options = parser.parse_args()
     if unknown := [name for name in options.cases if name not in CASES]:
@@ -68,11 +67,7 @@ def main() -> int:
     names = options.cases or list(CASES)
     results = [run_case(CASES[name], warmups=options.warmups, repeats=options.repeats) for name in names]
     text = to_markdown(results)
-    print(text)
-    for path, content in ((options.markdown, text), (options.json, json.dumps(to_json(results), indent=2) + "\n")):
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
+    publish(options, text, to_json(results))
     wrong = [f"{r.case.name}: {label} {r.invalid}".strip() for r in results for label in r.failures]
     if wrong:
         print("wrong results, times not valid: " + "; ".join(wrong), file=sys.stderr)

@@ -25,9 +25,10 @@ import numpy as np
 import warp as wp
 
 from tools.bench.cases import CASES
+from tools.bench.differences import directional_error
 from tools.bench.peers.peers import PEERS
 from tools.bench.peers.run import ENVIRONMENTS, run_peer
-from tools.bench.report import environment
+from tools.bench.report import add_files, environment, publish
 from warpsim.mjcf import read_mjcf
 from warpsim.model.compile import compile_model
 from warpsim.model.derive import Derivation
@@ -127,18 +128,8 @@ class Knots:
             float(tape.plan.bytes),
             float(growth),
             float(np.linalg.norm(gradient)),
-            self._error(tape, values, gradient),
+            directional_error(gradient, values, lambda v: self.loss(tape, v), steps=_DIFFERENCES, seed=1),
         )
-
-    def _error(self, tape: CheckpointedTape, values: np.ndarray, gradient: np.ndarray) -> float:
-        direction = np.random.default_rng(1).normal(size=values.shape).astype(numpy_real)
-        value = float((gradient * direction).sum())
-        errors = []
-        for step in _DIFFERENCES:
-            ahead, behind = (self.loss(tape, values + sign * step * direction) for sign in (1.0, -1.0))
-            estimate = (ahead - behind) / (2 * step)
-            errors.append(abs(value - estimate) / max(abs(value), abs(estimate)))
-        return float(min(errors))
 
 
 def _knots(values: np.ndarray) -> KnotInputs:
@@ -218,8 +209,7 @@ def main() -> int:
     parser.add_argument("--budget", default="8MB")
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--environments", type=Path, default=ENVIRONMENTS, help="where peers are installed")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--markdown", type=Path, metavar="FILE")
+    add_files(parser)
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -233,16 +223,12 @@ def main() -> int:
         folder = options.environments.resolve()
         rows += [of_peer(name, case, steps, folder) for name, case in PEERS_ON.items() for steps in PEER_STEPS]
     text = to_markdown(rows, options.budget)
-    print(text)
     found = {
         "environment": environment("tools.bench.horizons"),
         "budget": options.budget,
         "rows": [asdict(row) for row in rows],
     }
-    for path, written in ((options.markdown, text), (options.json, json.dumps(found, indent=2) + "\n")):
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(written, encoding="utf-8")
+    publish(options, text, found)
     return 0
 
 

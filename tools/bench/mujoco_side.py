@@ -7,6 +7,7 @@ import numpy as np
 from mujoco import rollout
 
 from tools.bench.cases import LEAST_PUSH, Case, Inputs
+from tools.bench.differences import directional_error
 from tools.bench.timing import Workload
 
 _INTEGRATORS = {
@@ -115,16 +116,10 @@ class TransitionMatrices:
 
     def gradient_error(self) -> float:
         """Relative, along one random direction, against central differences of MuJoCo's own steps."""
-        controls = self.inputs.controls[0]
-        direction = np.random.default_rng(_SEED + 1).normal(size=controls.shape)
-        value = float((self.gradient * direction).sum())
-        errors = []
-        for step in (1e-4, 1e-5, 1e-6, 1e-7, 1e-8):
-            ahead, behind = (self._loss(controls + sign * step * direction) for sign in (1.0, -1.0))
-            estimate = (ahead - behind) / (2 * step)
-            errors.append(abs(value - estimate) / max(abs(value), abs(estimate)))
-        self.run()
-        return min(errors)
+        steps = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
+        error = directional_error(self.gradient, self.inputs.controls[0], self._loss, steps=steps, seed=_SEED + 1)
+        self.run()  # the final state is again that of the controls themselves
+        return error
 
     def _start(self) -> None:
         mujoco.mj_resetData(self.model, self.data)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import math
 import os
 import platform
@@ -102,6 +104,21 @@ def environment(module: str = "tools.bench") -> dict[str, Any]:
         "precision": os.environ.get("WARPSIM_PRECISION", "float64"),
         "command": f"python -m {module} {shlex.join(sys.argv[1:])}".strip(),
     }
+
+
+def add_files(parser: argparse.ArgumentParser) -> None:
+    """The options that say where reports go."""
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--markdown", type=Path, metavar="FILE")
+
+
+def publish(options: argparse.Namespace, text: str, found: dict[str, Any]) -> None:
+    """Prints a report and writes it where the options say."""
+    print(text)
+    for path, written in ((options.markdown, text), (options.json, json.dumps(found, indent=2) + "\n")):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(written, encoding="utf-8")
 
 
 def to_json(results: list[Result]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ Every point runs MuJoCo and warpsim alternately and compares their final states,
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ import numpy as np
 
 from tools.bench import mujoco_side
 from tools.bench.cases import CASES, Case, Inputs
-from tools.bench.report import environment
+from tools.bench.report import add_files, environment, publish
 from tools.bench.timing import Workload, measure
 from tools.bench.warpsim_side import Rollout
 
@@ -184,18 +183,13 @@ def main() -> int:
     """Runs the sweeps and writes the reports."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.scaling", description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--markdown", type=Path, metavar="FILE")
+    add_files(parser)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         rows = list(sweeps(Path(folder), options.repeats))
     text = to_markdown(rows)
-    print(text)
     found = {"environment": environment("tools.bench.scaling"), "rows": [asdict(row) for row in rows]}
-    for path, written in ((options.markdown, text), (options.json, json.dumps(found, indent=2) + "\n")):
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(written, encoding="utf-8")
+    publish(options, text, found)
     return 0
 
 

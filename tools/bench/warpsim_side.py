@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from tools.bench.cases import Case, Inputs
+from tools.bench.differences import directional_error
 from tools.bench.timing import Workload
 from warpsim.mjcf import read_mjcf
 from warpsim.model.compile import compile_model
@@ -71,21 +72,19 @@ class Rollout:
 
     def gradient_error(self) -> float:
         """Relative error of the gradient against central differences along one random direction."""
-        direction = np.random.default_rng(_SEED + 1).normal(size=self.controls.shape).astype(numpy_real)
-        controls = self.controls
-        estimates = []
-        for step in (1e-4, 1e-5, 1e-6, 1e-7, 1e-8):  # contact makes the larger ones straddle switches
-            losses = []
-            for sign in (1.0, -1.0):
-                self.controls = controls + sign * step * direction
-                self.forward()
-                losses.append(float((self.weights * self.final[:, : self.model.nq]).sum()))
-            estimates.append((losses[0] - losses[1]) / (2 * step))
-        self.controls = controls
         self.differentiate()
         assert self.gradient is not None
-        value = float((self.gradient * direction).sum())
-        return min(abs(value - e) / max(abs(value), abs(e)) for e in estimates)
+        gradient, controls = self.gradient, self.controls
+        steps = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8)  # contact makes the larger ones straddle switches
+        error = directional_error(gradient, controls, self._loss, steps=steps, seed=_SEED + 1)
+        self.controls = controls
+        self.differentiate()  # the final state is again that of the controls themselves
+        return error
+
+    def _loss(self, controls: np.ndarray) -> float:
+        self.controls = controls
+        self.forward()
+        return float((self.weights * self.final[:, : self.model.nq]).sum())
 
     def _finish(self, run) -> None:
         self.final = np.concatenate([run.states.q.numpy()[-1], run.states.qd.numpy()[-1]], axis=1)

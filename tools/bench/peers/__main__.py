@@ -8,7 +8,6 @@ reason.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from tools.bench.peers.own import own_rows
 from tools.bench.peers.peers import PEERS
 from tools.bench.peers.run import ENVIRONMENTS, Row, run_peer
 from tools.bench.peers.table import to_markdown
-from tools.bench.report import environment
+from tools.bench.report import add_files, environment, publish
 
 _STEPS = 60
 
@@ -30,8 +29,7 @@ def main() -> int:
     parser.add_argument("--environments", type=Path, default=ENVIRONMENTS, help="where peers are installed")
     parser.add_argument("--only", nargs="*", help="names of peers")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--markdown", type=Path, metavar="FILE")
+    add_files(parser)
     options = parser.parse_args()
     names = [peer.name for peer in PEERS]
     if unknown := [name for name in options.only or [] if name not in names]:
@@ -53,12 +51,8 @@ def main() -> int:
                 rows.append(run_peer(peer, case, options.environments.resolve()))
                 print(rows[-1], file=sys.stderr)
     text = to_markdown(rows, _STEPS)
-    print(text)
     found = {"environment": environment("tools.bench.peers"), "rows": [asdict(row) for row in rows]}
-    for path, written in ((options.markdown, text), (options.json, json.dumps(found, indent=2) + "\n")):
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(written, encoding="utf-8")
+    publish(options, text, found)
     return 0
 
 

@@ -58,7 +58,6 @@ def main(make: Callable[[Mapping[str, Any]], Simulation], packages: tuple[str, .
     simulation.loss(controls)
     simulation.gradient(controls)
     first_call = time.process_time() - begin
-    before = _resident()
     forward = _best(lambda: simulation.loss(controls))
     gradient = _best(lambda: simulation.gradient(controls))
     report = {
@@ -68,7 +67,6 @@ def main(make: Callable[[Mapping[str, Any]], Simulation], packages: tuple[str, .
         "first_call_seconds": first_call,
         "bytes_per_step": simulation.memory,
         "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "growth_megabytes": _resident() - before,
         "timestep": simulation.timestep,
         "note": simulation.note,
         "versions": {name: metadata.version(name) for name in packages},
@@ -86,10 +84,10 @@ def _best(act: Callable[[], Any], repeats: int = 5) -> float:
     return min(_seconds(act) for _ in range(repeats))
 
 
-def _resident() -> float:
-    """Megabytes now."""
+def resident() -> float:
+    """Bytes that this process has in memory now."""
     with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+        return float(int(file.read().split()[1]) * resource.getpagesize())
 
 
 def _gradient_error(simulation: Simulation, controls: np.ndarray) -> float | None:

@@ -6,7 +6,6 @@ ground as a large box. Up is y: it warns that its friction directions have no de
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,13 +52,13 @@ class Lcp:
     def gradient(self, controls: np.ndarray) -> np.ndarray:
         """A snapshot of every step, then all of them backwards."""
         self._world.setState(self._start)
-        before = _resident()
+        before = adapter.resident()
         snapshots = []
         for control in controls:
             self._push(control)
             snapshots.append(nimble.neural.forwardPass(self._world))
         if self.memory is None:
-            self.memory = (_resident() - before) / len(controls)
+            self.memory = (adapter.resident() - before) / len(controls)
         found = np.empty_like(controls)
         along = self._weights
         for k in range(len(controls) - 1, -1, -1):
@@ -138,12 +137,6 @@ def _start(case: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     mujoco.mju_quat2Vel(vector, turned, 1.0)
     positions = np.concatenate([vector, _rotation(_UP) @ q[:3], q[7:]])
     return positions, np.concatenate([v[3:6], _rotation(q[3:7]).T @ v[:3], v[6:]])
-
-
-def _resident() -> float:
-    """Bytes now."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return float(int(file.read().split()[1]) * resource.getpagesize())
 
 
 adapter.main(Lcp, ("nimblephysics",))
