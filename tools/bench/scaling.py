@@ -29,7 +29,7 @@ CONTACTS = (4, 8, 16, 32, 64)
 _WORLD_STEPS = 4096
 """Steps times worlds of a point of throughput."""
 _MOST_STEPS = 128
-_STEPS = 50
+_STEPS = 200
 
 
 @dataclass(frozen=True)

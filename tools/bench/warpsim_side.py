@@ -38,7 +38,7 @@ class Rollout:
         scene.options.constraints = case.contact
         self.model = compile_model(scene, worlds=case.worlds)
         Derivation(self.model).run()
-        self.program = RigidProgram(self.model, controls=("actuator",))
+        self.program = RigidProgram(self.model, controls=("actuator",) if self.model.nu else ())
         self.tape = CheckpointedTape(self.program, steps=case.steps, threads=self.threads)
         self.state = {"q": self.inputs.q, "qd": self.inputs.qd}
         if self.model.has_constraints:
@@ -53,7 +53,7 @@ class Rollout:
         """All steps; keeps the final state."""
         run = self.tape.forward(
             self.state,
-            {"actuator": self.controls},
+            self._inputs(),
             keep_states=["q", "qd"],
             keep_every=self.case.steps,
             differentiate=False,
@@ -62,13 +62,12 @@ class Rollout:
         run.release()
 
     def differentiate(self) -> None:
-        """All steps forward and back; keeps the final state and the gradient by all controls."""
-        run = self.tape.forward(
-            self.state, {"actuator": self.controls}, keep_states=["q", "qd"], keep_every=self.case.steps
-        )
+        """All steps forward and back; keeps the final state and the gradient by all controls, if there are any."""
+        run = self.tape.forward(self.state, self._inputs(), keep_states=["q", "qd"], keep_every=self.case.steps)
         self._finish(run)
         gradients = self.tape.backward(run, state_seeds={"q": {-1: self.weights}})
-        self.gradient = gradients.inputs.actuator.numpy()
+        if self.model.nu:
+            self.gradient = gradients.inputs.actuator.numpy()
 
     def gradient_error(self) -> float:
         """Relative error of the gradient against central differences along one random direction."""
@@ -80,6 +79,9 @@ class Rollout:
         self.controls = controls
         self.differentiate()  # the final state is again that of the controls themselves
         return error
+
+    def _inputs(self) -> dict[str, np.ndarray]:
+        return {"actuator": self.controls} if self.model.nu else {}
 
     def _loss(self, controls: np.ndarray) -> float:
         self.controls = controls
