@@ -43,7 +43,7 @@ PEERS_ON = {"MJX": "ant-ground", "Brax": "ant-ground", "Newton": "humanoid-groun
 _EVERY = 100
 _WARM_STEPS = 50
 _SETTLE = 2000
-_DIFFERENCES = (1e-4, 1e-6, 1e-8, 1e-9)
+_DIFFERENCES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 """The longer the horizon, the more contacts a long step would switch."""
 _ITERATIONS = 100
 """The ant's file allows the solver four, too few now and then: the gradient is that of the converged step."""
