@@ -15,6 +15,7 @@ from tools.bench.scaling import Point
 HORIZONS = [
     Horizon("warpsim", "humanoid-ground", 10, 50.0, 120.0, 2e6, 1e6, 1e-3, 1e-9),
     Horizon("warpsim", "humanoid-ground", 100, 50.0, 120.0, 6e6, 2e6, 1e-2, 1e-8),
+    Horizon("warpsim", "humanoid-ground", 1000, 50.0, 120.0, 6e6, 2e6, 1e20, 1.0),
     Horizon("Newton", "humanoid-ground", 10, 900.0, 4000.0, 1e6, note="float32"),
     Horizon("Newton", "humanoid-ground", 100, 900.0, 4000.0, 1e7, note="float32"),
 ]
@@ -34,6 +35,7 @@ def test_tables():
     assert "| warpsim | humanoid-ground | 100 | 50 | 120 | 6.00 | 2.0 | 1.0e-02 | 1e-08 |" in text
     assert "| Newton | humanoid-ground | 100 | 900 | 4000 | 10.00 | – | – | – |" in text
     assert text.count("Newton: float32.") == 1
+    assert "| 1.0e+20 | chaotic |" in text
     assert scaling.efficiency(sizes(), "warpsim gradient", 4) == pytest.approx(0.8)
     text = scaling.to_markdown(sizes())
     assert "| 4 | 25,000 | 40,000 | 0.80 |" in text
@@ -48,7 +50,7 @@ def test_plots_hold_the_numbers(tmp_path, monkeypatch):
     curves = {line.get_label(): line.get_xydata().tolist() for line in memory.lines}
     assert curves["Newton, humanoid"] == [[10.0, 1.0], [100.0, 10.0]]
     assert {line.get_label(): line.get_ydata()[1] for line in time.lines}["warpsim, humanoid"] == pytest.approx(0.012)
-    assert [line.get_label() for line in error.lines] == ["warpsim, humanoid"]
+    assert [(line.get_label(), len(line.get_xdata())) for line in error.lines] == [("warpsim, humanoid", 2)]
     curves = {line.get_label(): line.get_ydata() for line in plots.plot_throughput(swept).axes[1].lines}
     np.testing.assert_allclose(curves["warpsim, 2 threads"], 40_000)
     files = {}

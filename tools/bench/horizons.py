@@ -36,6 +36,8 @@ from warpsim.precision import numpy_real, real
 from warpsim.program import RigidProgram
 from warpsim.tape import CheckpointedTape, KnotInputs
 
+CHAOTIC = 1e6
+"""A gradient of a larger norm belongs to a motion that no difference, however short, can follow."""
 STEPS = (10, 100, 1_000, 10_000, 100_000)
 PEER_STEPS = (10, 100, 1_000)
 PEERS_ON = {"MJX": "ant-ground", "Brax": "ant-ground", "Newton": "humanoid-ground"}
@@ -180,7 +182,8 @@ def to_markdown(rows: list[Horizon], budget: str) -> str:
         "",
         f"{here['processor']}, one core of {here['cores']}, processor time. warpsim under a memory budget of {budget}.",
         "*Held*: what the gradient holds by the system's own account; *grown*: how much the process grew. *Error*:",
-        "against central differences of the system's own forward pass; none where either is not finite.",
+        "against central differences of the system's own forward pass; none where either is not finite; chaotic where",
+        f"the norm is beyond {CHAOTIC:.0e}, since no difference can follow such a motion.",
         "",
         "| system | case | steps | forward, µs/step | gradient, µs/step | held, MB | grown, MB | norm | error |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -196,6 +199,8 @@ def to_markdown(rows: list[Horizon], budget: str) -> str:
             (row.error, ".0e", 1.0),
         )
         cells += ["–" if value is None else format(unit * value, text) for value, text, unit in numbers]
+        if row.norm is not None and row.norm > CHAOTIC:
+            cells[-1] = "chaotic"
         lines.append("| " + " | ".join(cells) + " |")
     notes = dict.fromkeys(f"{row.system}: {row.note}." for row in rows if row.note)
     return "\n".join([*lines, "", *notes]) + "\n"

@@ -19,6 +19,8 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tools.bench.horizons import CHAOTIC
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 _COLOURS = {"warpsim": "#c0392b", "MJX": "#2471a3", "Brax": "#229954", "Newton": "#7d6608", "mujoco": "#34495e"}
 _LINES = {"humanoid-ground": "-", "ant-ground": "--"}
@@ -30,7 +32,7 @@ def plot_horizons(found: dict[str, Any]) -> Figure:
     panels: tuple[tuple[str, str, Callable[[dict[str, Any]], float | None]], ...] = (
         ("memory held by a gradient", "MB", lambda row: _scaled(row["memory"], 1e-6)),
         ("time of a gradient", "s", lambda row: _scaled(row["gradient_us"], 1e-6 * row["steps"])),
-        ("gradient error", "relative", lambda row: row["error"]),
+        ("gradient error", "relative", lambda row: None if (row["norm"] or 0.0) > CHAOTIC else row["error"]),
     )
     for ax, (title, unit, value) in zip(axes, panels, strict=True):
         for system, case in dict.fromkeys((row["system"], row["case"]) for row in found["rows"]):
@@ -101,13 +103,17 @@ def main() -> int:
     parser.add_argument("--scaling", type=Path, default=DOCS / "bench" / "scaling.json")
     parser.add_argument("--images", type=Path, default=DOCS / "images")
     options = parser.parse_args()
-    horizons, scaling = (json.loads(p.read_text(encoding="utf-8")) for p in (options.horizons, options.scaling))
     options.images.mkdir(parents=True, exist_ok=True)
-    made = {
-        "bench_horizons.png": plot_horizons(horizons),
-        "bench_throughput.png": plot_throughput(scaling),
-        "bench_sizes.png": plot_sizes(scaling),
-    }
+    made: dict[str, Figure] = {}
+    for path, drawn in (
+        (options.horizons, {"bench_horizons.png": plot_horizons}),
+        (options.scaling, {"bench_throughput.png": plot_throughput, "bench_sizes.png": plot_sizes}),
+    ):
+        if not path.is_file():
+            print(f"no {path}: {', '.join(drawn)} not drawn", file=sys.stderr)
+            continue
+        found = json.loads(path.read_text(encoding="utf-8"))
+        made |= {name: draw(found) for name, draw in drawn.items()}
     for name, figure in made.items():
         figure.savefig(options.images / name, dpi=90)
         plt.close(figure)
