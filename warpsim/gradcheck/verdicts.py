@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from warpsim.gradcheck.differences import Estimate
 from warpsim.gradcheck.directions import Direction
-from warpsim.precision import PRECISION
+from warpsim.precision import EPSILON, PRECISION
 
 EXACT = "exact"
 SMOOTHED = "smoothed"
@@ -23,6 +23,8 @@ _KNOWN = 0.05
 """Differences whose error is a larger share of the derivative decide nothing."""
 _NEGLIGIBLE = 1e-8 if PRECISION == "float64" else 1e-3
 """Share of the largest derivative below which one drowns in rounding."""
+_ROUNDING = 100.0 * EPSILON
+"""Share of the largest derivative below which one is made of rounding alone."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ def judge(found: Derivative, c: Circumstances) -> Finding:
     if max(found.terms, abs(value)) <= 3.0 * error <= _NEGLIGIBLE * c.largest:
         return Finding(found, ZERO, f"less than {_NEGLIGIBLE:g} of the largest derivative: below rounding")
     scale = max(found.terms, abs(value))
+    if scale <= _ROUNDING * c.largest:  # of a motion that is zero but for rounding, and its differences with it
+        return Finding(found, ZERO, f"less than {_ROUNDING:.0e} of the largest derivative: below rounding")
     off = abs(found.gradient - value)
     if error > _KNOWN * scale:
         return Finding(found, NOISY, "differences do not settle", off / scale)
