@@ -27,6 +27,7 @@ def _load(name: str) -> ModuleType:
         "long_drag",
         "policy_swingup",
         "quadrotor_gates",
+        "residual_force",
         "swing_design",
         "tumble_shot",
     ],
