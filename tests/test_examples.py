@@ -25,6 +25,7 @@ def _load(name: str) -> ModuleType:
         "cartpole_mpc",
         "identification",
         "long_drag",
+        "policy_hopper",
         "policy_swingup",
         "quadrotor_gates",
         "residual_force",
