@@ -120,7 +120,7 @@ def check_pair(first: str, second: str, count: int, impacts: bool = False) -> No
     model.require_gradients(parameters)
     derivation = Derivation(model)
     derivation.run(record=True)
-    tape = CheckpointedTape(RigidProgram(model, controls=()), steps=1, capture=False, check=False)
+    tape = CheckpointedTape(RigidProgram(model, controls=()), steps=1, capture=False, check=False, groups=1)
     q, qd = random_contacts(model.nv // 6, count, 7)
     run = tape.forward({"q": q, "qd": qd, "warm_start": np.zeros_like(qd)}, keep_states=True)
     states = {name: run.states[name].numpy() for name in ("q", "qd")}
