@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from tools.bench import mujoco_side, warpsim_side
 from tools.bench.cases import CASES, Case
@@ -23,6 +24,7 @@ def run_case(case: Case, *, warmups: int, repeats: int) -> Result:
     """Times MuJoCo and warpsim on one case, alternately, and compares their final states."""
     if not case.path.is_file():
         return Result(case, skipped=f"no {case.model} beside the project")
+    torch.set_num_threads(1)  # its others wait for work in a loop, which the clock would count to whoever comes next
     model = mujoco_side.load(case)
     inputs = mujoco_side.make_inputs(case, model)
     workloads = [*mujoco_side.workloads(case, model, inputs), *warpsim_side.workloads(case, inputs)]

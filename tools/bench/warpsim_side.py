@@ -25,11 +25,13 @@ _SEED = 11
 
 @dataclass
 class Rollout:
-    """One case on a number of threads; the loss is a random linear function of the final state."""
+    """One case; the loss is a random linear function of the final state."""
 
     case: Case
     inputs: Inputs
     threads: int = 1
+    segment: int | None = None
+    """Steps after which the tape is cut; None: as it is by default."""
 
     def __post_init__(self) -> None:
         case = self.case
@@ -39,7 +41,7 @@ class Rollout:
         self.model = compile_model(scene, worlds=case.worlds)
         Derivation(self.model).run()
         self.program = RigidProgram(self.model, controls=("actuator",) if self.model.nu else ())
-        self.tape = CheckpointedTape(self.program, steps=case.steps, threads=self.threads)
+        self.tape = CheckpointedTape(self.program, steps=case.steps, threads=self.threads, segment=self.segment)
         self.state = {"q": self.inputs.q, "qd": self.inputs.qd}
         if self.model.has_constraints:
             self.state["warm_start"] = np.zeros_like(self.inputs.qd)
@@ -53,7 +55,7 @@ class Rollout:
         """All steps; keeps the final state."""
         run = self.tape.forward(
             self.state,
-            self._inputs(),
+            self.inputs_by_name(),
             keep_states=["q", "qd"],
             keep_every=self.case.steps,
             differentiate=False,
@@ -63,7 +65,7 @@ class Rollout:
 
     def differentiate(self) -> None:
         """All steps forward and back; keeps the final state and the gradient by all controls, if there are any."""
-        run = self.tape.forward(self.state, self._inputs(), keep_states=["q", "qd"], keep_every=self.case.steps)
+        run = self.tape.forward(self.state, self.inputs_by_name(), keep_states=["q", "qd"], keep_every=self.case.steps)
         self._finish(run)
         gradients = self.tape.backward(run, state_seeds={"q": {-1: self.weights}})
         if self.model.nu:
@@ -80,7 +82,8 @@ class Rollout:
         self.differentiate()  # the final state is again that of the controls themselves
         return error
 
-    def _inputs(self) -> dict[str, np.ndarray]:
+    def inputs_by_name(self) -> dict[str, np.ndarray]:
+        """What each step is given, (steps, worlds, …) each."""
         return {"actuator": self.controls} if self.model.nu else {}
 
     def _loss(self, controls: np.ndarray) -> float:
@@ -93,11 +96,11 @@ class Rollout:
 
 
 def bytes_per_step(rollout: Rollout, budget: str) -> float:
-    """What a longer horizon adds to the tape's memory under a budget, by its plan from 1,000 to 100,000 steps."""
+    """What a longer horizon adds to the tape's memory under a budget, by its plan from 10,000 to 100,000 steps."""
     short, long = (
-        CheckpointedTape(rollout.program, steps=steps, memory_budget=budget).plan.bytes for steps in (1_000, 100_000)
+        CheckpointedTape(rollout.program, steps=steps, memory_budget=budget).plan.bytes for steps in (10_000, 100_000)
     )
-    return (long - short) / 99_000
+    return (long - short) / 90_000
 
 
 class _Captured:

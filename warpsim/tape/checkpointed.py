@@ -65,7 +65,8 @@ class CheckpointedTape:
             memory_budget: Most memory to use beyond the program's own and the caller's arrays (kept trajectories,
                 inputs, gradients), for one open run: bytes, a size such as "512MB", or a share such as "50%" of what
                 is free.
-            segment: K, steps per segment; by default what fits the cache and the budget.
+            segment: K, steps per segment; by default all, if they fit the budget (without one: `KEPT_BYTES`), else what
+                fits the cache and the budget.
             schedule: `FullTape()`, `AllStarts()`, `Revolve(count)` or `Windows(length)`; by default the cheapest that
                 fits.
             storage: Where checkpoints live: "device", "host", "disk" (temporary files), or `Resumable(directory)` for

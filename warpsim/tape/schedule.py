@@ -17,16 +17,16 @@ from warpsim.tape.budget import readable
 from warpsim.tape.footprint import SNAPSHOT_BYTES, Footprint
 from warpsim.tape.storage import RESIDENT_BYTES
 
+KEPT_BYTES = 128_000_000
+"""What a rollout may take by default. One that fits is kept whole: out of the cache a backward pass takes a tenth to a
+fifth longer, which costs less than another forward pass."""
+
 CACHE_BYTES = 8_000_000
-"""What the slots of a segment should fit into, in each group of worlds: out of the cache the backward pass takes half
-as long again."""
+"""What the slots of a segment should fit into, in each group of worlds, where the rollout is cut."""
 
-SLOT_BYTES = 64_000_000
-"""What the slots of all groups of worlds together may take by default."""
-
-MOST_SLOTS = 128
-"""Slots of a segment by default: what surrounds a segment costs a tenth of a millisecond whatever its length, a few
-steps of a small robot; beyond this it is no longer felt."""
+MOST_SLOTS = 512
+"""Slots of a segment where the rollout is cut: what surrounds a segment costs a twentieth of a millisecond whatever its
+length, a few steps of a small robot; beyond this it is no longer felt."""
 
 
 class Schedule(ABC):
@@ -215,10 +215,12 @@ def make_plan(
     Args:
         footprint: What one step costs.
         steps: N.
-        schedule: What to keep; by default all segment starts if they fit the budget, else as many as do.
-        segment: K; by default as many steps as fit the cache.
+        schedule: What to keep; by default everything if it fits, else all segment starts, else as many as fit. Without
+            a budget, what fits `KEPT_BYTES`.
+        segment: K; by default as many steps as fit the cache. A rollout is then cut, even if all of it would fit.
         memory_budget: Most bytes to use, beyond the program's own.
-        storage: Where checkpoints live; those on disk do not count.
+        storage: Where checkpoints live; those on disk do not count. Anywhere but on the device means that there are to
+            be checkpoints, so the rollout is cut.
 
     Raises:
         InputError: If the budget is below the least that would do, which the message names.
@@ -229,6 +231,10 @@ def make_plan(
         raise InputError(f"segment={segment}; a segment has at least one step")
     if schedule is not None and schedule.window is not None and schedule.window < 1:
         raise InputError(f"window={schedule.window}; a window has at least one step")
+    if schedule is None and segment is None and storage == "device":
+        whole = _plan(footprint, steps, steps, FullTape(), storage)
+        if whole.bytes <= (KEPT_BYTES if memory_budget is None else memory_budget):
+            return whole
     preferred = segment or _preferred_slots(footprint)
     chosen = schedule or AllStarts()
     first = _plan(footprint, steps, chosen.slots(steps, preferred), chosen, storage)
@@ -243,7 +249,7 @@ def make_plan(
 def _preferred_slots(footprint: Footprint) -> int:
     """K that keeps the slots of a group of worlds within the cache."""
     slot = max(footprint.slot, 1)
-    return max(1, min(MOST_SLOTS, CACHE_BYTES * footprint.groups // slot, SLOT_BYTES // slot))
+    return max(1, min(MOST_SLOTS, CACHE_BYTES * footprint.groups // slot, KEPT_BYTES // slot))
 
 
 def _plan(footprint: Footprint, steps: int, slots: int, schedule: Schedule, storage: str) -> Plan:

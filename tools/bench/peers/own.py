@@ -33,7 +33,7 @@ def own_rows(case: Case, result: Result) -> list[Row]:
         bytes_per_step(rollout, BUDGET),
         first,
         float(model.opt.timestep),
-        f"converged solver; memory per step from 1,000 to 100,000 steps under a budget of {BUDGET}",
+        f"converged solver; memory per step from 10,000 to 100,000 steps under a budget of {BUDGET}",
         {"warp-lang": versions["warp-lang"]},
     )
     theirs = Row(
