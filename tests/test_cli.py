@@ -98,6 +98,21 @@ def test_simulate_writes_usd(pendulum_file, tmp_path, capsys):
     assert "8 steps" in capsys.readouterr().out
 
 
+def test_a_run_that_fails_saves_what_it_had_reached(tmp_path, capsys):
+    """A spring far too stiff for the time step: the angle grows by orders of magnitude at each step, then overflows."""
+    (tmp_path / "stiff.xml").write_text(ARM.format(integrator="Euler").replace('stiffness="2"', 'stiffness="1e7"'))
+    arguments = ["simulate", str(tmp_path / "stiff.xml"), "--steps", "400", "--fps", "100", "--quiet"]
+    assert main([*arguments, "-o", str(tmp_path / "run.npz")]) == 1
+    shown = capsys.readouterr()
+    saved = np.load(tmp_path / "run.npz")
+    last = len(saved["times"]) - 1
+    assert 5 < last < 400
+    assert f"is not finite at step {last + 1}, world 0" in shown.err
+    assert f"had reached, {0.01 * last:.4g} s" in shown.out
+    assert np.isfinite(saved["q"]).all() and np.abs(saved["q"][-1]).max() > 1e50
+    np.testing.assert_array_equal(saved["q"], Simulator(tmp_path / "stiff.xml").rollout(steps=last).q)
+
+
 def test_convert_gives_the_same_robot(tmp_path, capsys):
     source, target = tmp_path / "puck.xml", tmp_path / "puck.usda"
     source.write_text(PUCK)

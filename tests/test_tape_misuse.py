@@ -253,8 +253,41 @@ def test_a_state_that_overflows_is_located(threads: int) -> None:
     x = np.zeros((2, 3))
     x[1, 2] = 1.0
     # x grows by 1e20 a step: 1e308 is passed on the way to state 16, within its second launch (1e300 · 1e10 = inf)
-    with pytest.raises(NonFiniteError, match=r"state 'x' is not finite at step 16, world 1 .*_grow"):
-        tape.forward({"x": x})
+    with pytest.raises(NonFiniteError, match=r"state 'x' is not finite at step 16, world 1 .*_grow") as caught:
+        tape.forward({"x": x}, keep_states=True)
+    assert caught.value.step == 16
+    assert caught.value.run.step == 15
+    expected = np.where(x > 0, 10.0 ** (20 * np.arange(16))[:, None, None], 0.0)
+    np.testing.assert_allclose(caught.value.run.states.x.numpy()[:16], expected, rtol=1e-12)
+    np.testing.assert_allclose(caught.value.run.state()["x"][1], expected[15][1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_of_several_failures_the_first_is_told_and_all_worlds_have_what_came_before(threads: int) -> None:
+    class Splitting(Custom):
+        def split(self, groups: int) -> list[Program]:
+            return [RunningOne(self, world) for world in range(groups)]
+
+    class RunningOne(Custom):
+        def __init__(self, whole: Custom, world: int) -> None:
+            super().__init__(lambda *a: None)
+            self.worlds = 1
+            self.state, self.inputs = (Field("x", (1, 3), wp.float64),), (Field("u", (1, 3), wp.float64),)
+            self.parameters = {"scale": whole.parameters["scale"][world : world + 1]}
+
+        def make_work(self, arena: Arena) -> None:
+            return None
+
+        def step(self, state: Any, inputs: Any, work: Any, next_state: Any, outputs: Any, *, tape: Any) -> None:
+            wp.launch(_grow, dim=(1, 3), inputs=[self.parameters["scale"], state.x], outputs=[next_state.x])
+
+    tape = CheckpointedTape(Splitting(scaling, scale=1e20), steps=40, threads=threads, groups=2)
+    x = np.array([[1.0, 1.0, 1.0], [1e100, 1.0, 1.0]])  # world 1 fails five steps before world 0 does
+    with pytest.raises(NonFiniteError, match="step 11, world 1") as caught:
+        tape.forward({"x": x}, keep_states=["x"])
+    assert caught.value.run.step == 10
+    kept = caught.value.run.states.x.numpy()[:11]
+    np.testing.assert_allclose(kept, x * 10.0 ** (20 * np.arange(11))[:, None, None], rtol=1e-12)
 
 
 def test_an_adjoint_that_overflows_is_located() -> None:

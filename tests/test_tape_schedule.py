@@ -11,7 +11,7 @@ from tape_toys import Chain
 from warpsim.errors import InputError
 from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Revolve, Windows, budget, footprint, revolve
 from warpsim.tape.footprint import Footprint
-from warpsim.tape.schedule import make_plan
+from warpsim.tape.schedule import KEPT_BYTES, make_plan
 from warpsim.tape.storage import RESIDENT_BYTES
 
 COST = Footprint(
@@ -113,6 +113,22 @@ def test_budgets_are_kept_and_used_well() -> None:
         assert plan.forward_evaluations >= last - 1e-12
         last = plan.forward_evaluations
     assert make_plan(COST, 100_000, memory_budget=roomy.bytes) == roomy
+
+
+def test_what_fits_is_kept_whole() -> None:
+    """Nothing is computed twice unless memory, or the caller, asks for it."""
+    fits = max(n for n in range(1, 10_000) if make_plan(COST, n, schedule=FullTape()).bytes <= KEPT_BYTES)
+    whole, cut = make_plan(COST, fits), make_plan(COST, fits + 1)
+    assert (whole.segments, whole.forward_evaluations) == (1, 1.0)
+    assert whole == make_plan(COST, fits, schedule=FullTape())
+    assert cut.segments > 1 and cut.bytes < whole.bytes
+    assert make_plan(COST, fits + 1, memory_budget=2 * KEPT_BYTES).segments == 1
+    assert make_plan(COST, fits, memory_budget=whole.bytes) == whole
+    assert make_plan(COST, fits, memory_budget=whole.bytes - 1).bytes < whole.bytes
+    assert make_plan(COST, fits, segment=100).slots == 100
+    assert make_plan(COST, fits, schedule=AllStarts()).segments > 1
+    for storage in ("host", "disk"):  # whoever says where checkpoints live wants some
+        assert make_plan(COST, fits, storage=storage).segments > 1
 
 
 def test_a_budget_too_small_names_the_least() -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from simulator_support import arm, puck, tumbler
-from warpsim.errors import InputError, UnknownNameError
+from warpsim.errors import InputError, SimulationError, UnknownNameError
 from warpsim.simulator import Simulator
 from warpsim.tape.schedule import Revolve
 from warpsim.torch_parameters import sum_worlds
@@ -335,6 +335,7 @@ def test_adam_fits_parameters_and_controls(sim):
         ),
         (dict(steps=5, outputs=("body_positon",)), "did you mean 'body_position'"),
         (dict(steps=5, outputs="com"), "give a list of names"),
+        (dict(steps=5, clip=1.0), "clip=1 acts between segments; say with segment="),
         (dict(), "give steps= or controls="),
         (dict(steps=0), "at least 1"),
     ],
@@ -349,6 +350,20 @@ def test_parameters_that_are_not_numbers_are_refused(sim):
     with pytest.raises(InputError, match="was given NaN"):
         sim.rollout(steps=2, parameters={"shape.density": bad})
     assert torch.isfinite(sim.rollout(steps=2).q).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"segment": 4}, {"keep_every": 3}, {"threads": 2}])
+def test_a_failed_rollout_carries_what_it_had_reached(sim, options):
+    controls = torch.zeros(40, 2, sim.control_size, dtype=torch.float64, requires_grad=True)
+    with torch.no_grad():
+        controls[17, 1] = torch.inf
+    with pytest.raises(SimulationError, match="step 18, world 1") as caught:
+        sim.rollout(controls=controls, **options)
+    reached = caught.value.trajectory
+    expected = sim.rollout(controls=controls[:17].detach(), **options)
+    assert torch.equal(reached.q, expected.q) and torch.equal(reached.qd, expected.qd)
+    assert torch.equal(reached["body_position"], expected["body_position"])
+    np.testing.assert_array_equal(reached.times, expected.times)
 
 
 def test_threads_share_worlds_and_give_the_same_bits():

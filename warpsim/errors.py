@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class WarpsimError(Exception):
@@ -27,7 +28,13 @@ class TaskError(WarpsimError):
 
 
 class SimulationError(WarpsimError):
-    """A rollout that failed while running (non-finite values, overflow); names step, world and stage."""
+    """A rollout that failed while running (non-finite values, overflow); names step, world and stage.
+
+    Attributes:
+        trajectory: What a simulator's rollout had reached before (a `Trajectory`, which can be saved), else None.
+    """
+
+    trajectory: Any = None
 
 
 class UnknownNameError(InputError, KeyError):

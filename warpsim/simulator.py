@@ -23,10 +23,10 @@ from warpsim.network_policy import NetworkPolicy
 from warpsim.policy.network import Network
 from warpsim.policy.program import closed_loop_fields
 from warpsim.policy_rollout import ClosedLoop, Policy, Timing
-from warpsim.stepping import Stepping, given_fields, timestep_of
+from warpsim.stepping import Stepping, check_clip, given_fields, timestep_of
 from warpsim.torch_exchange import to_warp
 from warpsim.torch_parameters import Parameters
-from warpsim.torch_rollout import RolloutCall, roll_out
+from warpsim.torch_rollout import RolloutCall
 from warpsim.trajectory import Observed, Trajectory
 
 
@@ -138,6 +138,7 @@ class Simulator(Stepping):
             raise InputError("only a NetworkPolicy can run in kernels; make one with `sim.network_policy(…)`")
         if not in_kernels and (memory_budget is not None or threads != 1 or clip is not None):
             raise InputError("memory_budget, threads and clip are for policies in kernels; in torch, choose segment=")
+        check_clip(clip, segment)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
         in_force = self._input.replaced(self._in_force, parameters)
         given = given_fields(q=q, qd=qd, activation=activation)
@@ -202,8 +203,7 @@ class Simulator(Stepping):
         for f in closed_loop_fields(network):
             fixed[f.name] = wp.zeros(f.shape, dtype=f.dtype, device=self.model.device)
         call = RolloutCall(self._engine, spec, varied, used, fixed, weights=policy.weights(), clip=clip)
-        made = self._noise.add(roll_out(call, first, {}), range(-1, spec.steps))
-        return Trajectory(self.model, self._source, made, timestep_of(used))
+        return self._roll_out(call, first, {})
 
     def jacobians(self, trajectory: Trajectory, controls: Controls | None = None) -> Linearisation:
         """A and B of every step of a trajectory, in MuJoCo's tangent space of 2·nv + na numbers; for iLQR and analysis.

@@ -22,6 +22,7 @@ from warpsim.load import load_scene
 from warpsim.parameter_input import CONTROLLED, InForce, ParameterInput
 from warpsim.program import held_controls, output_fields
 from warpsim.scene import Scene
+from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.schedule import Plan, Schedule
 from warpsim.torch_exchange import to_torch, to_warp, torch_device, torch_real
 from warpsim.torch_noise import SensorNoise
@@ -300,12 +301,16 @@ class Stepping(Contents):
             schedule: See `warpsim.tape`; None: the cheapest that fits.
             threads: CPU threads that share the worlds.
             progress: Show a bar.
-            clip: Largest norm of a world's state adjoint that is handed from segment to segment of the backward pass;
-                keeps a few wild worlds from drowning the others. None: the exact gradient.
+            clip: Largest norm of a world's state adjoint that is handed from segment to segment of the backward pass
+                (give `segment`, too); keeps a few wild worlds from drowning the others. None: the exact gradient.
 
         Returns:
             The trajectory, N // keep_every + 1 rows; row 0 is the initial state.
+
+        Raises:
+            SimulationError: A state is not finite; the error's `trajectory` holds the rows before.
         """
+        check_clip(clip, segment)
         count = given_steps(controls, steps)
         given = {} if controls is None else self._controls.split(controls, count)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
@@ -322,8 +327,7 @@ class Stepping(Contents):
             progress=progress,
             clip=clip,
         )
-        made = self._noise.add(roll_out(call, first, given), range(-1, count, keep_every))
-        return Trajectory(self.model, self._source, made, keep_every * timestep_of(call.parameters))
+        return self._roll_out(call, first, given)
 
     def plan(
         self,
@@ -337,6 +341,20 @@ class Stepping(Contents):
         """How a differentiated rollout of this length would be cut, and the memory it would take; print it."""
         spec = RolloutSpec(steps, self.control_names, self.outputs, memory_budget, segment, schedule, threads)
         return self._engine.tape(spec).plan
+
+    def _roll_out(self, call: RolloutCall, first: StateTensors, controls: Mapping[str, torch.Tensor]) -> Trajectory:
+        """Runs a call; where it fails on the way, the error carries the trajectory so far."""
+
+        def trajectory(made: Mapping[str, torch.Tensor]) -> Trajectory:
+            steps = range(-1, call.spec.steps, call.keep_every)[: len(made["q"])]
+            interval = call.keep_every * timestep_of(call.parameters)
+            return Trajectory(self.model, self._source, self._noise.add(made, steps), interval)
+
+        try:
+            return trajectory(roll_out(call, first, controls))
+        except NonFiniteError as error:
+            error.trajectory = trajectory(error.trajectory)
+            raise
 
     def _first(
         self,
@@ -386,6 +404,12 @@ class Stepping(Contents):
             if not known[name].nbytes:
                 raise InputError(f"output {name!r} is empty: this scene has nothing it could report on; leave it out")
         return tuple(dict.fromkeys(outputs))
+
+
+def check_clip(clip: float | None, segment: int | None) -> None:
+    """Raises if a clip has no places to act at."""
+    if clip is not None and segment is None:
+        raise InputError(f"clip={clip:g} acts between segments; say with segment= after how many steps")
 
 
 def given_fields(**fields: Any) -> dict[str, Any]:

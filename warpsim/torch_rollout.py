@@ -18,6 +18,7 @@ from torch.autograd.function import once_differentiable
 from warpsim.engine import Engine, RolloutSpec
 from warpsim.tape import rows
 from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.program import Field
 from warpsim.tape.run import Run
 from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp
@@ -90,7 +91,11 @@ class FinishedRun:
 def run_forward(
     call: RolloutCall, tensors: Sequence[torch.Tensor], *, differentiate: bool
 ) -> tuple[FinishedRun, dict[str, torch.Tensor]]:
-    """Takes all steps; returns the run and its trajectories by field, states first, (rows, W, …) each."""
+    """Takes all steps; returns the run and its trajectories by field, states first, (rows, W, …) each.
+
+    Raises:
+        NonFiniteError: A state is not finite; its `trajectory` holds the rows before, by field.
+    """
     engine, spec = call.engine, call.spec
     given = call.sort(tensors)
     with on_torch_stream(engine.model.device):
@@ -102,17 +107,27 @@ def run_forward(
         outputs = rows.allocate(program.outputs, spec.steps // call.keep_every + 1, program.device)
         for name, observed in engine.observer(spec.outputs).forward(first).items():
             wp.copy(outputs[name].array[0], observed)
-        run = tape.forward(
-            {**first, **call.fixed},
-            {name: to_warp(tensor, types[name]) for name, tensor in given.controls.items()},
-            keep_states=call.state,
-            keep_outputs={name: block.array[1:] for name, block in outputs.items()},
-            keep_every=call.keep_every,
-            differentiate=differentiate,
-            progress=call.progress,
-        )
-    made = {**run.states, **{name: block.array for name, block in outputs.items()}}
-    return FinishedRun(tape, run, first), {name: to_torch(made[name]) for name in (*call.state, *spec.outputs)}
+
+        def kept(run: Run) -> dict[str, torch.Tensor]:
+            made = {**run.states, **{name: block.array for name, block in outputs.items()}}
+            return {name: to_torch(made[name]) for name in (*call.state, *spec.outputs)}
+
+        try:
+            run = tape.forward(
+                {**first, **call.fixed},
+                {name: to_warp(tensor, types[name]) for name, tensor in given.controls.items()},
+                keep_states=call.state,
+                keep_outputs={name: block.array[1:] for name, block in outputs.items()},
+                keep_every=call.keep_every,
+                differentiate=differentiate,
+                progress=call.progress,
+            )
+        except NonFiniteError as error:
+            reached = error.run.step // call.keep_every + 1
+            error.trajectory = {name: tensor[:reached] for name, tensor in kept(error.run).items()}
+            error.run.release()
+            raise
+    return FinishedRun(tape, run, first), kept(run)
 
 
 class RolloutNode(torch.autograd.Function):

@@ -132,7 +132,7 @@ def take_steps(call: StepCall, tensors: Sequence[torch.Tensor]) -> tuple[torch.T
         call.engine.load(call.parameters.values)
         call.slots.forward(call.exchanged(tensors), call.count, recorded=False)
         if not diagnostics.finite(segment.states, slice(1, call.count + 1)):
-            diagnostics.raise_for_state(segment, call.number, call.count, 0)
+            diagnostics.raise_for_state(segment, call.number, diagnostics.first_bad_state(segment, call.count), 0)
         reached = call.slots.reached(call.state, call.outputs, call.count)
         return reached if call.count == 1 else (*reached, *call.slots.passed(call.kept, call.outputs, call.count))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from warpsim.commands.common import add_source, open_simulator
 from warpsim.constraint.newton import AT_ROUNDING, CONVERGED, STATUS_TEXT
-from warpsim.errors import InputError
+from warpsim.errors import InputError, SimulationError
 from warpsim.evidence import record_run
 from warpsim.simulator import Simulator
 from warpsim.trajectory import Trajectory
@@ -69,28 +69,37 @@ def run(arguments: argparse.Namespace) -> int:
     outputs = (*OUTPUTS, *(("saturated",) if limited else ()), *(SOLVER_OUTPUTS if sim.model.has_constraints else ()))
     sim.rollout(steps=1, outputs=outputs)  # compiles what is not yet in the cache, so that the time below is the run's
     begin = time.perf_counter()
-    trajectory = sim.rollout(
-        steps=steps,
-        outputs=outputs,
-        keep_every=every,
-        threads=arguments.threads,
-        progress=not arguments.quiet,
-    )
+    try:
+        trajectory = sim.rollout(
+            steps=steps,
+            outputs=outputs,
+            keep_every=every,
+            threads=arguments.threads,
+            progress=not arguments.quiet,
+        )
+    except SimulationError as error:
+        if arguments.output and error.trajectory is not None:
+            print(f"the run failed; what it had reached, {error.trajectory.times[-1]:.4g} s, is saved")
+            _save(error.trajectory, Path(arguments.output))
+        raise
     elapsed = time.perf_counter() - begin
     print("\n".join(summary(sim, trajectory, steps, elapsed)))
     if arguments.output:
-        target = Path(arguments.output)
-        written = trajectory.save(target)
-        if target.suffix != ".npz":  # USD holds the motion; energies, momenta and the solver's reports go beside it
-            written += trajectory.save(target.with_suffix(".npz"))
-        for path in written:
-            print(f"wrote {path}")
+        _save(trajectory, Path(arguments.output))
     if arguments.record:
         record = record_run(sim, steps, seed=arguments.seed if arguments.noise else None)
         for found in record.labels:
             print(f"label: {found['name']}: {found['text']}")
         print(f"wrote {record.save(arguments.record)}")
     return 0
+
+
+def _save(trajectory: Trajectory, target: Path) -> None:
+    written = trajectory.save(target)
+    if target.suffix != ".npz":  # USD holds the motion; energies, momenta and the solver's reports go beside it
+        written += trajectory.save(target.with_suffix(".npz"))
+    for path in written:
+        print(f"wrote {path}")
 
 
 def _steps(arguments: argparse.Namespace, timestep: float) -> int:

@@ -21,7 +21,7 @@ from warpsim.tape import budget, checks, footprint, rows, seeds
 from warpsim.tape import home as homes
 from warpsim.tape import inputs as feeds
 from warpsim.tape import threads as teams
-from warpsim.tape.diagnostics import SegmentReport
+from warpsim.tape.diagnostics import NonFiniteError, SegmentReport
 from warpsim.tape.inputs import ArrayFeed, Feed, InputProvider, ProviderFeed
 from warpsim.tape.journal import Resumable
 from warpsim.tape.parameters import ParameterSet
@@ -153,7 +153,11 @@ class CheckpointedTape:
         differentiate: bool = True,
         progress: bool = False,
     ) -> Run:
-        """Takes all steps; arguments as in `start`, and `progress` for a bar."""
+        """Takes all steps; arguments as in `start`, and `progress` for a bar.
+
+        Raises:
+            NonFiniteError: A state is not finite; what came before is in its `run`.
+        """
         run = self.start(
             initial_state,
             inputs,
@@ -162,7 +166,11 @@ class CheckpointedTape:
             keep_every=keep_every,
             differentiate=differentiate,
         )
-        self._advance(run, self.plan.steps - run.step, progress=progress)
+        try:
+            self._advance(run, self.plan.steps - run.step, progress=progress)
+        except NonFiniteError as error:
+            error.run = run
+            raise
         return run
 
     def backward(
@@ -234,8 +242,18 @@ class CheckpointedTape:
         self._prepare(differentiate=run.differentiable)
         end = run.step + steps
         work = list(zip(self._sweeps, run.parts, strict=True))
+        failures: list[NonFiniteError] = []
+
+        def step(item: tuple[Sweep, Part]) -> None:
+            try:
+                item[0].forward(item[1], end, tick)
+            except NonFiniteError as error:  # the other groups go on, so that all of them reach the steps before
+                failures.append(error)
+
         with self._bar("forward", progress) as tick:
-            self._team.run(_quiet(lambda item: item[0].forward(item[1], end, tick)), work)
+            self._team.run(_quiet(step), work)
+        if failures:
+            raise min(failures, key=lambda error: error.step)
         for part, journal in zip(run.parts, run.journals, strict=False):
             if part.step == self.plan.steps and not journal.exists():
                 journal.begin(part)

@@ -55,7 +55,7 @@ def _try_step(
         fill_real(block.array[1], filling)
     for block in segment.outputs.fields.values():
         fill_real(block.array[0], filling)
-    segment.fill_work(filling)
+    segment.fill_work(0, filling)
     before = _read_only(program, segment)
     segment.forward(0, 1, recorded=recorded)
     for name, value in _read_only(program, segment).items():

@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import warp as wp
@@ -44,7 +44,18 @@ class SegmentReport:
 
 
 class NonFiniteError(SimulationError):
-    """Numbers that are no longer finite; names the step, the world, the array and the kernel."""
+    """Numbers that are no longer finite; names the step, the world, the array and the kernel.
+
+    Attributes:
+        step: The first state, or adjoint of a state, that is not finite; −1 if it was none.
+        run: From a forward pass: the `Run` as far as it came, `run.step` steps.
+    """
+
+    def __init__(self, message: str, step: int = -1) -> None:
+        """Takes the message, and the step where there is one."""
+        super().__init__(message)
+        self.step = step
+        self.run: Any = None
 
 
 def norm(packed: rows.Packed, row: int) -> float:
@@ -91,27 +102,30 @@ def _all_finite(value: np.ndarray) -> bool:
     return all(math.isfinite(np.dot(piece, piece)) or bool(np.isfinite(piece).all()) for piece in pieces)
 
 
-def raise_for_state(segment: Segment, start: int, count: int, first_world: int) -> None:
-    """Raises for the first non-finite state of a segment that has just been stepped.
+def first_bad_state(segment: Segment, count: int) -> int:
+    """The first of rows 0 … `count` of the states that is not finite, where one is known to be."""
+    return next(row for row in range(count + 1) if _first_bad(segment.states.fields, row) is not None)
+
+
+def raise_for_state(segment: Segment, start: int, row: int, first_world: int) -> NoReturn:
+    """Raises for a non-finite state of a segment that has just been stepped.
 
     Args:
-        segment: Holds states 0 … `count` in its rows.
+        segment: Holds finite states in its rows 0 … `row` - 1.
         start: Step of slot 0.
-        count: Steps taken.
+        row: The first that is not finite.
         first_world: World that comes first in this segment's arrays.
     """
-    for slot in range(count + 1):
-        place = _first_bad(segment.states.fields, slot)
-        if place is None:
-            continue
-        name, world = place
-        where = f"state {name!r} is not finite at step {start + slot}, world {first_world + world}"
-        if slot == 0:
-            raise NonFiniteError(where)
-        with _EAGER:
-            blame = _blame_stage(segment, slot - 1)
-            reason = segment.explanation(slot - 1, world)
-        raise NonFiniteError(f"{where}: {reason}" if reason else f"{where}{blame}")
+    place = _first_bad(segment.states.fields, row)
+    assert place is not None
+    name, world = place
+    where = f"state {name!r} is not finite at step {start + row}, world {first_world + world}"
+    if row == 0:
+        raise NonFiniteError(where, start)
+    with _EAGER:
+        blame = _blame_stage(segment, row - 1)
+        reason = segment.explanation(row - 1, world)
+    raise NonFiniteError(f"{where}: {reason}" if reason else f"{where}{blame}", start + row)
 
 
 def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int) -> None:
@@ -132,7 +146,8 @@ def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int
                 name, world = place
                 raise NonFiniteError(
                     f"the adjoint of {kind} {name!r} is not finite at step {start + slot}, world {first_world + world}"
-                    f"{_blame(kernel)}; clip adjoints, shorten the horizon, or seed and inspect that step"
+                    f"{_blame(kernel)}; clip adjoints, shorten the horizon, or seed and inspect that step",
+                    start + slot,
                 )
 
 
@@ -145,7 +160,7 @@ def _blame_stage(segment: Segment, slot: int) -> str:
         if not guilty and not segment.finite_work(slot):
             guilty.append(name)
 
-    segment.fill_work(0.0)  # numbers left by the failed step would accuse the first stage
+    segment.fill_work(slot, 0.0)  # numbers left by the failed step would accuse the first stage
     with observe(watch):
         tape = segment.eager_tape(slot)
     if guilty:

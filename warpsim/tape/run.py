@@ -71,8 +71,8 @@ class Run:
 
     @property
     def step(self) -> int:
-        """Steps taken so far."""
-        return self.parts[0].step if self.parts else self.plan.steps
+        """Steps taken so far, by all worlds."""
+        return min((part.step for part in self.parts), default=self.plan.steps)
 
     @property
     def differentiable(self) -> bool:

@@ -152,11 +152,11 @@ class Segment:
         """Whether all real intermediates of a recorded slot are finite."""
         return self._work_of(slot).arena.finite()
 
-    def fill_work(self, value: float) -> None:
-        """Fills all real intermediates, to find out whether a step reads what it has not written."""
+    def fill_work(self, slot: int, value: float) -> None:
+        """Fills all real intermediates of a slot, to find out whether a step reads what it has not written."""
         self._allocate_plain()
         self._allocate_recorded()
-        for work in (*self._plain_work, *map(self._work_of, range(self.slots))):
+        for work in (*self._plain_work, self._work_of(slot)):
             work.arena.fill(value)
 
     def _allocate_plain(self) -> None:

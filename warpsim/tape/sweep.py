@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 
@@ -98,7 +99,7 @@ class Sweep:
             self._fill(part, span, slot, count)
             self._step(part, span, slot, count, recorded=part.differentiate and span.segment == self._last)
             if part.finite and not diagnostics.finite(self.segment.states, slot + count):
-                diagnostics.raise_for_state(self.segment, span.start, slot + count, self.worlds.start)
+                self._fail(part, span, slot, count)
             part.keep.take(part.step, slot, count, self.segment.states.fields, self.segment.outputs.fields)
             part.step += count
             if slot + count == span.count:
@@ -162,6 +163,17 @@ class Sweep:
         self.segment.forward(slot, count, recorded=recorded)
         self._at = (part.token, span.start + slot + count, slot + count)
         self._recorded = (part.token, span.segment) if whole else None
+
+    def _fail(self, part: Part, span: Span, slot: int, count: int) -> NoReturn:
+        """Keeps the steps that led to finite states, and raises for the first one that did not."""
+        bad = diagnostics.first_bad_state(self.segment, slot + count)
+        good = max(bad - 1 - slot, 0)
+        part.keep.take(part.step, slot, good, self.segment.states.fields, self.segment.outputs.fields)
+        part.step += good
+        if good:
+            part.checkpoints.save(part.reached_row, self.segment.states, slot + good)
+        self._at = self._recorded = None
+        diagnostics.raise_for_state(self.segment, span.start, bad, self.worlds.start)
 
     def _reach(self, part: Part, target: int) -> None:
         """Brings the start of segment `target` into row 0, from the newest snapshot before it."""
