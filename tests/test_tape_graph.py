@@ -159,6 +159,7 @@ class _Slots:
     """Five slots, each of which sets y[k] = 0.7 x[k]² + a through intermediates in a place of its choice."""
 
     count = 5
+    width = 7
 
     def __init__(self, device: wp.Device, place) -> None:
         self.device, self.place = device, place
@@ -172,7 +173,8 @@ class _Slots:
     def step(self, slot: int) -> None:
         work = self.work[self.place(slot)]
         work.zero_()
-        wp.launch(_square_kernel, dim=7, inputs=[self.x[slot], self.pair, 0], outputs=[work], device=self.device)
+        inputs = [self.x[slot], self.pair, 0]
+        wp.launch(_square_kernel, dim=self.width, inputs=inputs, outputs=[work], device=self.device)
         wp.copy(self.y[slot], work)
 
     def expected(self, slots: range) -> np.ndarray:
@@ -203,6 +205,34 @@ def test_any_run_of_slots(cpu, order, alike):
             found.run(first, count)
             np.testing.assert_allclose(slots.y.numpy(), slots.expected(range(first, first + count)), rtol=1e-14)
     assert (len(set(steps)) == 3) == alike
+
+
+@pytest.mark.parametrize("difference", ["", "another kernel size", "other slots", "no table"])
+def test_slots_like_those_of_another_group(cpu, difference):
+    """One slot is enough where the distances are known; what is not alike after all is captured as if alone."""
+    known = _Slots(cpu, (lambda slot: slot) if difference != "no table" else (lambda slot: slot % 2))
+    other = _Slots(cpu, lambda slot: slot)
+    other.x.assign(2.0 * other.x.numpy())
+    if difference == "another kernel size":
+        other.width = 6
+    range_known = range(4 if difference == "other slots" else _Slots.count)
+    like = graph.capture_slots(cpu, {known.step: range_known}, lengths=[])
+    steps: list[int] = []
+
+    def step(slot: int) -> None:
+        steps.append(slot)
+        other.step(slot)
+
+    (found,) = graph.capture_slots(cpu, {step: range(_Slots.count)}, lengths=[], like=like)
+    assert set(steps) == ({0} if not difference else {0, 1, 4})
+    for slots in (other, known):
+        slots.y.fill_(np.nan)
+    found.prepare(0, _Slots.count)
+    found.run(0, _Slots.count)
+    expected = other.expected(range(_Slots.count))
+    found_values = other.y.numpy()[:, : other.width]
+    np.testing.assert_allclose(found_values, expected[:, : other.width], rtol=1e-14, atol=1e-15)
+    assert np.isnan(known.y.numpy()).all()
 
 
 def test_slots_keep_their_order(cpu):

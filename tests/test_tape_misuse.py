@@ -265,7 +265,7 @@ def test_a_state_that_overflows_is_located(threads: int) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_of_several_failures_the_first_is_told_and_all_worlds_have_what_came_before(threads: int) -> None:
     class Splitting(Custom):
-        def split(self, groups: int) -> list[Program]:
+        def split(self, groups: int) -> list[Custom]:
             return [RunningOne(self, world) for world in range(groups)]
 
     class RunningOne(Custom):

@@ -122,6 +122,7 @@ def test_what_fits_is_kept_whole() -> None:
     assert (whole.segments, whole.forward_evaluations) == (1, 1.0)
     assert whole == make_plan(COST, fits, schedule=FullTape())
     assert cut.segments > 1 and cut.bytes < whole.bytes
+    assert cut.slots == -(-cut.steps // cut.segments)  # all parts are of one length, but for rounding
     assert make_plan(COST, fits + 1, memory_budget=2 * KEPT_BYTES).segments == 1
     assert make_plan(COST, fits, memory_budget=whole.bytes) == whole
     assert make_plan(COST, fits, memory_budget=whole.bytes - 1).bytes < whole.bytes

@@ -95,8 +95,13 @@ class CheckpointedTape:
             memory_budget=None if memory_budget is None else budget.parse(memory_budget, program.device),
             storage=self._home.kind,
         )
-        self._sweeps = [Sweep(part, self.plan, worlds, capture=capture) for part, worlds in split]
         self._programs = [part for part, _ in split]
+        self._sweeps: list[Sweep] = []
+        first: dict[int, Sweep] = {}  # by number of worlds
+        for part, worlds in split:
+            sweep = Sweep(part, self.plan, worlds, capture=capture, like=first.get(len(worlds)))
+            first.setdefault(len(worlds), sweep)
+            self._sweeps.append(sweep)
 
     def start(
         self,

@@ -91,8 +91,13 @@ class Footprint:
 
 
 def measure(programs: Iterable[Program]) -> Footprint:
-    """Adds up what one step of all groups of worlds needs."""
-    parts = [_measure_one(program) for program in programs]
+    """Adds up what one step of all groups of worlds of a program needs; those of as many worlds need the same."""
+    known: dict[int, Footprint] = {}
+    parts = []
+    for program in programs:
+        if program.worlds not in known:
+            known[program.worlds] = _measure_one(program)
+        parts.append(known[program.worlds])
     return Footprint(**{f.name: sum(getattr(part, f.name) for part in parts) for f in fields(Footprint)})
 
 

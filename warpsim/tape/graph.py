@@ -8,7 +8,8 @@ know, the work is captured again and replayed by Warp alone.
 
 The slots of a segment launch the same kernels on arrays that lie at equal distances. So three of them are captured, the
 first two and the last; if every word of the last is where the step from the first to the second leads, all others are
-too, and one table serves any run of slots. Otherwise each run of slots is captured in full.
+too, and one table serves any run of slots. Otherwise each run of slots is captured in full. Of a group of worlds that
+launches what another one does, one slot is enough: its distances are those of the other.
 
 The bits are the same in every case, since the same compiled kernels run on the same arguments in the same order.
 """
@@ -59,7 +60,7 @@ def capture(device: wp.Device, work: Callable[[], None]) -> Replay:
 
 
 def capture_slots(
-    device: wp.Device, steps: Mapping[SlotStep, range], *, lengths: Iterable[int]
+    device: wp.Device, steps: Mapping[SlotStep, range], *, lengths: Iterable[int], like: Sequence[SlotGraph] = ()
 ) -> tuple[SlotGraph, ...]:
     """One graph for each of the steps, over all slots of a segment.
 
@@ -68,15 +69,14 @@ def capture_slots(
         steps: What to do in a slot, and all slots in the order to be kept; a step may need what those before it have
             left in its slot.
         lengths: Runs of slots, counted from slot 0, that get one graph each if they must be captured in full.
+        like: Graphs of the same steps over as many worlds, whose arrays lie elsewhere, at the same distances.
     """
-    tables = []
-    for step, slots in steps.items():
-        table = _table(device, step, slots) if device.is_cpu else None
-        if table is None:
-            known = frozenset(lengths)
-            return tuple(_Runs(device, step, slots.step, known) for step, slots in steps.items())
-        tables.append(table)
-    return tuple(tables)
+    tables = _tables(device, steps, like) if like else None
+    tables = tables or _tables(device, steps)
+    if tables is not None:
+        return tables
+    known = frozenset(lengths)
+    return tuple(_Runs(device, step, slots.step, known) for step, slots in steps.items())
 
 
 def eager_slots(steps: Mapping[SlotStep, range]) -> tuple[SlotGraph, ...]:
@@ -124,10 +124,26 @@ class _Runs:
         return [(slot, 1) for slot in range(first, first + count)]
 
 
-def _table(device: wp.Device, step: SlotStep, slots: range) -> CallTable | None:
+def _tables(
+    device: wp.Device, steps: Mapping[SlotStep, range], like: Sequence[SlotGraph] = ()
+) -> tuple[CallTable, ...] | None:
+    """A table for each of the steps, or None if one of them cannot have one or is not like the one it should be."""
+    found = []
+    for i, (step, slots) in enumerate(steps.items()):
+        known = like[i] if like else None
+        if not device.is_cpu or not (known is None or isinstance(known, CallTable)):
+            return None
+        table = _table(device, step, slots, known)
+        if table is None:
+            return None
+        found.append(table)
+    return tuple(found)
+
+
+def _table(device: wp.Device, step: SlotStep, slots: range, like: CallTable | None = None) -> CallTable | None:
     """A table of all slots, or None if they are not alike or do what only Warp can replay."""
     recording = Recording()
-    samples = sorted({min(slots), min(min(slots) + 1, max(slots)), max(slots)})
+    samples = sorted({min(slots), min(min(slots) + 1, max(slots)), max(slots)}) if like is None else [min(slots)]
     ends = [0]
 
     def work() -> None:
@@ -138,7 +154,7 @@ def _table(device: wp.Device, step: SlotStep, slots: range) -> CallTable | None:
     if not recording.capture(device, work):
         return None
     sampled = [recording.calls[start:end] for start, end in pairwise(ends)]
-    strides = _strides(samples, sampled)
+    strides = _strides(samples, sampled) if like is None else like.strides_for(sampled[0], slots)
     return None if strides is None else CallTable(device, sampled[0], strides, slots, recording.alive)
 
 

@@ -235,8 +235,8 @@ def make_plan(
         whole = _plan(footprint, steps, steps, FullTape(), storage)
         if whole.bytes <= (KEPT_BYTES if memory_budget is None else memory_budget):
             return whole
-    preferred = segment or _preferred_slots(footprint)
     chosen = schedule or AllStarts()
+    preferred = segment or _equal_parts(chosen.window or steps, _preferred_slots(footprint))
     first = _plan(footprint, steps, chosen.slots(steps, preferred), chosen, storage)
     if memory_budget is None or first.bytes <= memory_budget:
         return first
@@ -250,6 +250,11 @@ def _preferred_slots(footprint: Footprint) -> int:
     """K that keeps the slots of a group of worlds within the cache."""
     slot = max(footprint.slot, 1)
     return max(1, min(MOST_SLOTS, CACHE_BYTES * footprint.groups // slot, KEPT_BYTES // slot))
+
+
+def _equal_parts(steps: int, most: int) -> int:
+    """Length of as few segments as there would be of length `most`: the longer the last, the less is computed twice."""
+    return -(-steps // -(-steps // most))
 
 
 def _plan(footprint: Footprint, steps: int, slots: int, schedule: Schedule, storage: str) -> Plan:

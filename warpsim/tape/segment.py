@@ -12,7 +12,7 @@ Without capture the same launches run eagerly, with the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ import warp as wp
 from warpsim.errors import InputError
 from warpsim.tape import arena as arenas
 from warpsim.tape import rows
-from warpsim.tape.arena import Arena
+from warpsim.tape.arena import Arena, ArenaSize
 from warpsim.tape.graph import SlotGraph, SlotStep, capture_slots, eager_slots
 from warpsim.tape.program import ExplainingProgram, Program
 from warpsim.tape.rows import Packed
@@ -62,7 +62,15 @@ class Adjoints:
 class Segment:
     """The slots of one program and the rows of states, inputs and outputs they work on."""
 
-    def __init__(self, program: Program, slots: int, *, lengths: Iterable[int] = (), capture: bool = True) -> None:
+    def __init__(
+        self,
+        program: Program,
+        slots: int,
+        *,
+        lengths: Iterable[int] = (),
+        capture: bool = True,
+        like: Segment | None = None,
+    ) -> None:
         """Allocates the rows of all slots; intermediates and adjoints follow when first needed.
 
         Args:
@@ -70,6 +78,7 @@ class Segment:
             slots: K, the most steps a segment can have.
             lengths: Numbers of steps, counted from slot 0, that will often be replayed; K always is one.
             capture: Whether to capture graphs at all; False runs every launch eagerly.
+            like: As many slots of the same program over as many other worlds, from which graphs are made faster.
         """
         self.program = program
         self.slots = slots
@@ -80,7 +89,8 @@ class Segment:
         self.outputs = Packed.allocate(program.outputs, slots, device)
         self._adjoints: Adjoints | None = None
         self._lengths = {*lengths, slots}
-        self._size = arenas.measure(program)
+        self._like = like
+        self._size: ArenaSize = arenas.measure(program) if like is None else like._size
         self._plain_work: list[Work] = []
         self._recorded_arenas: list[Arena] = []
         self._recorded_work: dict[int, Work] = {}  # by slot, of those that were captured or stepped eagerly
@@ -104,14 +114,16 @@ class Segment:
         if not recorded:
             if self._plain is None:
                 self._allocate_plain()
-                (self._plain,) = self._graphs({self._plain_step: range(self.slots)})
+                known = [self._like._plain] if self._like else []
+                (self._plain,) = self._graphs({self._plain_step: range(self.slots)}, known)
             self._plain.prepare(first, count)
             return
         if self._recorded is None or self._backward is None:
             self._allocate_recorded()
             slots = range(self.slots)
+            known = [self._like._recorded, self._like._backward] if self._like else []
             self._recorded, self._backward = self._graphs(
-                {self._recorded_step: slots, self._backward_step: slots[::-1]}
+                {self._recorded_step: slots, self._backward_step: slots[::-1]}, known
             )
         self._recorded.prepare(first, count)
         self._backward.prepare(first, count)
@@ -176,11 +188,14 @@ class Segment:
             self._recorded_work[slot] = Work(arena, self.program.make_work(arena))
         return self._recorded_work[slot]
 
-    def _graphs(self, steps: dict[SlotStep, range]) -> tuple[SlotGraph, ...]:
-        """What replays each of the steps for any slots, in the order of the range."""
+    def _graphs(self, steps: dict[SlotStep, range], like: Sequence[SlotGraph | None]) -> tuple[SlotGraph, ...]:
+        """What replays each of the steps for any slots, in the order of the range; `like` what, where that is known."""
         if not self.capture:
             return eager_slots(steps)
-        return capture_slots(self.program.device, steps, lengths=self._lengths)
+        known = [graph for graph in like if graph is not None]
+        return capture_slots(
+            self.program.device, steps, lengths=self._lengths, like=known if len(known) == len(steps) else ()
+        )
 
     def _plain_step(self, slot: int) -> None:
         self._step(slot, self._plain_work[0], None)

@@ -61,7 +61,9 @@ class Pullback:
 class Sweep:
     """Drives the segment of one group of worlds; several runs may share it, one after the other."""
 
-    def __init__(self, program: Program, plan: Plan, worlds: range, *, capture: bool) -> None:
+    def __init__(
+        self, program: Program, plan: Plan, worlds: range, *, capture: bool, like: Sweep | None = None
+    ) -> None:
         """Makes the slots.
 
         Args:
@@ -69,10 +71,13 @@ class Sweep:
             plan: How runs are cut.
             worlds: Which worlds of the whole batch these are.
             capture: Whether to capture graphs.
+            like: The sweep of another group of as many worlds.
         """
         self.plan = plan
         self.worlds = worlds
-        self.segment = Segment(program, plan.slots, lengths=plan.lengths, capture=capture)
+        self.segment: Segment = Segment(
+            program, plan.slots, lengths=plan.lengths, capture=capture, like=None if like is None else like.segment
+        )
         self._last = plan.segments - 1
         self._end_adjoint = Packed.allocate(rows.differentiable(program.state), 1, program.device)
         self._at: tuple[object, int, int] | None = None  # the slots hold that part's state of that step in that row
