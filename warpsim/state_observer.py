@@ -10,7 +10,9 @@ from warpsim.model.model import Model
 from warpsim.observe import make_observation, observable_fields, observe
 from warpsim.precision import real
 from warpsim.tape import arena as arenas
+from warpsim.tape.graph import Replay, capture
 from warpsim.tape.program import Arrays
+from warpsim.tape.rows import Block, Blocks
 
 
 class StateObserver:
@@ -48,6 +50,12 @@ class StateObserver:
         }
         self._arena = arenas.allocate(device, arenas.measure(self), 1, gradients=True)[0]
         self._work = self.make_work(self._arena)
+        self._seen, self._made = _rows(self._state), _rows(self._outputs)
+        self._pulled, self._seeds = (
+            _rows({name: array.grad for name, array in arrays.items()}) for arrays in (self._state, self._outputs)
+        )
+        self._observe: Replay | None = None
+        self._pull: dict[tuple[str, ...], Replay] = {}  # by the outputs that have adjoints
 
     @property
     def device(self) -> wp.Device:
@@ -58,32 +66,45 @@ class StateObserver:
         """Intermediates of one observation."""
         return make_observation(self._model, arena, self.names)
 
-    def forward(self, state: Mapping[str, wp.array]) -> dict[str, wp.array]:
-        """The outputs of a state; valid until the next call."""
+    def forward(self, state: Blocks) -> Blocks:
+        """The outputs of a state, one row each as the state's; valid until the next call."""
         if self.names:
             self._load(state)
-            observe(self._model, self._state, self._work, self._outputs, self.names)
-        return self._outputs
+            if self._observe is None:
+                self._observe = capture(self.device, lambda: self._launch(self.names))
+            self._observe()
+        return self._made
 
-    def backward(self, state: Mapping[str, wp.array], seeds: Mapping[str, wp.array]) -> dict[str, wp.array]:
+    def backward(self, state: Blocks, seeds: Blocks) -> Blocks:
         """Adjoints of `q` and `qd` for adjoints of some outputs; those of parameters are added to their gradients.
 
-        The arrays returned are valid until the next call.
+        The rows returned are valid until the next call.
         """
         self._load(state)
-        for array in self._state.values():
-            array.grad.zero_()
-        if seeds:
-            self._arena.zero_adjoints()
-            for name, output in self._outputs.items():
-                output.grad.zero_()
-                if name in seeds:
-                    wp.copy(output.grad, seeds[name])
-            with wp.Tape() as tape:
-                observe(self._model, self._state, self._work, self._outputs, tuple(seeds))
-            tape.backward()
-        return {name: array.grad for name, array in self._state.items()}
+        for block in (*self._pulled.values(), *self._seeds.values()):
+            block.zero(0, 1)
+        for name, seed in seeds.items():
+            self._seeds[name].copy_from(0, seed, 0, 1)
+        seeded = tuple(seeds)
+        if seeded not in self._pull:
+            self._pull[seeded] = capture(self.device, lambda: self._launch_adjoint(seeded))
+        self._pull[seeded]()
+        return self._pulled
 
-    def _load(self, state: Mapping[str, wp.array]) -> None:
-        for name, array in self._state.items():
-            wp.copy(array, state[name])
+    def _load(self, state: Blocks) -> None:
+        for name, block in self._seen.items():
+            block.copy_from(0, state[name], 0, 1)
+
+    def _launch(self, names: tuple[str, ...]) -> None:
+        observe(self._model, self._state, self._work, self._outputs, names)
+
+    def _launch_adjoint(self, names: tuple[str, ...]) -> None:
+        self._arena.zero_adjoints()
+        with wp.Tape() as tape:
+            self._launch(names)
+        tape.backward()
+
+
+def _rows(arrays: Mapping[str, wp.array]) -> Blocks:
+    """Each array as the only row of a block."""
+    return {name: Block(array.reshape((1, *array.shape))) for name, array in arrays.items()}

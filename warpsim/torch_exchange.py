@@ -20,6 +20,7 @@ import warp as wp
 from warpsim.errors import InputError
 from warpsim.precision import PRECISION
 from warpsim.tape.program import Field
+from warpsim.tape.rows import Block
 
 torch_real: torch.dtype = torch.float64 if PRECISION == "float64" else torch.float32
 """The torch type of `real`."""
@@ -85,6 +86,26 @@ def to_warp(tensor: torch.Tensor, dtype: Any) -> wp.array:
         shape = tensor.shape[: tensor.ndim - len(element_shape(dtype))]
         return wp.empty(tuple(shape), dtype=dtype, device=wp.device_from_torch(tensor.device))
     return wp.from_torch(tensor, dtype=dtype, requires_grad=False)
+
+
+def block_over(tensor: torch.Tensor, dtype: Any) -> Block:
+    """Rows of a tape over a contiguous tensor's memory; arguments as in `to_warp`, axis 0 counts the rows.
+
+    On the CPU this goes through NumPy, in a tenth of the time that Warp takes to make an array.
+    """
+    if tensor.device.type == "cpu":
+        return Block.over(tensor.detach().numpy(), dtype)
+    return Block(to_warp(tensor, dtype))
+
+
+def tape_value(tensor: torch.Tensor, dtype: Any) -> Any:
+    """The memory of a contiguous tensor as a tape takes it fastest: NumPy's on the CPU, else Warp's."""
+    return tensor.detach().numpy() if tensor.device.type == "cpu" else to_warp(tensor, dtype)
+
+
+def tensor_over(block: Block) -> torch.Tensor:
+    """A tensor over the rows of a block, without a gradient."""
+    return torch.from_numpy(block.host) if block.host is not None else to_torch(block.array)
 
 
 def as_real_tensor(what: str, value: Any, device: torch.device) -> torch.Tensor:

@@ -12,7 +12,8 @@ from torch.autograd.function import once_differentiable
 from warpsim.engine import Engine
 from warpsim.program import output_fields
 from warpsim.state_observer import StateObserver
-from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp, zeros
+from warpsim.tape.rows import Blocks
+from warpsim.torch_exchange import block_over, on_torch_stream, tensor_over, zeros
 from warpsim.torch_parameters import Parameters, parameter_gradients
 
 
@@ -23,8 +24,8 @@ class _Call:
     parameters: Parameters
 
 
-def _state(tensors: Sequence[torch.Tensor], observer: StateObserver):
-    return {name: to_warp(tensor, observer.dtype) for name, tensor in zip(("q", "qd"), tensors, strict=True)}
+def _state(tensors: Sequence[torch.Tensor], observer: StateObserver) -> Blocks:
+    return {name: block_over(tensor[None], observer.dtype) for name, tensor in zip(("q", "qd"), tensors, strict=True)}
 
 
 class _ObserveNode(torch.autograd.Function):
@@ -47,9 +48,9 @@ class _ObserveNode(torch.autograd.Function):
         with on_torch_stream(engine.model.device):
             engine.load(call.parameters.values)
             engine.zero_parameter_gradients()
-            seeds = {name: to_warp(a.contiguous(), observer.output_dtypes[name]) for name, a in given.items()}
+            seeds = {n: block_over(a.contiguous()[None], observer.output_dtypes[n]) for n, a in given.items()}
             pulled = observer.backward(_state(ctx.saved_tensors, observer), seeds)
-            states = [to_torch(pulled[name]).clone() for name in ("q", "qd")]
+            states = [tensor_over(pulled[name])[0].clone() for name in ("q", "qd")]
             shapes = dict(zip(call.parameters.tensors, ctx.shapes, strict=True))
             by_parameter = parameter_gradients(engine, shapes)
         return (None, *states, *(by_parameter.get(name) for name in shapes))
@@ -59,7 +60,7 @@ def _outputs(call: _Call, state: Sequence[torch.Tensor]) -> tuple[torch.Tensor, 
     with on_torch_stream(call.engine.model.device):
         call.engine.load(call.parameters.values)
         made = call.observer.forward(_state(state, call.observer))
-        return tuple(to_torch(made[name]).clone() for name in call.observer.names)
+        return tuple(tensor_over(made[name])[0].clone() for name in call.observer.names)
 
 
 def observe_state(

@@ -21,7 +21,7 @@ from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.program import Field
 from warpsim.tape.run import Run
-from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp
+from warpsim.torch_exchange import block_over, on_torch_stream, tape_value, tensor_over, to_torch
 from warpsim.torch_parameters import Parameters, parameter_gradients, sum_worlds
 
 
@@ -76,10 +76,10 @@ class FinishedRun:
     Attributes:
         tape: What ran it.
         run: The run, with its checkpoints.
-        first: The initial state by differentiable field, a copy.
+        first: The initial state by differentiable field, (1, W, …) each, a copy.
     """
 
-    def __init__(self, tape: CheckpointedTape, run: Run, first: dict[str, wp.array]) -> None:
+    def __init__(self, tape: CheckpointedTape, run: Run, first: rows.Blocks) -> None:
         self.tape = tape
         self.run = run
         self.first = first
@@ -103,21 +103,22 @@ def run_forward(
         tape = engine.tape(spec)
         program = tape.program
         types = {f.name: f.dtype for f in (*program.state, *program.inputs)}
-        first = {name: wp.clone(to_warp(tensor, types[name])) for name, tensor in given.state.items()}
+        start = {name: tensor.detach().clone() for name, tensor in given.state.items()}
+        first = {name: block_over(tensor[None], types[name]) for name, tensor in start.items()}
         outputs = rows.allocate(program.outputs, spec.steps // call.keep_every + 1, program.device)
         for name, observed in engine.observer(spec.outputs).forward(first).items():
-            wp.copy(outputs[name].array[0], observed)
+            outputs[name].copy_from(0, observed, 0, 1)
+        shown = {name: tensor_over(block) for name, block in outputs.items()}
 
         def kept(run: Run) -> dict[str, torch.Tensor]:
-            made = {**run.states, **{name: block.array for name, block in outputs.items()}}
-            return {name: to_torch(made[name]) for name in (*call.state, *spec.outputs)}
+            return {**{name: tensor_over(run.states.block(name)) for name in call.state}, **shown}
 
         try:
             run = tape.forward(
-                {**first, **call.fixed},
-                {name: to_warp(tensor, types[name]) for name, tensor in given.controls.items()},
+                {**{name: tape_value(tensor, types[name]) for name, tensor in start.items()}, **call.fixed},
+                {name: tape_value(tensor, types[name]) for name, tensor in given.controls.items()},
                 keep_states=call.state,
-                keep_outputs={name: block.array[1:] for name, block in outputs.items()},
+                keep_outputs={f.name: tape_value(shown[f.name][1:], f.dtype) for f in program.outputs},
                 keep_every=call.keep_every,
                 differentiate=differentiate,
                 progress=call.progress,
@@ -190,12 +191,13 @@ def _pull_back(
         accumulate=True,
         clip=call.clip,
     )
+    states = {name: tensor_over(gradients.initial_state.block(name))[0] for name in call.state}
     observer = engine.observer(call.spec.outputs)
-    at_start = observer.backward(finished.first, of_outputs.row(0, observer.names))
-    states = {name: to_torch(gradients.initial_state[name]) for name in call.state}
-    for name, array in at_start.items():
-        states[name] = states[name] + to_torch(array)
-    controls = {name: to_torch(array) for name, array in gradients.inputs.items()}
+    at_start = of_outputs.row(0, observer.names)
+    if at_start:
+        for name, block in observer.backward(finished.first, at_start).items():
+            states[name] = states[name] + tensor_over(block)[0]
+    controls = {name: tensor_over(gradients.inputs.block(name)) for name in gradients.inputs}
     parameters = parameter_gradients(engine, call.sort(shapes).parameters)
     return [
         *(states[name] for name in call.state),
@@ -206,23 +208,27 @@ def _pull_back(
 
 
 class _Adjoints:
-    """Adjoints of kept rows as arrays the tape reads; it copies them into buffers of its own and never writes them."""
+    """Adjoints of kept rows as the tape reads them; it copies them into buffers of its own and never writes them."""
 
     def __init__(self, fields: Sequence[Field], adjoints: Mapping[str, torch.Tensor]) -> None:
-        self._arrays = {f.name: to_warp(adjoints[f.name].contiguous(), f.dtype) for f in fields if f.name in adjoints}
+        self._dtypes = {f.name: f.dtype for f in fields if f.name in adjoints}
+        self._tensors = {name: adjoints[name].contiguous() for name in self._dtypes}
 
     def seeds(self, every: int, *, first: int) -> dict[str, Any]:
         """As the tape wants them: rows from `first` on, dense, or by step where rows are `every` steps apart."""
         if every == 1:
-            return {name: array[first:] for name, array in self._arrays.items()}
+            return {name: tape_value(tensor[first:], self._dtypes[name]) for name, tensor in self._tensors.items()}
         return {
-            name: {row * every - first: array[row] for row in range(first, array.shape[0])}
-            for name, array in self._arrays.items()
+            name: {
+                row * every - first: tape_value(tensor[row], self._dtypes[name]) for row in range(first, len(tensor))
+            }
+            for name, tensor in self._tensors.items()
         }
 
-    def row(self, row: int, names: Collection[str]) -> dict[str, wp.array]:
+    def row(self, row: int, names: Collection[str]) -> rows.Blocks:
         """One row of those fields that are among `names`."""
-        return {name: array[row] for name, array in self._arrays.items() if name in names}
+        found = {name: tensor[row : row + 1] for name, tensor in self._tensors.items() if name in names}
+        return {name: block_over(tensor, self._dtypes[name]) for name, tensor in found.items()}
 
 
 def roll_out(

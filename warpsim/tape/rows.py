@@ -209,6 +209,12 @@ class BlockArrays(Arrays):
             self._arrays[name] = array if self._row is None else array[self._row]
         return super().__getitem__(name)
 
+    def block(self, name: str) -> Block:
+        """The block behind an array, for whoever needs no array of Warp's; one row if the arrays are of one."""
+        if name not in self._blocks:
+            raise unknown_name(self._kind, name, self._blocks)
+        return self._blocks[name]
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._blocks)
 
@@ -271,7 +277,7 @@ def adopt_target(what: str, value: Any, field: Field, rows: int, device: wp.Devi
     """A block over an array of the caller's that is to be written; raises if that would need a copy."""
     block = adopt(what, value, field, rows, device)
     given = value.ptr if isinstance(value, wp.array) else np.asarray(value).ctypes.data
-    if block.array.ptr != given:
+    if (block.array.ptr if block.host is None else block.host.ctypes.data) != given:
         raise InputError(f"{what} cannot be written in place; give a contiguous array of the right type on {device}")
     return block
 

@@ -12,7 +12,6 @@ from warpsim.errors import InputError
 from warpsim.tape.home import Home
 from warpsim.tape.journal import Journal
 from warpsim.tape.part import Keep, Part
-from warpsim.tape.program import Arrays
 from warpsim.tape.rows import BlockArrays
 from warpsim.tape.schedule import Plan
 from warpsim.tape.storage import Checkpoints
@@ -32,8 +31,8 @@ class Gradients:
         adjoint_norms: (segments,) norm of the adjoint of each segment's first state, over all worlds.
     """
 
-    initial_state: Arrays
-    inputs: Arrays
+    initial_state: BlockArrays
+    inputs: BlockArrays
     adjoint_norms: np.ndarray
 
 
@@ -61,8 +60,8 @@ class Run:
         self.parts = parts
         self.parameter_checksums = parameters
         self.journals = journals
-        self.states: Arrays = BlockArrays("kept state", keep.states)
-        self.outputs: Arrays = BlockArrays("kept output", keep.outputs)
+        self.states = BlockArrays("kept state", keep.states)
+        self.outputs = BlockArrays("kept output", keep.outputs)
         self._checkpoints: list[Checkpoints] | None = [part.checkpoints for part in parts]
         self._home = home
         self._dropped = weakref.finalize(self, home.abandon, self._checkpoints)

@@ -24,7 +24,7 @@ fifth longer, which costs less than another forward pass."""
 CACHE_BYTES = 8_000_000
 """What the slots of a segment should fit into, in each group of worlds, where the rollout is cut."""
 
-MOST_SLOTS = 512
+MOST_SLOTS = 1024
 """Slots of a segment where the rollout is cut: what surrounds a segment costs a twentieth of a millisecond whatever its
 length, a few steps of a small robot; beyond this it is no longer felt."""
 
