@@ -262,6 +262,27 @@ def test_a_state_that_overflows_is_located(threads: int) -> None:
     np.testing.assert_allclose(caught.value.run.state()["x"][1], expected[15][1], rtol=1e-12)
 
 
+@pytest.mark.parametrize("segment", [4, 5, 20])
+def test_a_run_that_failed_stands_where_it_came_to(segment: int) -> None:
+    """Also when the failing step is the first of a segment; and it goes on from there."""
+    program = Custom(scaling, scale=1.0)
+    tape = CheckpointedTape(program, steps=20, segment=segment)
+    run = tape.start({"x": np.ones((2, 3))}, keep_states=["x"])
+    run.advance(6)
+    scale = program.parameters["scale"]
+    scale.fill_(2.0)
+    run.advance(2)
+    scale.fill_(np.inf)
+    with pytest.raises(NonFiniteError, match="step 9"):
+        run.advance()
+    assert run.step == 8
+    np.testing.assert_array_equal(run.state()["x"], 16.0)
+    scale.fill_(1.0)
+    run.advance()
+    np.testing.assert_array_equal(run.state()["x"], 16.0)
+    np.testing.assert_array_equal(run.states.x.numpy()[:, 0, 0], [1.0] * 7 + [4.0] + [16.0] * 13)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_of_several_failures_the_first_is_told_and_all_worlds_have_what_came_before(threads: int) -> None:
     class Splitting(Custom):
@@ -305,6 +326,15 @@ def test_an_adjoint_that_overflows_is_located() -> None:
     tape = CheckpointedTape(Custom(scaling, scale=1e40), steps=3, segment=1)
     back = tape.backward(tape.forward({"x": np.zeros((2, 3))}), state_seeds={"x": {-1: np.ones((2, 3))}})
     np.testing.assert_allclose(back.adjoint_norms, np.sqrt(6.0) * np.array([1e240, 1e160, 1e80]), rtol=1e-14)
+
+
+def test_a_loss_whose_own_derivative_is_not_finite_is_told_so() -> None:
+    tape = CheckpointedTape(Custom(scaling, scale=1.0), steps=10, segment=4)
+    run = tape.forward({"x": np.ones((2, 3))})
+    bad = np.ones((2, 3))
+    bad[1, 2] = np.inf
+    with pytest.raises(NonFiniteError, match=r"loss by state 'x' at step 6, world 1, is not finite .*look at the loss"):
+        tape.backward(run, state_seeds={"x": {6: bad, -1: np.ones((2, 3))}})
 
 
 def test_a_parameter_gradient_that_is_not_finite() -> None:

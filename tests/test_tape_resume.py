@@ -83,13 +83,34 @@ def test_goes_on_after_being_killed(schedule: str, threads: int, knots: bool, tm
     assert not any(tmp_path.iterdir())
 
 
-def test_a_journal_of_another_run_is_refused(tmp_path: Path) -> None:
+def test_another_run_is_refused_and_harms_nothing(tmp_path: Path) -> None:
+    """Whatever differs, the files of the interrupted run stay as they are: the right call then goes on."""
+    expected, _ = gradient("device", "all", 1)
     killed(tmp_path, "all", 1, 5, False)
-    tape = CheckpointedTape(Chain(WORLDS, LINKS), steps=STEPS, segment=7, storage=Resumable(tmp_path))
+    rng = np.random.default_rng(0)
     full = (WORLDS, LINKS)
-    state = {"x": np.ones(full), "v": np.ones(full), "guess": np.zeros(full), "turns": np.zeros(2)}
-    with pytest.raises(InputError, match="belongs to another run"):
-        tape.forward(state)
+    state = {"x": rng.normal(size=full), "v": rng.normal(size=full), "guess": np.zeros(full), "turns": np.zeros(2)}
+    inputs = {"u": rng.normal(size=(STEPS, *full))}
+    late = {"u": inputs["u"].copy()}
+    late["u"][-1] += 1.0  # of a segment that is already differentiated
+    other = {**state, "x": np.ones(full)}
+    kept = dict(keep_states=["x"])
+    for options, start, given, call, message in (
+        (dict(steps=STEPS - 10), state, {"u": inputs["u"][:-10]}, kept, "belongs to another run"),
+        (dict(segment=20), state, inputs, kept, "belongs to another run"),
+        ({}, other, inputs, kept, "belongs to another run"),
+        ({}, state, inputs, dict(keep_states=["x"], keep_every=2), "belongs to another run"),
+        ({}, state, inputs, dict(keep_states=["x"], keep_outputs=["energy"]), "belongs to another run"),
+        ({}, state, inputs, dict(keep_states=["x"], differentiate=False), "belongs to another run"),
+        ({}, state, late, kept, "a run with other inputs was saved here .*steps 56 … 59.*delete it"),
+    ):
+        arguments = {"steps": STEPS, "segment": 7, **options}
+        tape = CheckpointedTape(Chain(WORLDS, LINKS), schedule=AllStarts(), storage=Resumable(tmp_path), **arguments)
+        with pytest.raises(InputError, match=message):
+            tape.forward(start, given, **call)
+    found, done = gradient(Resumable(tmp_path, seconds=0), "all", 1)
+    assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
+    assert done == [5, 4, 3, 2, 1, 0]
 
 
 def test_one_run_at_a_time_and_each_with_its_own_files(tmp_path: Path) -> None:

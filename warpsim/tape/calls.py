@@ -88,13 +88,14 @@ class Recording:
     def capture(self, device: wp.Device, work: Callable[[], None]) -> bool:
         """Records what `work` launches without running it; whether everything it does was understood.
 
-        Warp's own recording is the judge: an operation that is not a launch, a fill or a copy (a sort, a scan, a
-        conditional) makes its count differ from ours.
+        Warp's own recording is the judge: an operation that is not a launch, and neither a fill nor a copy, which it
+        is not shown (a sort, a scan, a conditional), makes its count differ from ours.
         """
         with wp.ScopedCapture(device=device) as watched, self._watching(device):
             work()
         self._modules |= watched.graph.module_execs
-        return len(self.calls) == watched.graph._apic_capture.operation_count
+        launches = sum(call.form[0] in (_FORWARD, _BACKWARD) for call in self.calls)
+        return launches == watched.graph._apic_capture.operation_count
 
     @property
     def alive(self) -> tuple[Any, ...]:
@@ -103,7 +104,10 @@ class Recording:
 
     @contextmanager
     def _watching(self, device: wp.Device) -> Iterator[None]:
-        """Sees everything that Warp's active capture records of launches, `zero_` and `wp.copy`."""
+        """Sees all launches, `zero_` and `wp.copy`; Warp's active capture sees the launches alone.
+
+        To know a fill or a copy, Warp would copy the whole memory that holds the array: all intermediates of all slots.
+        """
         runtime = _warp.runtime
         recording, core = runtime._apic_capture, runtime.core
         memset, memcpy = device.memset, core.wp_memcpy_h2h
@@ -117,19 +121,20 @@ class Recording:
 
         def fill(pointer: int, value: int, nbytes: int) -> bool:
             self._move(_FILL, pointer, value, nbytes)
-            return memset(pointer, value, nbytes)
+            return True
 
         def copy(target: int, source: int, nbytes: int) -> bool:
-            if nbytes:  # Warp records no empty copies
+            if nbytes:
                 self._move(_COPY, target, source, nbytes)
-            return memcpy(target, source, nbytes)
+            return True
 
         recording.build_launch_info = launch
+        recording.track_array = lambda array: (-1, 0)  # as of an array that needs no tracking
         device.memset, core.wp_memcpy_h2h = fill, copy
         try:
             yield
         finally:
-            del recording.build_launch_info
+            del recording.build_launch_info, recording.track_array
             device.memset, core.wp_memcpy_h2h = memset, memcpy
 
     def _launch(self, function: Any, params: list[Any], adjoint: bool) -> None:

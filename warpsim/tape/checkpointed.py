@@ -24,7 +24,7 @@ from warpsim.tape import threads as teams
 from warpsim.tape.diagnostics import NonFiniteError, SegmentReport
 from warpsim.tape.inputs import ArrayFeed, Feed, InputProvider, ProviderFeed
 from warpsim.tape.journal import Resumable
-from warpsim.tape.parameters import ParameterSet
+from warpsim.tape.parameters import ParameterSet, StaleInputError
 from warpsim.tape.part import Keep, Part
 from warpsim.tape.program import Field, Program
 from warpsim.tape.run import Gradients, Run
@@ -127,24 +127,31 @@ class CheckpointedTape:
         program, plan = self.program, self.plan
         if keep_every < 1:
             raise InputError(f"keep_every={keep_every}; keep every step or fewer")
+        given = rows.adopt_row("state", initial_state, program.state, program.device)
+        known = self._parameters.checksums() if differentiate else {}
+        # before anything is written where an interrupted run may have left its files
+        states = [rows.worlds_of(given, sweep.worlds) for sweep in self._sweeps]
+        kept = (differentiate, keep_every, sorted(_names(keep_states)), sorted(_names(keep_outputs)))
+        journals = self._home.journals(self._programs, plan, states, known, kept)
         keep = Keep(
             keep_every,
             self._kept("state", keep_states, program.state, plan.steps // keep_every + 1),
             self._kept("output", keep_outputs, program.outputs, plan.steps // keep_every),
         )
-        given = rows.adopt_row("state", initial_state, program.state, program.device)
         keep.start(given)
         make_feed = self._feeds(inputs)
         parts = []
         stores = self._home.checkpoints(self._programs, plan.snapshots + 1)
-        for sweep, checkpoints in zip(self._sweeps, stores, strict=True):
-            for name, block in rows.worlds_of(given, sweep.worlds).items():
+        for sweep, checkpoints, state in zip(self._sweeps, stores, states, strict=True):
+            for name, block in state.items():
                 checkpoints.states.fields[name].copy_from(0, block, 0, 1)
             feed = make_feed(sweep.worlds)
             parts.append(Part(plan, feed, checkpoints, keep.worlds(sweep.worlds), differentiate, self._check))
         self._try_step(parts[0])
-        known = self._parameters.checksums() if differentiate else {}
-        journals = self._home.journals(self._programs, plan, parts, known) if differentiate else []
+        if not differentiate:
+            journals = []
+        elif self._home.restore(journals, parts):
+            self._check_inputs_of_saved_run(parts)
         return Run(plan, parts, keep, known, journals, self._advance, self._home)
 
     def forward(
@@ -263,6 +270,17 @@ class CheckpointedTape:
             if part.step == self.plan.steps and not journal.exists():
                 journal.begin(part)
 
+    def _check_inputs_of_saved_run(self, parts: list[Part]) -> None:
+        """The forward pass of a saved run is not repeated, so nothing else would look at all of its inputs."""
+        try:
+            for sweep, part in zip(self._sweeps, parts, strict=True):
+                sweep.check_inputs(part)
+        except StaleInputError as error:
+            raise StaleInputError(
+                f"a run with other inputs was saved here ({error.args[0].partition(';')[0]}); use those inputs, choose "
+                "another directory, or delete it to begin again"
+            ) from None
+
     def _prepare(self, *, differentiate: bool) -> None:
         """Captures before threads start: capture belongs to one thread."""
         if self._team.threads > 1:
@@ -360,6 +378,11 @@ def _quiet(task: Callable[[Any], None]) -> Callable[[Any], None]:
 
 def _nothing() -> None:
     """No progress bar."""
+
+
+def _names(selection: Selection) -> list[str]:
+    """The fields a caller wants kept, as he said it."""
+    return [str(selection)] if isinstance(selection, bool) else list(selection)
 
 
 def _select(kind: str, selection: Selection, fields: Iterable[Field]) -> list[Field]:

@@ -123,30 +123,55 @@ def raise_for_state(segment: Segment, start: int, row: int, first_world: int) ->
     if row == 0:
         raise NonFiniteError(where, start)
     with _EAGER:
-        blame = _blame_stage(segment, row - 1)
-        reason = segment.explanation(row - 1, world)
+        again = segment.one_slot()  # where no numbers of the failed step would accuse the first stage
+        again.copy_slot(segment, row - 1)
+        blame = _blame_stage(again, 0)
+        reason = again.explanation(0, world)
     raise NonFiniteError(f"{where}: {reason}" if reason else f"{where}{blame}", start + row)
 
 
 def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int) -> None:
-    """Raises for the first non-finite adjoint of a segment (the first one met going backwards), found slot by slot.
+    """Raises for the first non-finite adjoint of a segment: a seed, or the first one met going backwards.
 
     Args:
-        segment: Holds the segment's states and inputs, and its seeds, written again.
+        segment: Holds the segment's recorded steps, and its seeds, written again.
         start: Step of slot 0.
         count: Steps in the segment.
         first_world: World that comes first in this segment's arrays.
     """
+    adjoints = segment.adjoints
+    _raise_for_seed(segment, start, count, first_world)
+    before = segment.one_slot()  # the last slot on the way back, as it was before its adjoint ran
     for slot in reversed(range(count)):
-        with _EAGER:
-            kernel = _guilty_launch(reversed(segment.eager_tape(slot).launches), forward=False)
-        for kind, packed in (("state", segment.adjoints.states), ("input", segment.adjoints.inputs)):
+        before.copy_slot(segment, slot)
+        segment.backward(slot, 1)
+        for kind, packed in (("state", adjoints.states), ("input", adjoints.inputs)):
             place = _first_bad(packed.fields, slot)
             if place is not None:
+                with _EAGER:
+                    kernel = _guilty_launch(reversed(before.eager_tape(0).launches), forward=False)
                 name, world = place
                 raise NonFiniteError(
                     f"the adjoint of {kind} {name!r} is not finite at step {start + slot}, world {first_world + world}"
                     f"{_blame(kernel)}; clip adjoints, shorten the horizon, or seed and inspect that step",
+                    start + slot,
+                )
+
+
+def _raise_for_seed(segment: Segment, start: int, count: int, first_world: int) -> None:
+    """Raises if what the caller's loss hands to the states and outputs of a segment is not finite."""
+    for kind, packed, slots in (
+        ("state", segment.adjoints.states, count + 1),
+        ("output", segment.adjoints.outputs, count),
+    ):
+        for slot in range(slots):
+            place = _first_bad(packed.fields, slot)
+            if place is not None:
+                name, world = place
+                raise NonFiniteError(
+                    f"the derivative of the loss by {kind} {name!r} at step {start + slot}, world "
+                    f"{first_world + world}, is not finite before any step is differentiated; look at the loss itself "
+                    "(a square root or a norm at zero?)",
                     start + slot,
                 )
 
@@ -160,7 +185,6 @@ def _blame_stage(segment: Segment, slot: int) -> str:
         if not guilty and not segment.finite_work(slot):
             guilty.append(name)
 
-    segment.fill_work(slot, 0.0)  # numbers left by the failed step would accuse the first stage
     with observe(watch):
         tape = segment.eager_tape(slot)
     if guilty:

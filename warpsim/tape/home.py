@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import warp as wp
 
@@ -52,10 +53,19 @@ class Home:
         """Raises if results may not go to arrays of the caller's."""
 
     def journals(
-        self, programs: Iterable[Program], plan: Plan, parts: list[Part], parameters: Mapping[str, int]
+        self,
+        programs: Iterable[Program],
+        plan: Plan,
+        initial_states: Iterable[rows.Blocks],
+        parameters: Mapping[str, int],
+        kept: Iterable[Any],
     ) -> list[Journal]:
         """What saves the backward pass of each group of worlds: nothing."""
         return []
+
+    def restore(self, journals: list[Journal], parts: list[Part]) -> bool:
+        """Brings the parts to where they were saved; whether they were."""
+        return False
 
 
 class ResumableHome(Home):
@@ -99,20 +109,31 @@ class ResumableHome(Home):
         raise InputError(f"a resumable run keeps its {what} in its own files; do not give arrays for them")
 
     def journals(
-        self, programs: Iterable[Program], plan: Plan, parts: list[Part], parameters: Mapping[str, int]
+        self,
+        programs: Iterable[Program],
+        plan: Plan,
+        initial_states: Iterable[rows.Blocks],
+        parameters: Mapping[str, int],
+        kept: Iterable[Any],
     ) -> list[Journal]:
-        """Opens the journals and brings the parts to where they were saved, if they were."""
+        """Opens the journals, and raises before any file is touched if they belong to another run."""
         found = []
-        for i, (program, part) in enumerate(zip(programs, parts, strict=True)):
-            identity = describe(program, plan, part.checkpoints.states.data.read(0), parameters)
+        for i, (program, state) in enumerate(zip(programs, initial_states, strict=True)):
+            identity = describe(program, plan, state, parameters, kept)
             found.append(Journal(self._files.folder(i), self._files.seconds, identity))
-        if all(journal.exists() for journal in found):
-            for journal, part in zip(found, parts, strict=True):
-                journal.restore_forward(part)
-        else:
-            for journal in found:
-                journal.remove()
+        for journal in found:
+            journal.check()
         return found
+
+    def restore(self, journals: list[Journal], parts: list[Part]) -> bool:
+        """Brings the parts to where they were saved; whether they were."""
+        if all(journal.exists() for journal in journals):
+            for journal, part in zip(journals, parts, strict=True):
+                journal.restore_forward(part)
+            return True
+        for journal in journals:
+            journal.remove()
+        return False
 
 
 def make(kind: str | Resumable, device: wp.Device) -> Home:

@@ -13,7 +13,7 @@ import shutil
 import time
 import zlib
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.errors import InputError
+from warpsim.tape import rows
 from warpsim.tape.part import Part
 from warpsim.tape.program import Program
 from warpsim.tape.rows import Packed
@@ -73,6 +74,11 @@ class Journal:
     def exists(self) -> bool:
         """Whether the forward pass of a run has been completed here."""
         return self._file.exists()
+
+    def check(self) -> None:
+        """Raises if what was saved here belongs to another run."""
+        if self.exists():
+            self._read().close()
 
     def begin(self, part: Part) -> None:
         """Saves that the forward pass is complete."""
@@ -147,23 +153,27 @@ class Journal:
         if str(saved["identity"]) != self._identity:
             saved.close()
             raise InputError(
-                f"{self._file} belongs to another run (other steps, schedule, program, initial state or parameters); "
-                "choose another directory, or delete it to begin again"
+                f"{self._file} belongs to another run (other steps, schedule, program, initial state, parameters or "
+                "kept rows); choose another directory, or delete it to begin again"
             )
         return saved
 
 
-def describe(program: Program, plan: Plan, initial_state: np.ndarray, parameters: Mapping[str, int]) -> str:
+def describe(
+    program: Program, plan: Plan, initial_state: rows.Blocks, parameters: Mapping[str, int], kept: Iterable[Any]
+) -> str:
     """Describes what must be equal for a journal to be continued.
 
     Args:
         program: The step of one group of worlds.
         plan: How the run is cut.
-        initial_state: Packed bytes.
+        initial_state: By field, one row each.
         parameters: Checksums by name.
+        kept: What rows the run keeps.
     """
     fields = [
         (f.name, f.shape, wp.types.type_repr(f.dtype)) for f in (*program.state, *program.inputs, *program.outputs)
     ]
-    state = zlib.crc32(np.ascontiguousarray(initial_state).data)
-    return repr((plan.steps, plan.slots, plan.snapshots, plan.window, fields, state, dict(parameters)))
+    state = [zlib.crc32(np.ascontiguousarray(initial_state[f.name].read(0)).data) for f in program.state]
+    cut = (plan.steps, plan.slots, plan.snapshots, plan.window)
+    return repr((*cut, fields, state, dict(parameters), *kept))

@@ -147,6 +147,20 @@ class Segment:
         assert self._backward is not None
         self._backward.run(first, count)
 
+    def one_slot(self) -> Segment:
+        """A segment of one slot that runs the same program eagerly, to look at a slot without touching this one's."""
+        return Segment(self.program, 1, capture=False)
+
+    def copy_slot(self, source: Segment, slot: int) -> None:
+        """Makes slot 0 what a slot of another segment is: its state, inputs and adjoints."""
+        self.states.copy_row(0, source.states, slot)
+        self.inputs.copy_row(0, source.inputs, slot)
+        if source._adjoints is not None:
+            for mine, theirs in ((0, slot), (1, slot + 1)):
+                self.adjoints.states.copy_row(mine, source.adjoints.states, theirs)
+            self.adjoints.inputs.copy_row(0, source.adjoints.inputs, slot)
+            self.adjoints.outputs.copy_row(0, source.adjoints.outputs, slot)
+
     def eager_tape(self, slot: int) -> wp.Tape:
         """Steps one slot eagerly, clears the adjoints of its intermediates, and returns its tape for inspection."""
         self._allocate_recorded()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
 
 import numpy as np
 
@@ -83,6 +82,15 @@ class Sweep:
         self._at: tuple[object, int, int] | None = None  # the slots hold that part's state of that step in that row
         self._recorded: tuple[object, int] | None = None  # the slots hold that part's segment, recorded
 
+    def check_inputs(self, part: Part) -> None:
+        """Makes sure that all inputs of a finished run are what they were.
+
+        Raises:
+            StaleInputError: They are not.
+        """
+        for segment in range(self.plan.segments):
+            self._verify(part, self.plan.span(segment))
+
     def prepare(self, *, differentiate: bool) -> None:
         """Captures all graphs a run will need, so that it can then be driven from another thread."""
         for length in self.plan.lengths:
@@ -93,24 +101,38 @@ class Sweep:
     def forward(self, part: Part, end: int, progress: Callable[[], None]) -> None:
         """Steps a run until step `end`, storing checkpoints where the plan wants them."""
         next_store = part.next_store()
-        while part.step < end:
-            span = self.plan.span(self.plan.segment_of(part.step))
-            slot = part.step - span.start
-            count = min(end - part.step, span.count - slot)
-            self._enter(part, slot)
-            if slot == 0 and span.segment == next_store:
-                part.push(span.segment, self.segment.states)
-                next_store = part.next_store()
-            self._fill(part, span, slot, count)
-            self._step(part, span, slot, count, recorded=part.differentiate and span.segment == self._last)
-            if part.finite and not diagnostics.finite(self.segment.states, slot + count):
-                self._fail(part, span, slot, count)
-            part.keep.take(part.step, slot, count, self.segment.states.fields, self.segment.outputs.fields)
-            part.step += count
-            if slot + count == span.count:
-                progress()
-        if self._at is not None and self._at[0] is part.token:
-            part.checkpoints.save(part.reached_row, self.segment.states, self._at[2])
+        states, outputs = self.segment.states, self.segment.outputs
+        row = None  # where the state of `part.step` is
+        try:
+            while part.step < end:
+                span = self.plan.span(self.plan.segment_of(part.step))
+                slot = part.step - span.start
+                count = min(end - part.step, span.count - slot)
+                self._enter(part, slot)
+                row = slot
+                if slot == 0 and span.segment == next_store:
+                    part.push(span.segment, states)
+                    next_store = part.next_store()
+                self._fill(part, span, slot, count)
+                self._step(part, span, slot, count, recorded=part.differentiate and span.segment == self._last)
+                bad = None
+                if part.finite and not diagnostics.finite(states, slot + count):
+                    bad = diagnostics.first_bad_state(self.segment, slot + count)
+                    count = max(bad - 1 - slot, 0)
+                part.keep.take(part.step, slot, count, states.fields, outputs.fields)
+                part.step, row = part.step + count, slot + count
+                if bad is not None:
+                    diagnostics.raise_for_state(self.segment, span.start, bad, self.worlds.start)
+                if row == span.count:
+                    progress()
+        except BaseException:
+            self._at = self._recorded = None  # the slots may hold anything
+            raise
+        finally:
+            if (
+                row is not None and part.step
+            ):  # also of a run that failed or was interrupted, which may go on from there
+                part.checkpoints.save(part.reached_row, states, row)
 
     def backward(self, part: Part, pull: Pullback, progress: Callable[[], None]) -> None:
         """Differentiates all segments, last first; the adjoint of the initial state ends up in `pull.initial`."""
@@ -168,17 +190,6 @@ class Sweep:
         self.segment.forward(slot, count, recorded=recorded)
         self._at = (part.token, span.start + slot + count, slot + count)
         self._recorded = (part.token, span.segment) if whole else None
-
-    def _fail(self, part: Part, span: Span, slot: int, count: int) -> NoReturn:
-        """Keeps the steps that led to finite states, and raises for the first one that did not."""
-        bad = diagnostics.first_bad_state(self.segment, slot + count)
-        good = max(bad - 1 - slot, 0)
-        part.keep.take(part.step, slot, good, self.segment.states.fields, self.segment.outputs.fields)
-        part.step += good
-        if good:
-            part.checkpoints.save(part.reached_row, self.segment.states, slot + good)
-        self._at = self._recorded = None
-        diagnostics.raise_for_state(self.segment, span.start, bad, self.worlds.start)
 
     def _reach(self, part: Part, target: int) -> None:
         """Brings the start of segment `target` into row 0, from the newest snapshot before it."""
