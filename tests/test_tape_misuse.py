@@ -123,8 +123,13 @@ def test_wrong_options() -> None:
     program = Chain(2, 3)
     with pytest.raises(InputError, match="storage='cloud'"):
         CheckpointedTape(program, steps=5, storage="cloud")
-    with pytest.raises(InputError, match="3 groups for 2 worlds"):
+    with pytest.raises(InputError, match="threads=3 for 2 worlds"):
         CheckpointedTape(program, steps=5, threads=3)
+    for groups in (0, 3):
+        with pytest.raises(InputError, match=f"groups={groups} for 2 worlds"):
+            CheckpointedTape(program, steps=5, groups=groups)
+    with pytest.raises(InputError, match="state 'turns' holds numbers that are not int32 integers"):
+        CheckpointedTape(program, steps=5).forward({**start(), "turns": np.array([0.5, 1.0])})
     with pytest.raises(InputError, match="capture"):
         CheckpointedTape(program, steps=5, threads=2, capture=False)
     with pytest.raises(InputError, match="least that would do"):

@@ -157,7 +157,7 @@ def test_reading_budgets() -> None:
     assert budget.parse("100 kB", cpu) == 100_000
     free = budget.free_bytes(cpu)
     assert 0.4 * free < budget.parse("50%", cpu) < 0.6 * free
-    for wrong in ("much", "5 parsecs", "1.2.3MB", "0", 0, -5, "0%", "."):
+    for wrong in ("much", "5 parsecs", "1.2.3MB", "0", 0, -5, "0%", ".", "150%", float("nan"), float("inf"), [1], True):
         with pytest.raises(InputError):
             budget.parse(wrong, cpu)
 

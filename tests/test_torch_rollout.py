@@ -290,9 +290,16 @@ def test_checkpoints_are_given_back_when_the_graph_goes(sim):
 
 def test_double_backward_is_refused(sim):
     u = leaf(numbers(0, STEPS, 2, 2))
-    (first,) = torch.autograd.grad(sim.rollout(controls=u).q.square().sum(), u, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        first.sum().backward()
+
+    def loss(controls: torch.Tensor) -> torch.Tensor:
+        return sim.rollout(controls=controls).q.square().sum() + controls.square().sum()
+
+    with pytest.raises(InputError, match="differentiated once"):
+        torch.autograd.grad(loss(u), u, create_graph=True)
+    with pytest.raises(InputError, match="differentiated once"):
+        loss(u).backward(create_graph=True)
+    with pytest.raises(InputError, match="differentiated once"):  # torch's own decorator lets this one be zero
+        torch.autograd.functional.hessian(loss, u.detach())
 
 
 def test_controls_changed_in_place_are_noticed(sim):
@@ -338,6 +345,13 @@ def test_adam_fits_parameters_and_controls(sim):
         (dict(steps=5, clip=1.0), "clip=1 acts between segments; say with segment="),
         (dict(), "give steps= or controls="),
         (dict(steps=0), "at least 1"),
+        (dict(steps=2.5), "steps=2.5; give a whole number"),
+        (dict(steps=torch.zeros(5, 2, 2)), "write controls="),
+        (dict(steps=5, keep_every=0), "keep_every=0; give a whole number, at least 1"),
+        (dict(steps=5, segment=2.5), "segment=2.5; give a whole number"),
+        (dict(steps=5, schedule="full"), r"schedule='full'; give FullTape\(\)"),
+        (dict(steps=5, memory_budget=[1]), r"memory_budget=\[1\]; write bytes"),
+        (dict(steps=5, clip=0.0, segment=2), "clip=0.0; give a finite number above 0"),
     ],
 )
 def test_misuse_says_what_and_what_to_do(sim, arguments, message):
@@ -350,6 +364,26 @@ def test_parameters_that_are_not_numbers_are_refused(sim):
     with pytest.raises(InputError, match="was given NaN"):
         sim.rollout(steps=2, parameters={"shape.density": bad})
     assert torch.isfinite(sim.rollout(steps=2).q).all()
+
+
+def test_rows_further_apart_than_the_rollout_is_long(sim):
+    only = sim.rollout(5, keep_every=6)
+    assert only.q.shape[0] == only["body_position"].shape[0] == 1
+
+
+def test_controls_as_nested_lists(sim):
+    listed = sim.rollout(controls=[[0.1, 0.2]] * 3).q
+    assert torch.equal(listed, sim.rollout(controls=torch.tensor([[0.1, 0.2]] * 3, dtype=torch.float64)).q)
+
+
+def test_rollouts_of_ever_other_lengths_share_one_budget(sim):
+    """Tapes are kept for reuse only as long as all of them fit the budget that was given."""
+    sizes = {n: sim.plan(n, memory_budget="4MB").bytes for n in range(20, 60)}
+    assert sum(sizes.values()) > 16_000_000
+    for n in sizes:
+        sim.rollout(n, memory_budget="4MB", controls=numbers(n, n, 2, 2))
+    kept = [tape.plan.bytes for tape in sim._engine._tapes.values()]
+    assert 1 <= len(kept) < 8 and sum(kept) <= 4_000_000
 
 
 @pytest.mark.parametrize("options", [{}, {"segment": 4}, {"keep_every": 3}, {"threads": 2}])

@@ -5,6 +5,8 @@ Public names are loaded on first use, so that `import warpsim` is quick and need
 
 import importlib
 
+from warpsim.version import __version__ as __version__
+
 _PUBLIC = {
     "Simulator": "warpsim.simulator",
     "Trajectory": "warpsim.trajectory",

@@ -28,6 +28,7 @@ from warpsim.commands import (
     warmup,
 )
 from warpsim.errors import WarpsimError
+from warpsim.version import __version__
 
 COMMANDS = (inspect, simulate, optimize, stress, gradcheck, validity, panel, compare, replay, render, convert, warmup)
 
@@ -39,6 +40,7 @@ def make_parser() -> argparse.ArgumentParser:
         description="Simulate and differentiate robots described in USD, MJCF or URDF.",
         epilog="`warpsim COMMAND --help` explains a command.",
     )
+    parser.add_argument("--version", action="version", version=f"warpsim {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where an error came from")
     parser.add_argument("--verbose", action="store_true", help="let Warp report what it compiles")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

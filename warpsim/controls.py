@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from warpsim.errors import InputError, unknown_name
+from warpsim.errors import InputError, unknown_name, whole_number
 from warpsim.model.model import Model
 from warpsim.model.state import control_fields
 from warpsim.tape.program import Field
@@ -111,12 +111,15 @@ def _per_world(field: Field) -> tuple[int, ...]:
 def given_steps(controls: Controls | None, steps: int | None) -> int:
     """The number of steps, from the argument or from the controls' first axis."""
     if steps is not None:
-        if steps < 1:
-            raise InputError(f"steps={steps}; at least 1 is needed")
-        return steps
+        if isinstance(steps, (torch.Tensor, Mapping)):
+            raise InputError("steps was given the controls; write controls=…")
+        return whole_number("steps", steps)
     if controls is None:
         raise InputError("how long? give steps= or controls=")
     first = next(iter(controls.values()), None) if isinstance(controls, Mapping) else controls
-    if first is None or not getattr(first, "shape", ()):
+    shape = getattr(first, "shape", None) if first is not None else ()
+    if shape is None:  # nested lists
+        shape = as_real_tensor("controls", first, torch.device("cpu")).shape
+    if not shape:
         raise InputError("the controls have no step axis; give steps=, or tensors whose first axis is the step")
-    return int(first.shape[0])
+    return whole_number("the number of steps in controls", int(shape[0]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import warp as wp
 
-from warpsim.errors import InputError, unknown_name
+from warpsim.errors import InputError, unknown_name, whole_number
 from warpsim.model.compile import compile_model
 from warpsim.model.derive import Derivation
 from warpsim.observe import observable_fields
@@ -18,16 +18,17 @@ from warpsim.policy.spec import PolicySpec
 from warpsim.program import RigidProgram
 from warpsim.scene import Scene
 from warpsim.state_observer import StateObserver
+from warpsim.tape.budget import check_type, parse
 from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.program import Program
-from warpsim.tape.schedule import Schedule
+from warpsim.tape.schedule import KEPT_BYTES, Plan, Schedule
 from warpsim.tape.segment import Segment
 
 ParameterValues = Mapping[str, wp.array]
 """Values of all authored parameters, (W, n, …) each. The arrays are never written again: a rollout can own them."""
 
 _MOST_TAPES = 8
-"""Tapes kept for reuse; the oldest goes first."""
+"""Tapes kept for reuse; the one that was not used for longest goes first."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,19 @@ class RolloutSpec:
     threads: int = 1
     policy: PolicySpec | None = None
 
+    def __post_init__(self) -> None:
+        whole_number("steps", self.steps)
+        whole_number("threads", self.threads)
+        if self.segment is not None:
+            whole_number("segment", self.segment)
+        if self.schedule is not None and not isinstance(self.schedule, Schedule):
+            raise InputError(
+                f"schedule={self.schedule!r}; give FullTape(), AllStarts(), Revolve(count) or Windows(length), from "
+                "warpsim.tape"
+            )
+        if self.memory_budget is not None:
+            check_type(self.memory_budget)
+
 
 class Engine:
     """Owns a model; every rollout and step of a simulator goes through it, one at a time.
@@ -57,7 +71,7 @@ class Engine:
     """
 
     def __init__(self, scene: Scene, *, worlds: int, device: str | wp.Device) -> None:
-        self.model = compile_model(scene, worlds=worlds, device=device)
+        self.model = compile_model(scene, worlds=whole_number("worlds", worlds), device=_device(device))
         self.defaults: ParameterValues = {name: wp.clone(a) for name, a in self.model.authored.items()}
         self._loaded: dict[str, wp.array] = dict(self.defaults)
         self._current: ParameterValues = self.defaults
@@ -103,19 +117,37 @@ class Engine:
         self._derivation.run(record=True)
 
     def tape(self, spec: RolloutSpec) -> CheckpointedTape:
-        """The tape of a kind of rollout, made when first asked for."""
-        if spec not in self._tapes:
-            if len(self._tapes) >= _MOST_TAPES:
+        """The tape of a kind of rollout, made when first asked for.
+
+        Others are kept for reuse as long as all of them together fit the budget of this one (without one,
+        `KEPT_BYTES`): rollouts of ever other lengths take no more memory than the longest.
+        """
+        found = self._tapes.pop(spec, None)
+        if found is None:
+            found = self._make_tape(spec)
+            budget = spec.memory_budget
+            most = KEPT_BYTES if budget is None else parse(budget, self.model.device)
+            while self._tapes and (
+                len(self._tapes) >= _MOST_TAPES
+                or found.plan.bytes + sum(tape.plan.bytes for tape in self._tapes.values()) > most
+            ):
                 del self._tapes[next(iter(self._tapes))]
-            self._tapes[spec] = CheckpointedTape(
-                self._tape_program(spec),
-                steps=spec.steps,
-                memory_budget=spec.memory_budget,
-                segment=spec.segment,
-                schedule=spec.schedule,
-                threads=spec.threads,
-            )
-        return self._tapes[spec]
+        self._tapes[spec] = found  # the last one used stands last
+        return found
+
+    def plan(self, spec: RolloutSpec) -> Plan:
+        """How a kind of rollout would be cut, without making room for it."""
+        return (self._tapes.get(spec) or self._make_tape(spec)).plan
+
+    def _make_tape(self, spec: RolloutSpec) -> CheckpointedTape:
+        return CheckpointedTape(
+            self._tape_program(spec),
+            steps=spec.steps,
+            memory_budget=spec.memory_budget,
+            segment=spec.segment,
+            schedule=spec.schedule,
+            threads=spec.threads,
+        )
 
     def network(self, policy: PolicySpec) -> Network:
         """The weights of a policy that runs in kernels."""
@@ -163,3 +195,11 @@ class Engine:
 
     def _program(self, controls: tuple[str, ...], outputs: tuple[str, ...]) -> RigidProgram:
         return RigidProgram(self.model, controls=controls, outputs=outputs)
+
+
+def _device(name: str | wp.Device) -> wp.Device:
+    try:
+        return wp.get_device(name)
+    except (ValueError, RuntimeError, TypeError):
+        known = ", ".join(device.alias for device in wp.get_devices())
+        raise InputError(f"device={name!r}: there is no such device here; there are: {known}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -37,11 +38,32 @@ class SimulationError(WarpsimError):
     trajectory: Any = None
 
 
+class RangeError(InputError, SimulationError):
+    """A value that nothing can be simulated with, such as a negative mass: a search steps around it."""
+
+
 class UnknownNameError(InputError, KeyError):
     """A name that does not exist; the message offers the nearest ones."""
 
     def __str__(self) -> str:  # KeyError would print the repr of the message
         return str(self.args[0])
+
+
+def whole_number(name: str, value: Any, least: int = 1) -> int:
+    """The value of an argument that counts something.
+
+    Args:
+        name: The argument.
+        value: What it was given.
+        least: The smallest that makes sense.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(f"{name}={value!r}; give a whole number, e.g. {name}=round(…)") from None
+    if isinstance(value, bool) or number < least:
+        raise InputError(f"{name}={value!r}; give a whole number, at least {least}")
+    return number
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
@@ -52,7 +74,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError
         name: The name asked for.
         known: All names that would have been right.
     """
-    known = list(known)
+    known, name = list(known), str(name)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(repr(n) for n in near)}? " if near else ""
     shown = ", ".join(known[:20]) + (f", … ({len(known)} in all)" if len(known) > 20 else "")

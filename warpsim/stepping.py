@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
@@ -15,7 +16,7 @@ from warpsim.attributes.attribute import Attribute
 from warpsim.contents import Contents
 from warpsim.controls import ControlLayout, Controls, default_controls, given_steps
 from warpsim.engine import Engine, RolloutSpec
-from warpsim.errors import InputError, unknown_name
+from warpsim.errors import InputError, unknown_name, whole_number
 from warpsim.initial import InitialState, StateTensors
 from warpsim.jacobians import Lineariser
 from warpsim.load import load_scene
@@ -311,6 +312,7 @@ class Stepping(Contents):
             SimulationError: A state is not finite; the error's `trajectory` holds the rows before.
         """
         check_clip(clip, segment)
+        whole_number("keep_every", keep_every)
         count = given_steps(controls, steps)
         given = {} if controls is None else self._controls.split(controls, count)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
@@ -340,7 +342,7 @@ class Stepping(Contents):
     ) -> Plan:
         """How a differentiated rollout of this length would be cut, and the memory it would take; print it."""
         spec = RolloutSpec(steps, self.control_names, self.outputs, memory_budget, segment, schedule, threads)
-        return self._engine.tape(spec).plan
+        return self._engine.plan(spec)
 
     def _roll_out(self, call: RolloutCall, first: StateTensors, controls: Mapping[str, torch.Tensor]) -> Trajectory:
         """Runs a call; where it fails on the way, the error carries the trajectory so far."""
@@ -408,7 +410,11 @@ class Stepping(Contents):
 
 def check_clip(clip: float | None, segment: int | None) -> None:
     """Raises if a clip has no places to act at."""
-    if clip is not None and segment is None:
+    if clip is None:
+        return
+    if not isinstance(clip, (int, float)) or not 0.0 < clip < math.inf:
+        raise InputError(f"clip={clip!r}; give a finite number above 0")
+    if segment is None:
         raise InputError(f"clip={clip:g} acts between segments; say with segment= after how many steps")
 
 

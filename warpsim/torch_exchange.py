@@ -10,8 +10,9 @@ Everything about devices and streams is here:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 import torch
@@ -106,6 +107,25 @@ def tape_value(tensor: torch.Tensor, dtype: Any) -> Any:
 def tensor_over(block: Block) -> torch.Tensor:
     """A tensor over the rows of a block, without a gradient."""
     return torch.from_numpy(block.host) if block.host is not None else to_torch(block.array)
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks the backward pass of a node that has no second derivative.
+
+    Torch's own decorator raises when the second derivative is taken by `backward()`; to `torch.autograd.grad`, and so
+    to `torch.autograd.functional.hessian`, it answers zero. Here whoever asks for a graph of the gradient is told.
+    """
+
+    @wraps(backward)
+    def once(ctx: Any, *adjoints: torch.Tensor | None) -> Any:
+        if torch.is_grad_enabled():  # only with create_graph=True
+            raise InputError(
+                "simulated motion can be differentiated once; create_graph=True asks for second derivatives. Take "
+                "differences of gradients, or `sim.jacobians` for Gauss–Newton methods"
+            )
+        return backward(ctx, *adjoints)
+
+    return once
 
 
 def as_real_tensor(what: str, value: Any, device: torch.device) -> torch.Tensor:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from warpsim.engine import Engine
 from warpsim.program import output_fields
 from warpsim.state_observer import StateObserver
 from warpsim.tape.rows import Blocks
-from warpsim.torch_exchange import block_over, on_torch_stream, tensor_over, zeros
+from warpsim.torch_exchange import block_over, on_torch_stream, once_differentiable, tensor_over, zeros
 from warpsim.torch_parameters import Parameters, parameter_gradients
 
 

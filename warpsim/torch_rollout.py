@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import torch
 import warp as wp
-from torch.autograd.function import once_differentiable
 
 from warpsim.engine import Engine, RolloutSpec
 from warpsim.tape import rows
@@ -21,7 +20,7 @@ from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.program import Field
 from warpsim.tape.run import Run
-from warpsim.torch_exchange import block_over, on_torch_stream, tape_value, tensor_over, to_torch
+from warpsim.torch_exchange import block_over, on_torch_stream, once_differentiable, tape_value, tensor_over, to_torch
 from warpsim.torch_parameters import Parameters, parameter_gradients, sum_worlds
 
 

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from warpsim.engine import Engine
 from warpsim.tape import diagnostics
 from warpsim.tape.rows import Packed
 from warpsim.tape.segment import Segment
-from warpsim.torch_exchange import on_torch_stream, to_torch
+from warpsim.torch_exchange import on_torch_stream, once_differentiable, to_torch
 from warpsim.torch_parameters import Parameters, parameter_gradients
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 import warp as wp
 
-from warpsim.errors import InputError, unknown_name
+from warpsim.errors import InputError, unknown_name, whole_number
 from warpsim.load import is_usd
 from warpsim.model.model import Model
 from warpsim.names import find, find_joint
@@ -28,6 +28,21 @@ class Source:
 
     scene: Scene
     path: Path | None
+
+
+def check_target(target: Path, source: Path | None) -> None:
+    """Raises if a motion simulated from `source` cannot be saved as `target`; worth asking before a long run."""
+    if target.suffix == ".npz":
+        return
+    if not is_usd(target):
+        raise InputError(f"{target}: trajectories are saved as .npz, .usda or .usdc")
+    if source is None or not is_usd(source):
+        raise InputError(
+            f"{target}: an animation is written over the USD file that was simulated, and this scene did not come "
+            "from one; convert it with `warpsim convert`, or save a .npz file"
+        )
+    if target.resolve() == source.resolve():
+        raise InputError(f"{target} is the scene itself, which is never written; choose another name")
 
 
 class Observed(Mapping[str, torch.Tensor]):
@@ -110,6 +125,13 @@ class Trajectory(Observed):
         self._source = source
         self.times = interval * np.arange(len(self["q"]))
 
+    def every(self, rows: int) -> Trajectory:
+        """Rows 0, n, 2n … alone, over the same memory."""
+        whole_number("rows", rows)
+        tensors = {name: tensor[::rows] for name, tensor in self._tensors.items()}
+        interval = rows * float(self.times[1]) if len(self.times) > 1 else 0.0
+        return Trajectory(self._model, self._source, tensors, interval)
+
     def warp(self, name: str) -> wp.array:
         """The Warp array over the same memory, of scalars."""
         return wp.from_torch(self[name].detach(), requires_grad=False)
@@ -126,15 +148,10 @@ class Trajectory(Observed):
             The files written.
         """
         target = Path(fspath(path))
+        check_target(target, self._source.path)
         if target.suffix == ".npz":
             return [self._save_arrays(target)]
-        if not is_usd(target):
-            raise InputError(f"{target}: trajectories are saved as .npz, .usda or .usdc")
-        if self._source.path is None or not is_usd(self._source.path):
-            raise InputError(
-                f"{target}: an animation is written over the USD file that was simulated, and this scene did not come "
-                "from one; convert it with `warpsim convert`, or save a .npz file"
-            )
+        assert self._source.path is not None
         return write_result(target, self._source.path, self._source.scene, self.motion(world))
 
     def _save_arrays(self, target: Path) -> Path:

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from warpsim.attributes.attribute import Attribute
 from warpsim.attributes.scene_map import Point, SceneMap
 from warpsim.attributes.slopes import agrees, central_differences, difference, scales
 from warpsim.errors import InputError, SceneError
-from warpsim.torch_exchange import torch_real
+from warpsim.torch_exchange import once_differentiable, torch_real
 
 _KEPT_POINTS = 64
 _TRIES = 6

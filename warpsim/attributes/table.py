@@ -13,7 +13,7 @@ from warpsim.attributes.attribute import Attribute
 from warpsim.attributes.feed import Feed
 from warpsim.attributes.finder import find_attribute
 from warpsim.attributes.scene_map import SceneMap
-from warpsim.errors import InputError
+from warpsim.errors import InputError, RangeError
 from warpsim.load import is_usd
 from warpsim.model.model import Model
 from warpsim.torch_exchange import torch_device
@@ -72,7 +72,7 @@ class AttributeTable:
         if (numbers < attribute.lower).any() or (numbers > attribute.upper).any():
             low, high = float(attribute.lower.min()), float(attribute.upper.max())
             least = "above 0" if 0 < low < 1e-300 else f"at least {low:g}"
-            raise InputError(
+            raise RangeError(
                 f"{attribute.path} was given {numbers.tolist()} {attribute.unit}; it must be {least}"
                 + ("" if np.isinf(high) else f" and at most {high:g}")
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from warpsim.constraint.newton import AT_ROUNDING, CONVERGED, STATUS_TEXT
 from warpsim.errors import InputError, SimulationError
 from warpsim.evidence import record_run
 from warpsim.simulator import Simulator
-from warpsim.trajectory import Trajectory
+from warpsim.trajectory import Trajectory, check_target
 
 OUTPUTS = (
     "body_position",
@@ -28,6 +29,8 @@ OUTPUTS = (
 SOLVER_OUTPUTS = ("solver_status", "solver_iterations", "contact_count", "penetration", "constraint_error")
 _MOMENTA = {"linear": "N·s", "angular": "N·m·s"}
 _MOST_COORDINATES = 24
+_MOST_ROWS = 100_000
+"""Steps of all worlds that are kept for the summary; of longer runs, the frames are."""
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -60,11 +63,13 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs, prints a summary, saves."""
+    _check(arguments)
     sim = open_simulator(arguments, worlds=arguments.worlds, device=arguments.device)
     if arguments.noise:
         sim.reset(seed=arguments.seed, position_noise=arguments.noise)
     steps = _steps(arguments, sim.timestep)
     every = max(1, min(steps, round(1.0 / (arguments.fps * sim.timestep))))
+    kept = 1 if steps * sim.worlds <= _MOST_ROWS else every  # the summary is of all steps, or of the frames
     limited = bool(sim.actuator_names or sim.drive_names)
     outputs = (*OUTPUTS, *(("saturated",) if limited else ()), *(SOLVER_OUTPUTS if sim.model.has_constraints else ()))
     sim.rollout(steps=1, outputs=outputs)  # compiles what is not yet in the cache, so that the time below is the run's
@@ -73,25 +78,39 @@ def run(arguments: argparse.Namespace) -> int:
         trajectory = sim.rollout(
             steps=steps,
             outputs=outputs,
-            keep_every=every,
+            keep_every=kept,
             threads=arguments.threads,
             progress=not arguments.quiet,
         )
     except SimulationError as error:
         if arguments.output and error.trajectory is not None:
             print(f"the run failed; what it had reached, {error.trajectory.times[-1]:.4g} s, is saved")
-            _save(error.trajectory, Path(arguments.output))
+            _save(error.trajectory.every(every // kept), Path(arguments.output))
         raise
     elapsed = time.perf_counter() - begin
     print("\n".join(summary(sim, trajectory, steps, elapsed)))
+    if kept > 1:
+        print(f"(contacts, depths, limits and solver: of the frames kept, every {kept} steps)")
     if arguments.output:
-        _save(trajectory, Path(arguments.output))
+        _save(trajectory.every(every // kept), Path(arguments.output))
     if arguments.record:
         record = record_run(sim, steps, seed=arguments.seed if arguments.noise else None)
         for found in record.labels:
             print(f"label: {found['name']}: {found['text']}")
         print(f"wrote {record.save(arguments.record)}")
     return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuses what would fail after the run, or run for nothing."""
+    for name in ("fps", "seconds"):
+        value = getattr(arguments, name)
+        if value is not None and not 0.0 < value < math.inf:
+            raise InputError(f"--{name} {value:g}: give a finite number above 0")
+    if not 0.0 <= arguments.noise < math.inf:
+        raise InputError(f"--noise {arguments.noise:g}: a standard deviation is finite and not negative")
+    if arguments.output:
+        check_target(Path(arguments.output), Path(arguments.scene))
 
 
 def _save(trajectory: Trajectory, target: Path) -> None:
@@ -106,8 +125,6 @@ def _steps(arguments: argparse.Namespace, timestep: float) -> int:
     if arguments.steps is not None:
         return arguments.steps
     seconds = 5.0 if arguments.seconds is None else arguments.seconds
-    if seconds <= 0:
-        raise InputError(f"--seconds {seconds:g}: simulate for more than that")
     return max(1, round(seconds / timestep))
 
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import torch
 import warp as wp
-from torch.autograd.function import once_differentiable
 
 from warpsim.collision.contacts import ShapePoses
 from warpsim.collision.query import ShapeDistance
@@ -21,7 +20,7 @@ from warpsim.precision import quat, vec3
 from warpsim.scene import Scene
 from warpsim.simulator import Simulator
 from warpsim.tangent import quat_product
-from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp
+from warpsim.torch_exchange import on_torch_stream, once_differentiable, to_torch, to_warp
 
 
 @dataclass(frozen=True, kw_only=True)

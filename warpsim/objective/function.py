@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import torch
 import warp as wp
-from torch.autograd.function import once_differentiable
 
 from warpsim.errors import InputError
 from warpsim.model.state import state_fields
@@ -17,7 +16,7 @@ from warpsim.objective.term import Term
 from warpsim.precision import real
 from warpsim.program import output_fields
 from warpsim.simulator import Simulator
-from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp
+from warpsim.torch_exchange import on_torch_stream, once_differentiable, to_torch, to_warp
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from pathlib import Path
@@ -21,17 +22,28 @@ def parse(budget: int | float | str, device: wp.Device) -> int:
         budget: Bytes; or a size such as "512MB" or "1.5GiB"; or a share such as "50%" of the device's free memory.
         device: Whose free memory a share refers to.
     """
-    if isinstance(budget, (int, float)) and not isinstance(budget, bool):
+    check_type(budget)
+    if isinstance(budget, (int, float)):
+        if not math.isfinite(budget):
+            raise _unreadable(budget)
         return _positive(int(budget), budget)
     match = re.fullmatch(r"\s*([0-9.]+)\s*(%|[A-Za-z]*)\s*", str(budget))
     if match is None or match[1].count(".") > 1 or match[1] == ".":
         raise _unreadable(budget)
     number, unit = float(match[1]), match[2].upper()
     if unit == "%":
+        if number > 100.0:
+            raise _unreadable(budget)
         return _positive(int(number / 100.0 * free_bytes(device)), budget)
     if unit not in _UNITS:
         raise _unreadable(budget)
     return _positive(int(number * _UNITS[unit]), budget)
+
+
+def check_type(budget: object) -> None:
+    """Raises unless a budget is a number or a text."""
+    if not isinstance(budget, (int, float, str)) or isinstance(budget, bool):
+        raise _unreadable(budget)
 
 
 def free_bytes(device: wp.Device) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from warpsim.errors import InputError, unknown_name
+from warpsim.errors import InputError, unknown_name, whole_number
 from warpsim.tape import budget, checks, footprint, rows, seeds
 from warpsim.tape import home as homes
 from warpsim.tape import inputs as feeds
@@ -125,8 +125,7 @@ class CheckpointedTape:
             differentiate: False for a rollout that needs no gradient: nothing is recorded or checkpointed.
         """
         program, plan = self.program, self.plan
-        if keep_every < 1:
-            raise InputError(f"keep_every={keep_every}; keep every step or fewer")
+        whole_number("keep_every", keep_every)
         given = rows.adopt_row("state", initial_state, program.state, program.device)
         known = self._parameters.checksums() if differentiate else {}
         # before anything is written where an interrupted run may have left its files

@@ -9,7 +9,7 @@ import numpy as np
 
 from warpsim.errors import InputError
 from warpsim.tape import rows
-from warpsim.tape.dtypes import fill_real
+from warpsim.tape.dtypes import fill_any
 from warpsim.tape.parameters import ParameterSet
 from warpsim.tape.program import Program
 from warpsim.tape.segment import Segment
@@ -41,6 +41,9 @@ def check_step(program: Program, state: rows.Packed, inputs: rows.Packed) -> Non
             )
 
 
+_ODD = 77
+"""An integer that a step would hardly write everywhere."""
+
 _TRIALS = ((0.0, False), (np.nan, False), (0.0, True))
 """What arrays hold before the step, and whether it is taped."""
 
@@ -51,10 +54,11 @@ def _try_step(
     segment = Segment(program, 1, capture=False)
     segment.states.copy_row(0, state, 0)
     segment.inputs.copy_row(0, inputs, 0)
+    whole = 0 if filling == 0.0 else _ODD
     for block in segment.states.fields.values():
-        fill_real(block.array[1], filling)
+        fill_any(block.array[1], filling, whole)
     for block in segment.outputs.fields.values():
-        fill_real(block.array[0], filling)
+        fill_any(block.array[0], filling, whole)
     segment.fill_work(0, filling)
     before = _read_only(program, segment)
     segment.forward(0, 1, recorded=recorded)

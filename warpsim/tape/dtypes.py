@@ -26,6 +26,11 @@ def is_real(dtype: Any) -> bool:
     return wp.types.type_is_float(scalar_type(dtype))
 
 
+def fill_any(array: wp.array, real: float, whole: int) -> None:
+    """Fills an array: with `real` if it is of a floating-point type, with `whole` if of integers."""
+    array.fill_(real if is_real(array.dtype) else whole)
+
+
 def fill_real(array: wp.array, value: float) -> None:
     """Fills an array of a floating-point type; integers, which may serve as indices, are left alone."""
     if is_real(array.dtype):

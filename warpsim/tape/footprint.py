@@ -10,6 +10,7 @@ import warp as wp
 from warpsim.tape import arena as arenas
 from warpsim.tape import rows
 from warpsim.tape.arena import Arena
+from warpsim.tape.calls import Recording
 from warpsim.tape.graph import SAMPLES
 from warpsim.tape.program import Program
 from warpsim.tape.rows import Packed
@@ -103,6 +104,7 @@ def measure(programs: Iterable[Program]) -> Footprint:
 
 def _measure_one(program: Program) -> Footprint:
     size = arenas.measure(program)
+    launches, tables = _look_at_step(program)
     exchanged = (program.inputs, program.outputs)
     return Footprint(
         state=rows.packed_bytes(program.state),
@@ -111,13 +113,13 @@ def _measure_one(program: Program) -> Footprint:
         exchange_adjoint=sum(rows.packed_bytes(rows.differentiable(group)) for group in exchanged),
         work=size.values,
         work_adjoint=size.adjoints,
-        launches=_count_launches(program),
-        tables=int(program.device.is_cpu),
+        launches=launches,
+        tables=int(tables),
     )
 
 
-def _count_launches(program: Program) -> int:
-    """Number of taped launches, found by capturing one step, which launches nothing."""
+def _look_at_step(program: Program) -> tuple[int, bool]:
+    """Number of taped launches, and whether tables can replay them; found by capturing one step, which runs nothing."""
     states = Packed.allocate(program.state, 2, program.device)
     inputs = Packed.allocate(program.inputs, 1, program.device)
     outputs = Packed.allocate(program.outputs, 1, program.device)
@@ -127,13 +129,20 @@ def _count_launches(program: Program) -> int:
     )
     work = program.make_work(Arena(program.device, arenas.ArenaSize(), None, None))
     tape = wp.Tape()
-    with wp.ScopedCapture(device=program.device), tape:
-        program.step(
-            states.views("state", 0, by_state),
-            inputs.views("input", 0, by_input),
-            work,
-            states.views("state", 1, by_state),
-            outputs.views("output", 0, by_output),
-            tape=tape,
-        )
-    return len(tape.launches)
+
+    def step() -> None:
+        with tape:
+            program.step(
+                states.views("state", 0, by_state),
+                inputs.views("input", 0, by_input),
+                work,
+                states.views("state", 1, by_state),
+                outputs.views("output", 0, by_output),
+                tape=tape,
+            )
+
+    tables = program.device.is_cpu and Recording().capture(program.device, step)
+    if not program.device.is_cpu:
+        with wp.ScopedCapture(device=program.device):
+            step()
+    return len(tape.launches), tables

@@ -261,6 +261,8 @@ def adopt(what: str, value: Any, field: Field, rows: int | None, device: wp.Devi
         if not np.can_cast(numbers.dtype, np.float64, "same_kind"):
             raise InputError(f"{what} holds {numbers.dtype}; give real numbers")
         full, kind = shape + value_shape(field.dtype), wp.dtype_to_numpy(scalar_type(field.dtype))
+        if not is_real(field.dtype):
+            numbers = _whole(what, numbers, np.dtype(kind))
         if device.is_cpu and numbers.shape == full and numbers.dtype == kind and numbers.flags.c_contiguous:
             return Block.over(numbers if rows is not None else numbers[None], field.dtype)
         value = wp.array(numbers, dtype=field.dtype, device=device, copy=False)
@@ -271,6 +273,15 @@ def adopt(what: str, value: Any, field: Field, rows: int | None, device: wp.Devi
         )
     value = value.to(device).contiguous()
     return Block(value if rows is not None else value.reshape((1, *shape)))
+
+
+def _whole(what: str, numbers: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """Numbers for a field of integers, unchanged in value."""
+    with np.errstate(invalid="ignore"):
+        whole = numbers.astype(kind, copy=False)
+    if not np.array_equal(whole, numbers):
+        raise InputError(f"{what} holds numbers that are not {kind} integers; round them, or use a smaller range")
+    return whole
 
 
 def adopt_target(what: str, value: Any, field: Field, rows: int, device: wp.Device) -> Block:

@@ -24,6 +24,10 @@ fifth longer, which costs less than another forward pass."""
 CACHE_BYTES = 8_000_000
 """What the slots of a segment should fit into, in each group of worlds, where the rollout is cut."""
 
+MOST_CAPTURED_SLOTS = 128
+"""The same where each slot must be captured, which takes a millisecond a launch: on CUDA, and of programs that do more
+than launch, copy and clear."""
+
 MOST_SLOTS = 1024
 """Slots of a segment where the rollout is cut: what surrounds a segment costs a twentieth of a millisecond whatever its
 length, a few steps of a small robot; beyond this it is no longer felt."""
@@ -231,7 +235,7 @@ def make_plan(
         raise InputError(f"segment={segment}; a segment has at least one step")
     if schedule is not None and schedule.window is not None and schedule.window < 1:
         raise InputError(f"window={schedule.window}; a window has at least one step")
-    if schedule is None and segment is None and storage == "device":
+    if schedule is None and segment is None and storage == "device" and _alike(footprint):
         whole = _plan(footprint, steps, steps, FullTape(), storage)
         if whole.bytes <= (KEPT_BYTES if memory_budget is None else memory_budget):
             return whole
@@ -249,7 +253,13 @@ def make_plan(
 def _preferred_slots(footprint: Footprint) -> int:
     """K that keeps the slots of a group of worlds within the cache."""
     slot = max(footprint.slot, 1)
-    return max(1, min(MOST_SLOTS, CACHE_BYTES * footprint.groups // slot, KEPT_BYTES // slot))
+    most = MOST_SLOTS if _alike(footprint) else MOST_CAPTURED_SLOTS
+    return max(1, min(most, CACHE_BYTES * footprint.groups // slot, KEPT_BYTES // slot))
+
+
+def _alike(footprint: Footprint) -> bool:
+    """Whether slots are made from a few captured ones, in all groups of worlds."""
+    return footprint.tables == footprint.groups
 
 
 def _equal_parts(steps: int, most: int) -> int:

@@ -37,13 +37,15 @@ def split(program: Program, groups: int | None, threads: int) -> list[tuple[Prog
     """
     whole = [(program, range(program.worlds))]
     wanted = groups
-    groups = groups or max(threads, _groups_that_fit(program, threads))
+    if groups is None:
+        groups = max(threads, _groups_that_fit(program, threads))
     if groups == 1:
         return whole
     if not program.device.is_cpu:
         raise InputError(f"threads and groups are for the CPU; on {program.device} worlds already run in parallel")
     if not 1 <= groups <= program.worlds:
-        raise InputError(f"{groups} groups for {program.worlds} worlds; each group needs at least one world")
+        asked = f"threads={threads}" if wanted is None else f"groups={wanted}"
+        raise InputError(f"{asked} for {program.worlds} worlds; each needs at least one world of its own")
     if not isinstance(program, SplittableProgram):
         raise InputError(f"{type(program).__name__} has no `split`, so its worlds cannot be divided among threads")
     try:
