@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import warpsim
 from simulator_support import ARM, PUCK
 from test_simulator import PENDULUM_USD
 from warpsim.cli import main
@@ -16,6 +18,8 @@ from warpsim.errors import InputError
 from warpsim.load import load_scene
 from warpsim.simulator import Simulator
 from warpsim.usd import author
+
+SCENES = Path(__file__).parents[1] / "scenes"
 
 
 @pytest.fixture
@@ -111,6 +115,41 @@ def test_a_run_that_fails_saves_what_it_had_reached(tmp_path, capsys):
     assert f"had reached, {0.01 * last:.4g} s" in shown.out
     assert np.isfinite(saved["q"]).all() and np.abs(saved["q"][-1]).max() > 1e50
     np.testing.assert_array_equal(saved["q"], Simulator(tmp_path / "stiff.xml").rollout(steps=last).q)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--fps", "0"], "--fps 0: give a finite number above 0"),
+        (["--seconds", "nan"], "--seconds nan: give a finite number above 0"),
+        (["--noise", "-1"], "--noise -1: a standard deviation"),
+        (["--device", "cuda:7"], "device='cuda:7': there is no such device here; there are: cpu"),
+        (["-o", "run.mp4"], "run.mp4: trajectories are saved as"),
+        (["-o", "run.usda"], "did not come from one; convert it"),
+        (["--threads", "9"], "threads=9 for 1 worlds"),
+    ],
+)
+def test_what_cannot_end_well_is_refused_before_the_run(arm_file, capsys, more, message):
+    assert main(["simulate", str(arm_file), "--quiet", *more]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_the_summary_is_of_all_steps(capsys, tmp_path):
+    """What happens between two frames counts: a landing is the same with few frames as with many."""
+    told = []
+    for fps, rows in (("2", 3), ("1000", 1001)):
+        arguments = ["simulate", str(SCENES / "throw.usda"), "--seconds", "1", "--quiet", "--fps", fps]
+        assert main([*arguments, "-o", str(tmp_path / "run.npz")]) == 0
+        told.append([line for line in capsys.readouterr().out.splitlines() if line.startswith("at most")])
+        assert len(np.load(tmp_path / "run.npz")["times"]) == rows
+    assert told[0] == told[1] and "at most 1 contacts, deepest 0.5" in told[0][0]
+
+
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.split() == ["warpsim", warpsim.__version__]
 
 
 def test_convert_gives_the_same_robot(tmp_path, capsys):

@@ -78,6 +78,23 @@ def test_usd_urdf_mjcf_and_scene_give_one_motion(tmp_path):
         torch.testing.assert_close(run, runs[0], rtol=1e-6, atol=1e-8)  # UsdPhysics attributes are single precision
 
 
+def test_a_saved_rollout_keeps_the_attributes_it_was_given(tmp_path):
+    """Loaded again, the file gives the same motion: of the world saved, where each has its own."""
+    (tmp_path / "a.usda").write_text(PENDULUM_USD)
+    mass, com = "/World/Bob.physics:mass", "/World/Bob.physics:centerOfMass"
+    sim = Simulator(tmp_path / "a.usda", worlds=2)
+    masses = torch.tensor([3.0, 5.0], requires_grad=True)
+    made = sim.rollout(40, q=[0.5], parameters={mass: masses, com: [0.0, 0.0, -0.25]})
+    assert not torch.equal(made.q, sim.rollout(40, q=[0.5]).q)
+    made.every(4).save(tmp_path / "b.usda", world=1)
+    again = Simulator(tmp_path / "b.usda")
+    assert again.attribute(mass).value == 5.0
+    torch.testing.assert_close(again.rollout(40).q[:, 0], made.q[:, 1], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(made.every(4).times, made.times[::4], rtol=1e-14)
+    sim.rollout(4).save(tmp_path / "c.usda")
+    assert not (tmp_path / "c.values.usda").exists()
+
+
 def test_a_rollout_is_mujocos():
     model = compiled(XML)
     data = mujoco.MjData(model)

@@ -14,6 +14,7 @@ from warpsim.attributes.table import AttributeTable
 from warpsim.engine import Engine
 from warpsim.errors import InputError
 from warpsim.torch_parameters import Parameters
+from warpsim.usd.writer import OptimisedValue
 
 CONTROLLED = {"drive_target": "drive.target", "drive_velocity": "drive.target_velocity"}
 """Control → the parameter that counts where the control is not given."""
@@ -35,6 +36,18 @@ class InForce:
     named: frozenset[str] = frozenset()
     attributes: Mapping[Attribute, Any] = field(default_factory=dict)
     start: Mapping[str, torch.Tensor] = field(default_factory=dict)
+
+    def values(self, world: int) -> list[OptimisedValue]:
+        """The values of attributes in one world, as a result's layer holds them."""
+        found = []
+        for attribute, value in self.attributes.items():
+            numbers = torch.as_tensor(value, dtype=torch.float64).detach().cpu().numpy()
+            own = numbers[world] if numbers.ndim > len(attribute.shape) else numbers
+            initial = attribute.kind.stored(attribute.numbers)
+            found.append(
+                OptimisedValue(attribute.prim_path, attribute.name, attribute.kind.stored(own), initial=initial)
+            )
+        return found
 
 
 class ParameterInput:

@@ -20,12 +20,12 @@ from warpsim.gradcheck.probe import Point
 from warpsim.initial import StateTensors
 from warpsim.jacobians import Linearisation, Lineariser
 from warpsim.network_policy import NetworkPolicy
+from warpsim.parameter_input import InForce
 from warpsim.policy.network import Network
 from warpsim.policy.program import closed_loop_fields
 from warpsim.policy_rollout import ClosedLoop, Policy, Timing
 from warpsim.stepping import Stepping, check_clip, given_fields, timestep_of
 from warpsim.torch_exchange import to_warp
-from warpsim.torch_parameters import Parameters
 from warpsim.torch_rollout import RolloutCall
 from warpsim.trajectory import Observed, Trajectory
 
@@ -147,12 +147,12 @@ class Simulator(Stepping):
         if in_kernels and isinstance(policy, NetworkPolicy):
             network = self._engine.network(policy.spec(hold, delay))
             spec = RolloutSpec(given_steps(None, steps), (), shown, memory_budget, segment, None, threads, network.spec)
-            return self._closed_loop(policy, network, spec, first, used, clip)
+            return self._closed_loop(policy, network, spec, first, in_force, clip)
         used.prepare(self._engine)
         kept = self._initial.differentiable
         loop = ClosedLoop(self._stepper, self._controls, self._show, used, kept, shown, self._noise)
         made = loop.run(policy, timing, given_steps(None, steps), first, self._observe(first, used, shown))
-        return Trajectory(self.model, self._source, made, timestep_of(used))
+        return Trajectory(self.model, self._source, made, timestep_of(used), in_force.values)
 
     def network_policy(
         self,
@@ -194,7 +194,7 @@ class Simulator(Stepping):
         network: Network,
         spec: RolloutSpec,
         first: StateTensors,
-        used: Parameters,
+        used: InForce,
         clip: float | None,
     ) -> Trajectory:
         """A rollout with the policy in its kernels."""
@@ -202,8 +202,8 @@ class Simulator(Stepping):
         fixed = {n: to_warp(t, self._initial.dtypes[n]) for n, t in first.items() if n not in varied}
         for f in closed_loop_fields(network):
             fixed[f.name] = wp.zeros(f.shape, dtype=f.dtype, device=self.model.device)
-        call = RolloutCall(self._engine, spec, varied, used, fixed, weights=policy.weights(), clip=clip)
-        return self._roll_out(call, first, {})
+        call = RolloutCall(self._engine, spec, varied, used.parameters, fixed, weights=policy.weights(), clip=clip)
+        return self._roll_out(call, first, {}, used)
 
     def jacobians(self, trajectory: Trajectory, controls: Controls | None = None) -> Linearisation:
         """A and B of every step of a trajectory, in MuJoCo's tangent space of 2·nv + na numbers; for iLQR and analysis.

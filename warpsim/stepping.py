@@ -329,7 +329,7 @@ class Stepping(Contents):
             progress=progress,
             clip=clip,
         )
-        return self._roll_out(call, first, given)
+        return self._roll_out(call, first, given, used)
 
     def plan(
         self,
@@ -344,13 +344,15 @@ class Stepping(Contents):
         spec = RolloutSpec(steps, self.control_names, self.outputs, memory_budget, segment, schedule, threads)
         return self._engine.plan(spec)
 
-    def _roll_out(self, call: RolloutCall, first: StateTensors, controls: Mapping[str, torch.Tensor]) -> Trajectory:
+    def _roll_out(
+        self, call: RolloutCall, first: StateTensors, controls: Mapping[str, torch.Tensor], used: InForce
+    ) -> Trajectory:
         """Runs a call; where it fails on the way, the error carries the trajectory so far."""
 
         def trajectory(made: Mapping[str, torch.Tensor]) -> Trajectory:
             steps = range(-1, call.spec.steps, call.keep_every)[: len(made["q"])]
             interval = call.keep_every * timestep_of(call.parameters)
-            return Trajectory(self.model, self._source, self._noise.add(made, steps), interval)
+            return Trajectory(self.model, self._source, self._noise.add(made, steps), interval, used.values)
 
         try:
             return trajectory(roll_out(call, first, controls))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -19,7 +19,7 @@ from warpsim.names import find, find_joint
 from warpsim.scene import Scene
 from warpsim.sensors.layout import sensor_place
 from warpsim.usd.motion import Motion
-from warpsim.usd.writer import write_result
+from warpsim.usd.writer import OptimisedValue, write_result
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,26 @@ class Trajectory(Observed):
         times: (rows,) s, from the start of the rollout.
     """
 
-    def __init__(self, model: Model, source: Source, tensors: Mapping[str, torch.Tensor], interval: float) -> None:
+    def __init__(
+        self,
+        model: Model,
+        source: Source,
+        tensors: Mapping[str, torch.Tensor],
+        interval: float,
+        values: Callable[[int], list[OptimisedValue]] | None = None,
+    ) -> None:
+        """Takes what a rollout has made.
+
+        Args:
+            model: What was simulated.
+            source: Where it came from.
+            tensors: By name.
+            interval: Seconds between rows.
+            values: USD attributes of a world that differed from the source's; None: none did.
+        """
         super().__init__(model, tensors)
         self._source = source
+        self._values = values
         self.times = interval * np.arange(len(self["q"]))
 
     def every(self, rows: int) -> Trajectory:
@@ -130,7 +147,7 @@ class Trajectory(Observed):
         whole_number("rows", rows)
         tensors = {name: tensor[::rows] for name, tensor in self._tensors.items()}
         interval = rows * float(self.times[1]) if len(self.times) > 1 else 0.0
-        return Trajectory(self._model, self._source, tensors, interval)
+        return Trajectory(self._model, self._source, tensors, interval, self._values)
 
     def warp(self, name: str) -> wp.array:
         """The Warp array over the same memory, of scalars."""
@@ -141,7 +158,8 @@ class Trajectory(Observed):
 
         Args:
             path: ".npz": all tensors of all worlds, `times` and the names. A USD file: one world as an animation over
-                the scene it came from, which opens in any USD viewer and loads again.
+                the scene it came from, with the attributes that the rollout was given, which opens in any USD viewer
+                and loads again.
             world: For USD: which world.
 
         Returns:
@@ -152,7 +170,9 @@ class Trajectory(Observed):
         if target.suffix == ".npz":
             return [self._save_arrays(target)]
         assert self._source.path is not None
-        return write_result(target, self._source.path, self._source.scene, self.motion(world))
+        motion = self.motion(world)
+        values = None if self._values is None else self._values(world)
+        return write_result(target, self._source.path, self._source.scene, motion, values=values)
 
     def _save_arrays(self, target: Path) -> Path:
         layout = self._model.layout
