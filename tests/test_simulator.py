@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import mujoco
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import warpsim
 from simulator_support import ARM, TUMBLER, arm, compiled, tumbler
 from warpsim.errors import InputError, UnknownNameError
 from warpsim.mjcf import scene_from_mjmodel
+from warpsim.optimize.evaluation import Evaluation
 from warpsim.scene import Body, Drive, Joint, Scene
 from warpsim.simulator import Simulator
 from warpsim.tangent import basis, projection, shift
@@ -76,6 +79,35 @@ def test_usd_urdf_mjcf_and_scene_give_one_motion(tmp_path):
     runs += [Simulator(str(tmp_path / f"a.{suffix}")).rollout(steps=20, q=[0.5]).q for suffix in ("usda", "urdf")]
     for run in runs[1:]:
         torch.testing.assert_close(run, runs[0], rtol=1e-6, atol=1e-8)  # UsdPhysics attributes are single precision
+
+
+def test_physics_that_is_left_out_is_told_unless_that_was_decided(tmp_path):
+    (tmp_path / "a.usda").write_text(PENDULUM_USD.replace("float physics:mass = 2", "float physics:mas = 2"))
+    with pytest.warns(
+        warpsim.LeftOutWarning, match=r"a.usda has physics that is not simulated: /World/Bob: physics:mas"
+    ):
+        Simulator(tmp_path / "a.usda")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Simulator(tmp_path / "a.usda", strict=False)
+
+
+def test_values_out_of_range_are_input_and_simulation_errors(tmp_path):
+    """Wrong as input; in a search, a candidate to step around."""
+    (tmp_path / "a.usda").write_text(PENDULUM_USD)
+    sim = Simulator(tmp_path / "a.usda")
+    mass = "/World/Bob.physics:mass"
+
+    class Lightest:
+        start, lower, upper, names = torch.tensor([1.0]), torch.tensor([-10.0]), torch.tensor([10.0]), ["mass"]
+
+        def loss(self, x: torch.Tensor) -> torch.Tensor:
+            return sim.rollout(3, parameters={mass: x[0]}, q=[0.5]).q.sum() + x.sum()
+
+    assert Evaluation(Lightest(), torch.tensor([-1.0])).loss == np.inf
+    with pytest.raises(InputError, match="must be above 0"):
+        Evaluation(Lightest(), torch.tensor([-1.0]), strict=True)
+    assert np.isfinite(Evaluation(Lightest(), torch.tensor([1.0])).loss)
 
 
 def test_a_saved_rollout_keeps_the_attributes_it_was_given(tmp_path):

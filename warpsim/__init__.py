@@ -26,6 +26,8 @@ _PUBLIC = {
     "InputError": "warpsim.errors",
     "SimulationError": "warpsim.errors",
     "TaskError": "warpsim.errors",
+    "LeftOutWarning": "warpsim.errors",
+    "RangeError": "warpsim.errors",
     "UnknownNameError": "warpsim.errors",
 }
 """Public name → module that defines it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 import warp as wp
@@ -27,7 +28,7 @@ from warpsim.commands import (
     validity,
     warmup,
 )
-from warpsim.errors import WarpsimError
+from warpsim.errors import LeftOutWarning, WarpsimError
 from warpsim.version import __version__
 
 COMMANDS = (inspect, simulate, optimize, stress, gradcheck, validity, panel, compare, replay, render, convert, warmup)
@@ -49,6 +50,10 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    print(f"warpsim: {message}" if category is LeftOutWarning else f"{category.__name__}: {message}", file=sys.stderr)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command line.
 
@@ -62,7 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments.verbose:
         wp.config.log_level = wp.LOG_WARNING
     try:
-        return arguments.run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return arguments.run(arguments)
     except WarpsimError as error:
         if arguments.traceback:
             raise

@@ -42,6 +42,10 @@ class RangeError(InputError, SimulationError):
     """A value that nothing can be simulated with, such as a negative mass: a search steps around it."""
 
 
+class LeftOutWarning(UserWarning):
+    """A file was read whose physics is only in part simulated."""
+
+
 class UnknownNameError(InputError, KeyError):
     """A name that does not exist; the message offers the nearest ones."""
 
