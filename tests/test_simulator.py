@@ -82,7 +82,8 @@ def test_usd_urdf_mjcf_and_scene_give_one_motion(tmp_path):
 
 
 def test_physics_that_is_left_out_is_told_unless_that_was_decided(tmp_path):
-    (tmp_path / "a.usda").write_text(PENDULUM_USD.replace("float physics:mass = 2", "float physics:mas = 2"))
+    known = "float physics:mass = 2"
+    (tmp_path / "a.usda").write_text(PENDULUM_USD.replace(known, f"{known}\n        float physics:mas = 3"))
     with pytest.warns(
         warpsim.LeftOutWarning, match=r"a.usda has physics that is not simulated: /World/Bob: physics:mas"
     ):
