@@ -111,6 +111,14 @@ def test_values_out_of_range_are_input_and_simulation_errors(tmp_path):
     assert np.isfinite(Evaluation(Lightest(), torch.tensor([1.0])).loss)
 
 
+def test_a_scene_in_which_nothing_moves_is_told_so(tmp_path):
+    (tmp_path / "a.usda").write_text('#usda 1.0\n(defaultPrim = "W")\ndef Xform "W" {}\n')
+    with pytest.raises(InputError, match="nothing in this scene can move"):
+        Simulator(tmp_path / "a.usda").rollout(5)
+    with pytest.raises(InputError, match="a path or a `Scene`, not None"):
+        Simulator(None)
+
+
 def test_a_saved_rollout_keeps_the_attributes_it_was_given(tmp_path):
     """Loaded again, the file gives the same motion: of the world saved, where each has its own."""
     (tmp_path / "a.usda").write_text(PENDULUM_USD)

@@ -194,6 +194,11 @@ class Engine:
         return ClosedLoopProgram(self._program(spec.policy.controls, spec.outputs), self.network(spec.policy))
 
     def _program(self, controls: tuple[str, ...], outputs: tuple[str, ...]) -> RigidProgram:
+        if not self.model.nv:
+            raise InputError(
+                "nothing in this scene can move, so there is nothing to simulate; `warpsim inspect` shows what was read "
+                "(a body needs PhysicsRigidBodyAPI to move)"
+            )
         return RigidProgram(self.model, controls=controls, outputs=outputs)
 
 

@@ -39,6 +39,8 @@ def load_scene(
     """
     if isinstance(source, Scene):
         return source
+    if not isinstance(source, (str, PathLike)):
+        raise InputError(f"a scene is a path or a `Scene`, not {source!r}")
     path = Path(fspath(source))
     options: dict[str, Any] = {} if strict is None else {"strict": strict}
     if not path.is_file():
