@@ -196,8 +196,8 @@ class Engine:
     def _program(self, controls: tuple[str, ...], outputs: tuple[str, ...]) -> RigidProgram:
         if not self.model.nv:
             raise InputError(
-                "nothing in this scene can move, so there is nothing to simulate; `warpsim inspect` shows what was read "
-                "(a body needs PhysicsRigidBodyAPI to move)"
+                "nothing in this scene can move, so there is nothing to simulate; `warpsim inspect` shows what was "
+                "read (a body needs PhysicsRigidBodyAPI to move)"
             )
         return RigidProgram(self.model, controls=controls, outputs=outputs)
 
