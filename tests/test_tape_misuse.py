@@ -232,6 +232,19 @@ def rooting(scale: wp.array, state: Arrays, inputs: Arrays, work: wp.array, afte
     _launch(_root, [work], [after.x])
 
 
+def filling(scale: wp.array, state: Arrays, inputs: Arrays, work: wp.array, after: Arrays, tape: Any) -> None:
+    work.fill_(1.0)  # neither a launch, nor a copy, nor a clear: each slot must be captured by Warp itself
+    _launch(_grow, [scale, state.x], [after.x])
+
+
+def test_what_only_warp_can_replay_is_not_captured_step_by_step_for_a_whole_rollout() -> None:
+    plain, odd = (CheckpointedTape(Custom(step), steps=1_000) for step in (scaling, filling))
+    assert plain.plan.segments == 1
+    assert odd.plan.slots <= 128
+    back = odd.backward(odd.forward({"x": np.ones((2, 3))}), state_seeds={"x": {-1: np.ones((2, 3))}})
+    np.testing.assert_array_equal(back.initial_state.x.numpy(), 1.0)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_state_that_overflows_is_located(threads: int) -> None:
     class Splitting(Custom):
