@@ -9,7 +9,6 @@ from warpsim.errors import SceneError
 from warpsim.usd.context import Context
 from warpsim.usd.extensions import lookup
 from warpsim.usd.frames import unit
-from warpsim.usd.ledger_scan import applied_apis
 from warpsim.usd.physics_objects import PhysicsObjects
 from warpsim.usd.units import EARTH_GRAVITY
 
@@ -78,8 +77,6 @@ def _stepping(context: Context, prim: Usd.Prim) -> None:
     cone = context.read.token(prim, "mjc:option:cone", choices=("elliptic", "pyramidal"))
     if cone is not None:
         options.cone = cone
-    elif "MjcSceneAPI" in applied_apis(prim):  # MuJoCo's own default, which its converters leave out
-        options.cone = "pyramidal"
     options.impacts = context.read.flag(prim, "warpsim:impacts", False)
     context.take(options, "impact_speed", prim, "warpsim:impactSpeed", context.units.length)
     context.take(options, "impratio", prim, "mjc:option:impratio")
