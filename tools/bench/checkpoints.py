@@ -33,8 +33,7 @@ _LONG = 10_000_000
 """Steps that nobody keeps whole."""
 
 SEGMENT_BAR = 1.15
-"""What a gradient may take of its two forward passes, plain and recorded, and its backward pass; or of two plain steps
-and an adjoint, which leaves what only recorded steps do to the margin."""
+"""What a gradient may take of two plain steps and an adjoint; what only recorded steps do is left to the margin."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ def to_markdown(costs: list[Cost]) -> str:
     for c in costs:
         times = " | ".join(f"{t:.2f}" for t in (c.plain, c.recorded, c.adjoint, c.forward, c.gradient))
         lines.append(
-            f"| {c.case} | {c.steps} | {c.slots} | {times} | {c.parts_share:.2f} ({SEGMENT_BAR}) "
+            f"| {c.case} | {c.steps} | {c.slots} | {times} | {c.parts_share:.2f} "
             f"| {c.segment_share:.2f} ({SEGMENT_BAR}) | {c.rollout_share:.2f} ({c.rollout_bar}) |"
         )
     return "\n".join(lines) + "\n"
