@@ -22,7 +22,7 @@ from warpsim.model.model import Model
 from warpsim.model.state import Work, control_fields, state_fields
 from warpsim.program import RigidProgram, output_fields
 from warpsim.scene import Body, Joint, Options, Scene, Shape
-from warpsim.tape.arena import Arena, ArenaSize, allocate
+from warpsim.tape.arena import Arena, Arenas, ArenaSize
 from warpsim.tape.checkpointed import CheckpointedTape
 
 
@@ -187,7 +187,7 @@ def ask_ours(scene: Scene, sample: Sample) -> Answer:
     size = ArenaSize()
     f = output_fields(e.model)["contact_force"]
     Arena(e.model.device, size, None, None).array(f.shape, f.dtype)
-    out = allocate(e.model.device, size, 1, gradients=False)[0].array(f.shape, f.dtype)
+    out = Arenas(e.model.device, size, 1, gradients=False)[0].array(f.shape, f.dtype)
     if e.model.max_contacts:
         contact_forces(e.model, c, scratch, out)
     return Answer(c.qdd.numpy(), out.numpy(), c.contacts.count.numpy(), c.status.numpy())

@@ -19,7 +19,7 @@ from warpsim.model.state import Scratch, Work, control_fields, make_scratch, mak
 from warpsim.precision import numpy_real
 from warpsim.program import RigidProgram
 from warpsim.scene import Scene
-from warpsim.tape.arena import Arena, ArenaSize, allocate
+from warpsim.tape.arena import Arena, Arenas, ArenaSize
 from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.program import Arrays, Field
 
@@ -102,7 +102,7 @@ def evaluation(scene: Scene, values: dict, *, worlds: int = 1, gradients: bool =
     Derivation(model).run()
     size = ArenaSize()
     make_work(model, Arena(model.device, size, None, None))
-    arena = allocate(model.device, size, 1, gradients=gradients)[0]
+    arena = Arenas(model.device, size, 1, gradients=gradients)[0]
     start = {"q": model.initial_q, "qd": model.initial_qd, "activation": model.initial_activation}
     controls = {f.name: values.get(f.name, np.zeros(components(f)[1:])) for f in control_fields(model).values()}
     return Evaluation(

@@ -23,7 +23,7 @@ from warpsim.scene import Body, Joint, Options, Scene, Shape
 from warpsim.scene.validate import validate
 from warpsim.simulator import Simulator
 from warpsim.tape import CheckpointedTape, FullTape, Revolve
-from warpsim.tape.arena import allocate, measure
+from warpsim.tape.arena import Arenas, measure
 from warpsim.usd.export import export_scene
 
 GRAVITY = 9.81
@@ -314,7 +314,7 @@ def test_intermediates_of_slots_lie_one_stride_apart():
     model = compile_model(ball_on_floor(1e-3, 0.8), worlds=2)
     Derivation(model).run()
     program = RigidProgram(model, controls=())
-    arenas = allocate(program.device, measure(program), 4, gradients=True)
+    arenas = Arenas(program.device, measure(program), 4, gradients=True)
     places = [{name: array.ptr or 0 for name, array in _walk(program.make_work(arena), "")} for arena in arenas]
     assert len(places[0]) > 100
     for name in places[0]:

@@ -118,7 +118,7 @@ def test_arena_lays_arrays_apart() -> None:
 
     program = Shapes()
     size = arenas.measure(program)
-    made = arenas.allocate(program.device, size, 3, gradients=True)
+    made = list(arenas.Arenas(program.device, size, 3, gradients=True))
     works = [program.make_work(arena) for arena in made]
     spans = sorted((a.ptr, a.ptr + a.capacity) for work in works for a in work)
     assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))

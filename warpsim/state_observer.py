@@ -48,7 +48,7 @@ class StateObserver:
         self._outputs = {
             n: wp.zeros(fields[n].shape, dtype=fields[n].dtype, device=device, requires_grad=True) for n in names
         }
-        self._arena = arenas.allocate(device, arenas.measure(self), 1, gradients=True)[0]
+        self._arena = arenas.Arenas(device, arenas.measure(self), 1, gradients=True)[0]
         self._work = self.make_work(self._arena)
         self._seen, self._made = _rows(self._state), _rows(self._outputs)
         self._pulled, self._seeds = (

@@ -97,7 +97,7 @@ def _record(
     program: Program, state: Mapping[str, Any], inputs: Mapping[str, Any], adjoint: bool
 ) -> tuple[list[_Recording], tuple[Any, ...]]:
     """Captures every stage of one step, and what has to stay alive for as long as the graphs do."""
-    arena = arenas.allocate(program.device, arenas.measure(program), 1, gradients=adjoint)[0]
+    arena = arenas.Arenas(program.device, arenas.measure(program), 1, gradients=adjoint)[0]
     work = program.make_work(arena)
     before = _arrays("state", program.state, state, program, required=True, gradients=adjoint)
     given = _arrays("input", program.inputs, inputs, program, required=False, gradients=adjoint)

@@ -67,7 +67,7 @@ class ModeObserver:
         self._model = model
         outputs = ("saturated",) if model.nu + model.nd else ()
         program = RigidProgram(model, controls=controls, outputs=outputs)
-        arena = arenas.allocate(program.device, arenas.measure(program), 1, gradients=False)[0]
+        arena = arenas.Arenas(program.device, arenas.measure(program), 1, gradients=False)[0]
         work = program.make_work(arena)
         self._state = _arrays("state", program.state, model)
         self._inputs = _arrays("input", program.inputs, model)

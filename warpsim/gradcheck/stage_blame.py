@@ -40,7 +40,7 @@ from warpsim.precision import vec6
 from warpsim.program import held_controls
 from warpsim.scene import Scene
 from warpsim.stages import observe
-from warpsim.tape.arena import Arena, ArenaSize, allocate
+from warpsim.tape.arena import Arena, Arenas, ArenaSize
 from warpsim.tape.dtypes import is_real
 from warpsim.tape.program import Arrays
 
@@ -110,7 +110,7 @@ class StageBench:
         make = make_runge_kutta_work if model.options.integrator == "rk4" else make_work
         size = ArenaSize()
         make(model, Arena(model.device, size, None, None))
-        self._arena = allocate(model.device, size, 1, gradients=True)[0]
+        self._arena = Arenas(model.device, size, 1, gradients=True)[0]
         self._work: Work | RungeKuttaWork = make(model, self._arena)
         self._scratch = make_scratch(model)
         self._state, self._next = (_space("state", state_fields(model), model) for _ in range(2))

@@ -13,7 +13,7 @@ from warpsim.model.model import Model
 from warpsim.model.state import Motion, State, Work, make_work, state_fields
 from warpsim.model.topology import Topology
 from warpsim.precision import numpy_real, quat, vec3
-from warpsim.tape.arena import Arena, ArenaSize, allocate
+from warpsim.tape.arena import Arena, Arenas, ArenaSize
 from warpsim.tape.program import Arrays
 
 
@@ -65,7 +65,7 @@ def evaluate(model: Model, state: State) -> Work:
     """Kinematics of a state on newly allocated, otherwise zero, intermediates; on the active tape, if there is one."""
     size = ArenaSize()
     make_work(model, Arena(model.device, size, None, None))
-    work = make_work(model, allocate(model.device, size, 1, gradients=True)[0])
+    work = make_work(model, Arenas(model.device, size, 1, gradients=True)[0])
     kinematics(model, state, work)
     return work
 

@@ -7,6 +7,7 @@ slots share one block of adjoints: it stays in the cache, and one memset clears 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +40,7 @@ class Arena:
     def __init__(
         self, device: wp.Device, size: ArenaSize, values: wp.array | None, adjoints: wp.array | None, offset: int = 0
     ) -> None:
-        """Opens one slot's share of the blocks; used by the engine, see `measure` and `allocate`.
+        """Opens one slot's share of the blocks; used by the engine, see `measure` and `Arenas`.
 
         Args:
             device: Where the blocks live.
@@ -135,8 +136,18 @@ def measure(program: Any) -> ArenaSize:
     return size
 
 
-def allocate(device: wp.Device, size: ArenaSize, slots: int, *, gradients: bool) -> list[Arena]:
-    """Arenas for `slots` steps, from one block of values and (if `gradients`) one shared block of adjoints."""
-    values = wp.zeros(max(slots * size.values, 1), dtype=wp.uint8, device=device)
-    adjoints = wp.zeros(max(size.adjoints, 1), dtype=wp.uint8, device=device) if gradients else None
-    return [Arena(device, size, values, adjoints, slot * size.values) for slot in range(slots)]
+class Arenas(Sequence[Arena]):
+    """The arenas of some slots, each opened when asked for, with nothing handed out yet."""
+
+    def __init__(self, device: wp.Device, size: ArenaSize, slots: int, *, gradients: bool) -> None:
+        """Allocates one block of values and (if `gradients`) one of adjoints that all slots share."""
+        self._device, self._size, self._slots = device, size, slots
+        self._values = wp.zeros(max(slots * size.values, 1), dtype=wp.uint8, device=device)
+        self._adjoints = wp.zeros(max(size.adjoints, 1), dtype=wp.uint8, device=device) if gradients else None
+
+    def __len__(self) -> int:
+        return self._slots
+
+    def __getitem__(self, slot: Any) -> Any:
+        place = range(self._slots)[slot] * self._size.values
+        return Arena(self._device, self._size, self._values, self._adjoints, place)

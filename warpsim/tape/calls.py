@@ -27,19 +27,23 @@ _ALIGNMENT = 64
 
 _RUN = """
 #if !defined(__CUDA_ARCH__)
-    const long long* call = reinterpret_cast<const long long*>(calls.data);
-    for (int i = 0; i < calls.shape[0]; ++i, call += 8) {
-        long long* words = reinterpret_cast<long long*>(call[2]);
-        const int* places = reinterpret_cast<const int*>(call[5]);
-        const long long* own = reinterpret_cast<const long long*>(call[6]);
-        for (long long j = 0; j < call[7]; ++j) words[places[j]] = own[j];
-        void* bounds = reinterpret_cast<void*>(call[3]);
-        void* adjoints = reinterpret_cast<void*>(call[4]);
-        switch (call[0]) {
-        case 0: reinterpret_cast<void (*)(void*, void*)>(call[1])(bounds, words); break;
-        case 1: reinterpret_cast<void (*)(void*, void*, void*)>(call[1])(bounds, words, adjoints); break;
-        case 2: memset(reinterpret_cast<void*>(words[0]), static_cast<int>(words[1]), words[2]); break;
-        case 3: memcpy(reinterpret_cast<void*>(words[0]), reinterpret_cast<void*>(words[1]), words[2]); break;
+    const long long* head = reinterpret_cast<const long long*>(table.data);
+    long long turn = head[0];
+    for (long long left = head[2]; left > 0; --left, turn += head[1]) {
+        const long long* call = head;
+        for (int i = 1; i < table.shape[0]; ++i) {
+            call += 8;
+            long long* words = reinterpret_cast<long long*>(call[2]);
+            const long long* own = reinterpret_cast<const long long*>(call[5]);
+            for (const long long* end = own + 3 * call[6]; own != end; own += 3) words[own[0]] = own[1] + turn * own[2];
+            void* bounds = reinterpret_cast<void*>(call[3]);
+            void* adjoints = reinterpret_cast<void*>(call[4]);
+            switch (call[0]) {
+            case 0: reinterpret_cast<void (*)(void*, void*)>(call[1])(bounds, words); break;
+            case 1: reinterpret_cast<void (*)(void*, void*, void*)>(call[1])(bounds, words, adjoints); break;
+            case 2: memset(reinterpret_cast<void*>(words[0]), static_cast<int>(words[1]), words[2]); break;
+            case 3: memcpy(reinterpret_cast<void*>(words[0]), reinterpret_cast<void*>(words[1]), words[2]); break;
+            }
         }
     }
 #endif
@@ -47,13 +51,13 @@ _RUN = """
 
 
 @wp.func_native(_RUN)
-def _run(calls: wp.array2d(dtype=wp.int64)):
-    """Makes all calls, in order."""
+def _run(table: wp.array2d(dtype=wp.int64)):
+    """Makes all calls of as many turns as the table's first row says, in order."""
 
 
 @wp.kernel(enable_backward=False)
-def _replay_kernel(calls: wp.array2d(dtype=wp.int64)):
-    _run(calls)
+def _replay_kernel(table: wp.array2d(dtype=wp.int64)):
+    _run(table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,15 +173,15 @@ class Recording:
 
 
 class CallTable:
-    """Turns of the same calls, made over and over; in each turn a call may have some words of its own.
+    """Turns of the same calls, made over and over; from turn to turn some words of a call move by a fixed step.
 
-    Those words are written into the call's place before it is made, so all turns of a call share what they have in
-    common: thousands of bytes of arrays and structs, which stay in the nearest cache. For the same reason two threads
-    may not use one table at a time, as the arrays it works on demand anyway.
+    Those words are written into the call's place before it is made. So what all turns of a call need is there once,
+    however many there are: thousands of bytes of arrays and structs, which stay in the nearest cache. For the same
+    reason two threads may not use one table at a time, as the arrays it works on demand anyway.
     """
 
     def __init__(self, device: wp.Device, calls: list[Call], steps: list[np.ndarray], turns: range, alive: Any) -> None:
-        """Lays the table out.
+        """Lays the table out: a row that says which turns to make, then a row for each call.
 
         Args:
             device: The CPU.
@@ -186,27 +190,25 @@ class CallTable:
             turns: Turns in the order in which they are made.
             alive: What must stay alive.
         """
-        self._per_turn = len(calls)
         self._turns = turns
         self._forms, self._steps = [call.form for call in calls], steps
-        table = np.zeros((len(turns), len(calls), 8), np.int64)
-        memory: list[np.ndarray] = []
-        for i, (call, step) in enumerate(zip(calls, steps, strict=True)):
-            places = np.flatnonzero(step).astype(np.int32)
-            own = call.words[places] + np.array(turns, np.int64)[:, None] * step[places]
+        self._table = _aligned(np.zeros((1 + len(calls), 8), np.int64))
+        self._table[0, 1] = turns.step
+        kept: list[np.ndarray] = []
+        for row, call, step in zip(self._table[1:], calls, steps, strict=True):
+            places = np.flatnonzero(step)
+            own = _aligned(np.stack([places, call.words[places], step[places]], axis=1))
             words, bounds = _aligned(call.words), _aligned(np.frombuffer(call.form[2], np.uint8))
             start = words.ctypes.data
-            table[:, i, :6] = [
+            row[:7] = [
                 *call.form[:2],
                 start,
                 bounds.ctypes.data,
                 start + _WORD * call.split,
-                places.ctypes.data,
+                own.ctypes.data,
+                places.size,
             ]
-            table[:, i, 6] = own.ctypes.data + np.arange(len(turns)) * own.strides[0]
-            table[:, i, 7] = places.size
-            memory += [words, bounds, places, own]
-        self._calls = _aligned(table)
+            kept += [words, bounds, own]
         command = wp.launch(
             _replay_kernel,
             dim=1,
@@ -215,10 +217,11 @@ class CallTable:
             record_cmd=True,
             record_tape=False,
         )
-        self._arguments = command.params[1]
+        arguments = command.params[1]
+        arguments.data, arguments.shape[0] = self._table.ctypes.data, len(self._table)
         self._function, self._bounds = command.hooks.forward, ctypes.byref(command.bounds)
-        self._reference = ctypes.byref(self._arguments)
-        self._alive = (alive, memory, command)
+        self._arguments = ctypes.byref(arguments)
+        self._alive = (alive, kept, command)
 
     def strides_for(self, calls: list[Call], turns: range) -> list[np.ndarray] | None:
         """What is added from turn to turn, if these are the calls of a turn 0 that does the same over other memory."""
@@ -230,10 +233,9 @@ class CallTable:
 
     def run(self, first: int, count: int) -> None:
         """Makes turns `first` … `first` + `count` - 1 in the table's order, outside the interpreter lock."""
-        place = self._turns.index(first if self._turns.step > 0 else first + count - 1)
-        self._arguments.data = self._calls.ctypes.data + place * self._per_turn * 8 * _WORD
-        self._arguments.shape[0] = count * self._per_turn
-        self._function(self._bounds, self._reference)
+        self._table[0, 0] = first if self._turns.step > 0 else first + count - 1
+        self._table[0, 2] = count
+        self._function(self._bounds, self._arguments)
 
 
 def _aligned(content: np.ndarray) -> np.ndarray:

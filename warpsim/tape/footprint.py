@@ -21,17 +21,11 @@ GRAPH_BYTES = 600_000
 LAUNCH_BYTES = 22_000
 """Cost of one taped launch of a captured slot: in the three graphs, on the tape meanwhile, and in Python objects."""
 
-TABLE_BYTES = 600
-"""Cost of one taped launch of any slot in the tables that replay it on the CPU."""
-
 SEGMENT_BYTES = 12
 """A checksum and a norm."""
 
 SNAPSHOT_BYTES = 32
 """Which segment's start it is, in which row; and room for lists to grow."""
-
-REPLAY_BYTES = 500
-"""What replaying one taped launch forward and backward reads of its graphs."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +57,7 @@ class Footprint:
     @property
     def slot(self) -> int:
         """Bytes that replaying a slot forward and backward touches: K of these should fit the cache."""
-        arrays = self.state + self.state_adjoint + self.exchange + self.exchange_adjoint + self.work
-        return arrays + self.launches * REPLAY_BYTES
+        return self.state + self.state_adjoint + self.exchange + self.exchange_adjoint + self.work
 
     def memory(self, slots: int, last: int, segments: int, snapshots: int, in_memory: int) -> dict[str, int]:
         """Bytes by kind.
@@ -78,7 +71,7 @@ class Footprint:
         """
         graphs = self.groups * GRAPH_BYTES
         if self.tables:
-            graphs += self.launches * (LAUNCH_BYTES * min(slots, SAMPLES) + TABLE_BYTES * slots)
+            graphs += self.launches * LAUNCH_BYTES * min(slots, SAMPLES)
         else:
             graphs += self.groups * GRAPH_BYTES * bool(last) + self.launches * LAUNCH_BYTES * (slots + last)
         return {

@@ -92,7 +92,7 @@ class Segment:
         self._like = like
         self._size: ArenaSize = arenas.measure(program) if like is None else like._size
         self._plain_work: list[Work] = []
-        self._recorded_arenas: list[Arena] = []
+        self._recorded_arenas: Sequence[Arena] = ()
         self._recorded_work: dict[int, Work] = {}  # by slot, of those that were captured or stepped eagerly
         self._tapes: dict[int, wp.Tape] = {}
         self._plain: SlotGraph | None = None
@@ -187,13 +187,13 @@ class Segment:
 
     def _allocate_plain(self) -> None:
         if not self._plain_work:
-            arenas_made = arenas.allocate(self.program.device, self._size, 1, gradients=False)
+            arenas_made = arenas.Arenas(self.program.device, self._size, 1, gradients=False)
             self._plain_work = [Work(arena, self.program.make_work(arena)) for arena in arenas_made]
 
     def _allocate_recorded(self) -> None:
         if not self._recorded_arenas:
             self.adjoints  # noqa: B018  makes them before the capture
-            self._recorded_arenas = arenas.allocate(self.program.device, self._size, self.slots, gradients=True)
+            self._recorded_arenas = arenas.Arenas(self.program.device, self._size, self.slots, gradients=True)
 
     def _work_of(self, slot: int) -> Work:
         """The intermediates of a recorded slot, whose arrays are made when first asked for."""
