@@ -15,6 +15,9 @@ from warpsim.tape.dtypes import is_real
 
 TOLERANCE = 1e-6
 
+UNIT = ("body.rotation", "joint.axis")
+"""Parameters that the derivation makes unit: the kinematics may take them as such, so they move on their sphere."""
+
 
 def check_direction(name: str, gradient: np.ndarray, direction: np.ndarray, f: Callable, x: np.ndarray) -> float:
     """Asserts that a gradient agrees with central differences along a direction; returns the relative deviation.
@@ -42,7 +45,13 @@ def direction_for(name: str, value: np.ndarray, rng: np.random.Generator) -> np.
         finite &= item > 0.0  # a massless body is a corner of the medium's drag
     if name.startswith(("body.", "fluid.")):
         finite[:, 0] = False  # the world, whose numbers mean nothing
-    return np.where(finite, rng.normal(size=value.shape) * np.maximum(sizes, floor), 0.0)
+    direction = np.where(finite, rng.normal(size=value.shape) * np.maximum(sizes, floor), 0.0)
+    return tangent(value, direction) if name in UNIT else direction
+
+
+def tangent(value: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    """The direction without what would change the length of each unit item."""
+    return direction - value * (value * direction).sum(axis=-1, keepdims=True)
 
 
 def model_arrays(model: Model) -> dict[str, wp.array]:

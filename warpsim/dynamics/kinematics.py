@@ -9,48 +9,26 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.dynamics.kinematic_pass import kinematic_pass
 from warpsim.model.model import Model
-from warpsim.model.parameters import BodyParameters, JointParameters
 from warpsim.model.state import Motion, State
-from warpsim.model.topology import BALL, FREE, HINGE, SLIDE, Topology
-from warpsim.precision import mat33, quat, real, vec3, vec6
-from warpsim.spatial import (
-    quat_about,
-    quat_matrix,
-    quat_mul,
-    quat_rotate,
-    read_quat,
-    spatial,
-    sym_rotate,
-)
+from warpsim.model.topology import Topology
+from warpsim.precision import quat, real, vec3, vec6
 from warpsim.stages import stage
-
-
-@wp.func
-def _base_position(first: int, x: vec3, r: quat, offset: vec3) -> vec3:
-    if first == 0:
-        return x
-    return x + quat_rotate(r, offset)
-
-
-@wp.func
-def _base_rotation(first: int, r: quat, offset: quat) -> quat:
-    if first == 0:
-        return r
-    return quat_mul(r, offset)
-
-
-@wp.func
-def _column(r: mat33, k: int) -> vec3:
-    return vec3(r[0, k], r[1, k], r[2, k])
 
 
 @wp.kernel
 def _kinematics_kernel(
-    # topology, parameters
+    # topology
     t: Topology,
-    body: BodyParameters,
-    joint: JointParameters,
+    # parameters
+    body_position: wp.array2d(dtype=vec3),
+    body_rotation: wp.array2d(dtype=quat),
+    body_com: wp.array2d(dtype=vec3),
+    body_inertia: wp.array2d(dtype=vec6),
+    joint_anchor: wp.array2d(dtype=vec3),
+    joint_axis: wp.array2d(dtype=vec3),
+    reference: wp.array2d(dtype=real),
     # state
     q: wp.array2d(dtype=real),
     qd: wp.array2d(dtype=real),
@@ -63,76 +41,26 @@ def _kinematics_kernel(
     inertia: wp.array2d(dtype=vec6),
     velocity: wp.array2d(dtype=vec6),
 ):
-    w = wp.tid()
-    link_position[w, 0] = vec3(real(0.0), real(0.0), real(0.0))
-    link_rotation[w, 0] = quat(real(1.0), real(0.0), real(0.0), real(0.0))
-    for i in range(1, t.nlink):
-        kind = t.link_kind[i]
-        parent = t.link_parent[i]
-        j = t.link_joint[i]
-        a = t.link_q[i]
-        d = t.link_dof[i]
-        tree = t.link_tree[i]
-        if kind == FREE:
-            x = vec3(q[w, a], q[w, a + 1], q[w, a + 2])
-            origin[w, tree] = x
-            r = read_quat(q, w, a + 3)
-            link_position[w, i] = x
-            link_rotation[w, i] = r
-            # x − origin is zero in value but not in derivative
-            o = x - origin[w, tree]
-            m = quat_matrix(r)
-            zero = vec3(real(0.0), real(0.0), real(0.0))
-            axis[w, d] = spatial(zero, vec3(real(1.0), real(0.0), real(0.0)))
-            axis[w, d + 1] = spatial(zero, vec3(real(0.0), real(1.0), real(0.0)))
-            axis[w, d + 2] = spatial(zero, vec3(real(0.0), real(0.0), real(1.0)))
-            axis[w, d + 3] = spatial(_column(m, 0), wp.cross(o, _column(m, 0)))
-            axis[w, d + 4] = spatial(_column(m, 1), wp.cross(o, _column(m, 1)))
-            axis[w, d + 5] = spatial(_column(m, 2), wp.cross(o, _column(m, 2)))
-        else:
-            b = t.link_body[i]
-            first = t.link_first[i]
-            rp = link_rotation[w, parent]
-            xb = _base_position(first, link_position[w, parent], rp, body.position[w, b])
-            rb = _base_rotation(first, rp, body.rotation[w, b])
-            if t.link_root[i] == 1:
-                origin[w, tree] = xb
-            if kind == HINGE:
-                anchor = joint.anchor[w, j]
-                u = joint.axis[w, j]
-                p = xb + quat_rotate(rb, anchor)
-                s = quat_rotate(rb, u)
-                r = quat_mul(rb, quat_about(u, q[w, a] - joint.reference[w, a]))
-                link_rotation[w, i] = r
-                link_position[w, i] = p - quat_rotate(r, anchor)
-                axis[w, d] = spatial(s, wp.cross(p - origin[w, tree], s))
-            elif kind == SLIDE:
-                s = quat_rotate(rb, joint.axis[w, j])
-                link_rotation[w, i] = rb
-                link_position[w, i] = xb + s * (q[w, a] - joint.reference[w, a])
-                axis[w, d] = spatial(vec3(real(0.0), real(0.0), real(0.0)), s)
-            elif kind == BALL:
-                anchor = joint.anchor[w, j]
-                p = xb + quat_rotate(rb, anchor)
-                r = quat_mul(rb, read_quat(q, w, a))
-                link_rotation[w, i] = r
-                link_position[w, i] = p - quat_rotate(r, anchor)
-                o = p - origin[w, tree]
-                m = quat_matrix(r)
-                axis[w, d] = spatial(_column(m, 0), wp.cross(o, _column(m, 0)))
-                axis[w, d + 1] = spatial(_column(m, 1), wp.cross(o, _column(m, 1)))
-                axis[w, d + 2] = spatial(_column(m, 2), wp.cross(o, _column(m, 2)))
-            else:
-                link_rotation[w, i] = rb
-                link_position[w, i] = xb
-    for b in range(1, t.nbody):
-        i = t.body_link[b]
-        r = link_rotation[w, i]
-        com[w, b] = link_position[w, i] + quat_rotate(r, body.com[w, b]) - origin[w, t.body_tree[b]]
-        inertia[w, b] = sym_rotate(quat_matrix(r), body.inertia[w, b])
-    velocity[w, 0] = vec6()
-    for d in range(t.nv):
-        velocity[w, d + 1] = velocity[w, t.dof_prev[d]] + axis[w, d] * qd[w, d]
+    kinematic_pass(
+        t,
+        body_position,
+        body_rotation,
+        body_com,
+        body_inertia,
+        joint_anchor,
+        joint_axis,
+        reference,
+        q,
+        qd,
+        origin,
+        link_position,
+        link_rotation,
+        axis,
+        com,
+        inertia,
+        velocity,
+        wp.tid(),
+    )
 
 
 @stage
@@ -141,7 +69,18 @@ def kinematics(m: Model, s: State, work: Motion) -> None:
     wp.launch(
         _kinematics_kernel,
         dim=m.worlds,
-        inputs=[m.topology, m.body, m.joint, s.q, s.qd],
+        inputs=[
+            m.topology,
+            m.body.position,
+            m.body.rotation,
+            m.body.com,
+            m.body.inertia,
+            m.joint.anchor,
+            m.joint.axis,
+            m.joint.reference,
+            s.q,
+            s.qd,
+        ],
         outputs=[
             work.origin,
             work.link_position,

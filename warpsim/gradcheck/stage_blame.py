@@ -69,6 +69,9 @@ _AT_FIXED_ACCELERATION = (
 )
 """Stages that hold the acceleration fixed on purpose."""
 
+_UNIT = ("physical.body.rotation", "physical.joint.axis")
+"""What the derivation makes unit and the kinematics takes as such: it moves on its sphere."""
+
 
 def blame(
     scene: Scene, device: wp.Device, point: Point, wrong: Sequence[Direction], made: Tensors
@@ -392,7 +395,10 @@ def _direction(name: str, value: np.ndarray, rng: np.random.Generator) -> np.nda
         floor = 0.1 * item  # zeros of parameters are edges of what is allowed
     else:
         floor = np.where(item > 0.0, 0.1 * item, 0.1 * sizes.max(initial=0.0) or 0.01)
-    return np.where(finite, 0.3 * rng.normal(size=value.shape) * np.maximum(sizes, floor), 0.0)
+    direction = np.where(finite, 0.3 * rng.normal(size=value.shape) * np.maximum(sizes, floor), 0.0)
+    if name in _UNIT:
+        direction -= value * (value * direction).sum(axis=-1, keepdims=True)
+    return direction
 
 
 def _blames(found: dict[str, dict[str, float]], step_index: int) -> tuple[Blame, ...]:
