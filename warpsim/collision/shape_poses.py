@@ -5,6 +5,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.collision.contacts import ShapePoses
+from warpsim.indexing import natural
 from warpsim.model.model import Model
 from warpsim.model.parameters import ShapeParameters
 from warpsim.model.state import Work
@@ -26,7 +27,7 @@ def _shape_poses_kernel(
     position: wp.array2d(dtype=vec3),
     rotation: wp.array2d(dtype=quat),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     # One thread per world: shapes of one body add to the adjoint of one link, in a fixed order.
     for i in range(shape_body.shape[0]):
         link = body_link[shape_body[i]]

@@ -27,6 +27,7 @@ from warpsim.constraint.held_frames import (
 from warpsim.constraint.impedance import impedance, reference_acceleration, spring_damper, stiffness_weight
 from warpsim.constraint.row_forces import bilateral_forces
 from warpsim.constraint.rows import EQUALITY, Rows, close_group
+from warpsim.indexing import natural
 from warpsim.model.equalities import EqualityTopology
 from warpsim.model.parameters import EqualityParameters
 from warpsim.model.topology import Topology
@@ -90,7 +91,7 @@ def _axes_force_kernel(
     # work out
     wrench: wp.array2d(dtype=vec6),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     h = timestep[w]
     for n in range(c.axes_count):
         i = c.axes_equality[n]
@@ -244,7 +245,7 @@ def _axes_rows_kernel(
     # out
     rows: Rows,
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     h = timestep[w]
     for n in range(c.axes_count):
         i = c.axes_equality[n]

@@ -16,6 +16,7 @@ from warpsim.constraint.contact_law import (
     wrench_of,
 )
 from warpsim.constraint.work import ConstraintScratch, ConstraintWork
+from warpsim.indexing import natural
 from warpsim.model.model import Model
 from warpsim.model.parameters import PairParameters
 from warpsim.model.state import Work
@@ -33,7 +34,7 @@ def _shape_force_kernel(
     force: wp.array2d(dtype=vec6),
     shape_force: wp.array2d(dtype=vec3),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for i in range(shape_whole.shape[0]):
         shape_force[w, i] = vec3(real(0.0), real(0.0), real(0.0))
     for k in range(wp.min(count[w], contact_pair.shape[1])):
@@ -79,7 +80,7 @@ def _force_feedback_kernel(
     qdd_adjoint: wp.array2d(dtype=real),
 ):
     """qdd_adjoint += −JᵀW f̄."""
-    w = wp.tid()
+    w = natural(wp.tid())
     for k in range(wp.min(count[w], contact_pair.shape[1])):
         i = contact_pair[w, k]
         x = frame[w, k]

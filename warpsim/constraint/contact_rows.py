@@ -6,6 +6,7 @@ import warp as wp
 
 from warpsim.constraint.contact_law import ContactSettings, contact_force, contact_row, relative_rates, wrench_of
 from warpsim.constraint.rows import ELLIPTIC, UNILATERAL, Rows, close_group
+from warpsim.indexing import natural
 from warpsim.model.parameters import PairParameters
 from warpsim.model.topology import Topology
 from warpsim.precision import mat33, real, vec2, vec3, vec5, vec6
@@ -36,7 +37,7 @@ def _contact_force_kernel(
     force: wp.array2d(dtype=vec6),
     wrench: wp.array2d(dtype=vec6),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for k in range(wp.min(count[w], contact_pair.shape[1])):
         i = contact_pair[w, k]
         x = frame[w, k]
@@ -167,7 +168,7 @@ def _contact_rows_kernel(
     # out
     rows: Rows,
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     if count[w] > contact_pair.shape[1]:
         # contacts were dropped: make the step fail, whoever looks next finds `count`
         rows.overflow[w] = 1

@@ -13,6 +13,7 @@ from warpsim.constraint.impedance import impedance, reference_acceleration, spri
 from warpsim.constraint.row_forces import bilateral_force
 from warpsim.constraint.rows import EQUALITY, Rows, close_single
 from warpsim.constraint.tendon_rows import append_tendon
+from warpsim.indexing import natural
 from warpsim.model.equalities import JOINT, EqualityTopology
 from warpsim.model.parameters import EqualityParameters
 from warpsim.model.tendons import TendonTopology, tendon_length, tendon_rate
@@ -126,7 +127,7 @@ def _coupling_force_kernel(
     # work out
     dof_force: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for n in range(c.coupling_count):
         i = c.coupling[n]
         kind = y.kind[i]
@@ -188,7 +189,7 @@ def _coupling_rows_kernel(
     # out
     rows: Rows,
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for n in range(c.coupling_count):
         i = c.coupling[n]
         kind = y.kind[i]

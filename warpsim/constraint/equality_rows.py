@@ -23,6 +23,7 @@ from warpsim.constraint.held_frames import (
 from warpsim.constraint.impedance import impedance, reference_acceleration, spring_damper, stiffness_weight
 from warpsim.constraint.row_forces import bilateral_force, bilateral_forces, unilateral_force
 from warpsim.constraint.rows import EQUALITY, UNILATERAL, Rows, close_group, close_single
+from warpsim.indexing import natural
 from warpsim.model.equalities import CONNECT, DISTANCE, WELD, EqualityTopology
 from warpsim.model.parameters import EqualityParameters
 from warpsim.model.topology import Topology
@@ -102,7 +103,7 @@ def _bias_kernel(
     bias: wp.array2d(dtype=vec6),
 ):
     """Spatial accelerations of all dofs' frames if q̈ were zero."""
-    w = wp.tid()
+    w = natural(wp.tid())
     bias[w, 0] = vec6()
     for d in range(t.nv):
         carried = motion_cross(velocity[w, t.dof_base[d]], axis[w, d]) * qd[w, d]
@@ -128,7 +129,7 @@ def _equality_force_kernel(
     # work out
     wrench: wp.array2d(dtype=vec6),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     h = timestep[w]
     for n in range(c.body_count):
         i = c.body_equality[n]
@@ -292,7 +293,7 @@ def _equality_rows_kernel(
     # out
     rows: Rows,
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     h = timestep[w]
     for n in range(c.body_count):
         i = c.body_equality[n]

@@ -30,6 +30,7 @@ import warp as wp
 from warpsim.collision.contacts import Contacts
 from warpsim.constraint.contact_law import COMPLIANT, HELD, PENDING, STRUCK, ContactSettings, relative_rates
 from warpsim.constraint.work import ConstraintWork
+from warpsim.indexing import natural
 from warpsim.model.model import Model
 from warpsim.model.parameters import PairParameters
 from warpsim.model.state import Motion
@@ -91,7 +92,7 @@ def _pending_kernel(
     velocity: wp.array2d(dtype=vec6),
     role: wp.array2d(dtype=wp.int32),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for k in range(wp.min(count[w], pair.shape[1])):
         rate = _closing_rate(t, c, w, pair[w, k], point[w, k], frame[w, k], origin, velocity)
         role[w, k] = wp.where(rate < -c.impact_speed, PENDING, COMPLIANT)
@@ -133,7 +134,7 @@ def _first_touch_kernel(
     first: wp.array2d(dtype=wp.int32),
     reach: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     depth = DEPTH * timestep[w] * timestep[w]
     fastest = real(0.0)
     for tree in range(first.shape[1]):
@@ -179,7 +180,7 @@ def _time_back_kernel(
     # out
     back: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     h = timestep[w]
     for tree in range(first.shape[1]):
         k = first[w, tree]
@@ -252,7 +253,7 @@ def _struck_kernel(
     # out
     role: wp.array2d(dtype=wp.int32),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     h = timestep[w]
     for k in range(wp.min(count[w], pair.shape[1])):
         i = pair[w, k]
@@ -323,7 +324,7 @@ def _lift_kernel(
     # out
     lift: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for k in range(wp.min(count[w], contact_pair.shape[1])):
         if role[w, k] == STRUCK:
             i = contact_pair[w, k]

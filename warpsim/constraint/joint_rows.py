@@ -7,6 +7,7 @@ import warp as wp
 from warpsim.constraint.impedance import impedance, reference_acceleration, spring_damper, stiffness_weight
 from warpsim.constraint.row_forces import dry_force, unilateral_force
 from warpsim.constraint.rows import DRY_FRICTION, UNILATERAL, Rows, add_single, close_group
+from warpsim.indexing import natural
 from warpsim.model.parameters import LimitParameters
 from warpsim.precision import real, vec3
 from warpsim.spatial import quat_log, read_quat
@@ -45,7 +46,7 @@ def _joint_force_kernel(
     # work out
     dof_force: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     h = timestep[w]
     for i in range(c.limit_count):
         j = c.limit_joint[i]
@@ -106,7 +107,7 @@ def _dry_rows_kernel(
     qd: wp.array2d(dtype=real),
     rows: Rows,
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for i in range(c.friction_count):
         d = c.friction_dof[i]
         loss = limit.friction_loss[w, d]
@@ -177,7 +178,7 @@ def _limit_rows_kernel(
     qd: wp.array2d(dtype=real),
     rows: Rows,
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     h = timestep[w]
     for i in range(c.limit_count):
         j = c.limit_joint[i]

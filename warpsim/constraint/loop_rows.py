@@ -14,6 +14,7 @@ from warpsim.constraint.impedance import impedance, reference_acceleration, spri
 from warpsim.constraint.row_forces import unilateral_force
 from warpsim.constraint.rows import EQUALITY, UNILATERAL, Rows, close_single
 from warpsim.dynamics.loop_coordinates import loop_direction, loop_drift, loop_value, loop_wrench
+from warpsim.indexing import natural
 from warpsim.model.equalities import EqualityTopology
 from warpsim.model.loops import SLIDE, LoopTopology
 from warpsim.model.parameters import DriveParameters, EqualityParameters, LoopParameters
@@ -140,7 +141,7 @@ def _loop_force_kernel(
     # work out
     wrench: wp.array2d(dtype=vec6),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     h = timestep[w]
     for c in range(s.count):
         body_a = x.a[l.equality[c]]
@@ -227,7 +228,7 @@ def _loop_rows_kernel(
     # out
     rows: Rows,
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     h = timestep[w]
     for c in range(s.count):
         ka = t.body_last_dof[x.a[l.equality[c]]]

@@ -15,6 +15,7 @@ import warp as wp
 from warpsim.constraint.hessian import factor_hessian, solve_hessian
 from warpsim.constraint.native import dot, jacobian_product, jacobian_transpose, mass_product, row_cost
 from warpsim.constraint.rows import Rows
+from warpsim.indexing import natural
 from warpsim.model.topology import Topology
 from warpsim.precision import EPSILON, real
 
@@ -146,7 +147,7 @@ def _newton_kernel(
     status: wp.array2d(dtype=wp.int32),
     error: wp.array(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     n = t.nv
     status[w, 0] = 0
     status[w, 1] = CONVERGED

@@ -8,6 +8,7 @@ import warp as wp
 
 from warpsim.constraint.newton import NOT_DEFINITE, STATUS_TEXT, TOO_FEW_ITERATIONS
 from warpsim.constraint.work import ConstraintWork
+from warpsim.indexing import natural
 from warpsim.model.model import Model
 from warpsim.precision import real
 from warpsim.tape.program import Field
@@ -39,7 +40,7 @@ def _report_kernel(
     contacts: wp.array(dtype=wp.int32),
     penetration: wp.array(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     deepest = real(0.0)
     for k in range(wp.min(count[w], distance.shape[1])):
         deepest = wp.max(deepest, -distance[w, k])
@@ -75,7 +76,7 @@ def _worst_kernel(
     code: wp.array(dtype=wp.int32),
     solver_error: wp.array(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     if iterations:
         iterations[w] = wp.max(iterations[w], status[w, 0])
     if code:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import warp as wp
 
+from warpsim.indexing import natural
 from warpsim.precision import real
 
 EQUALITY = wp.constant(0)
@@ -114,7 +115,7 @@ def add_single(rows: Rows, w: int, kind: int, dof: int, entry: real, weight: rea
 
 @wp.kernel(enable_backward=False)
 def _clear_kernel(rows: Rows):
-    w = wp.tid()
+    w = natural(wp.tid())
     rows.overflow[w] = 0
     for i in range(4):
         rows.used[w, i] = 0

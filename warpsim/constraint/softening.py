@@ -19,6 +19,7 @@ from warpsim.constraint.hessian import factor_hessian
 from warpsim.constraint.impedance import impedance
 from warpsim.constraint.native import jacobian_product
 from warpsim.constraint.rows import Rows
+from warpsim.indexing import natural
 from warpsim.model.topology import Topology
 from warpsim.precision import real, vec5
 
@@ -62,7 +63,7 @@ def _refactor_kernel(
     factor: wp.array2d(dtype=real),
     envelope: wp.array2d(dtype=wp.int32),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     if rows.overflow[w] == 1:
         # too few places for softened contacts: gradients must not look right
         for i in range(factor.shape[1]):

@@ -38,6 +38,7 @@ from warpsim.constraint.tendon_rows import (
 )
 from warpsim.constraint.work import ConstraintScratch, ConstraintWork
 from warpsim.dynamics.kinematics import twists_of_rates
+from warpsim.indexing import natural
 from warpsim.model.model import Model
 from warpsim.model.state import State, Work
 from warpsim.model.topology import Topology
@@ -277,7 +278,7 @@ def _right_hand_side_kernel(
     a: wp.array2d(dtype=real),
     out: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     mass_product(t, w, matrix, implicit, a, out)
     for d in range(t.nv):
         out[w, d] = -out[w, d]
@@ -303,7 +304,7 @@ def _one_stage_adjoint_kernel(
     qdd_adjoint: wp.array2d(dtype=real),
     residual_adjoint: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for d in range(t.nv):
         residual_adjoint[w, d] = -qdd_adjoint[w, d]
         if t.dof_prescribed[d] == 1:
@@ -323,7 +324,7 @@ def _two_stage_adjoint_kernel(
     solver_adjoint: wp.array2d(dtype=real),
 ):
     """From −λ₂ on the final residual to −(μ − λ₂) on the solver's; `qdd_adjoint` is what reaches a* by other ways."""
-    w = wp.tid()
+    w = natural(wp.tid())
     mass_product(t, w, matrix, implicit, final_adjoint, solver_adjoint)
     for d in range(t.nv):
         solver_adjoint[w, d] = solver_adjoint[w, d] - qdd_adjoint[w, d]

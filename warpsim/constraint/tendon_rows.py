@@ -7,6 +7,7 @@ import warp as wp
 from warpsim.constraint.impedance import impedance, reference_acceleration, spring_damper, stiffness_weight
 from warpsim.constraint.row_forces import dry_force, unilateral_force
 from warpsim.constraint.rows import DRY_FRICTION, UNILATERAL, Rows, close_single
+from warpsim.indexing import natural
 from warpsim.model.parameters import TendonLimitParameters
 from warpsim.model.tendons import TendonTopology, tendon_length, tendon_rate
 from warpsim.model.topology import Topology
@@ -40,7 +41,7 @@ def _tendon_force_kernel(
     # work out
     dof_force: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     h = timestep[w]
     for n in range(c.limit_count):
         i = c.limit_tendon[n]
@@ -112,7 +113,7 @@ def _tendon_dry_rows_kernel(
     # out
     rows: Rows,
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for n in range(c.friction_count):
         i = c.friction_tendon[n]
         loss = limit.friction_loss[w, i]
@@ -141,7 +142,7 @@ def _tendon_limit_rows_kernel(
     # out
     rows: Rows,
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for n in range(c.limit_count):
         i = c.limit_tendon[n]
         length = tendon_length(t, coefficient, q, w, i)

@@ -10,6 +10,7 @@ from warpsim.constraint.held_frames import turn_left
 from warpsim.constraint.joint_rows import JointRowSettings
 from warpsim.constraint.work import ConstraintScratch
 from warpsim.dynamics.loop_coordinates import loop_value
+from warpsim.indexing import natural
 from warpsim.model.equalities import CONNECT, DISTANCE, WELD, EqualityTopology
 from warpsim.model.loops import LoopTopology
 from warpsim.model.model import Model
@@ -46,7 +47,7 @@ def _held_error_kernel(
     error: wp.array(dtype=real),
 ):
     """Equalities between bodies; of a universal joint's angle nothing is said."""
-    w = wp.tid()
+    w = natural(wp.tid())
     worst = error[w]
     for n in range(count):
         i = equality[n]
@@ -89,7 +90,7 @@ def _coordinate_error_kernel(
     error: wp.array(dtype=real),
 ):
     """Couplings of joints and tendons, and limits of hinges and slides."""
-    w = wp.tid()
+    w = natural(wp.tid())
     worst = real(0.0)
     for n in range(c.coupling_count):
         i = c.coupling[n]
@@ -120,7 +121,7 @@ def _loop_error_kernel(
     error: wp.array(dtype=real),
 ):
     """Limits of joints that close loops."""
-    w = wp.tid()
+    w = natural(wp.tid())
     worst = error[w]
     for n in range(c.count):
         i = c.equality[n]

@@ -9,6 +9,7 @@ import warp as wp
 
 from warpsim.constraint.rows import DRY_FRICTION, ELLIPTIC, UNILATERAL, Rows
 from warpsim.constraint.work import ConstraintScratch
+from warpsim.indexing import natural
 from warpsim.model.model import Model
 from warpsim.precision import real
 
@@ -57,7 +58,7 @@ def _zone_kernel(
     column: wp.array2d(dtype=wp.int32),
     zone: wp.array2d(dtype=wp.int32),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for i in range(4):
         used[w, i] = rows.used[w, i]
     for i in range(column.shape[1]):

@@ -10,6 +10,7 @@ import warp as wp
 
 from warpsim.dynamics.free_bodies import free_body_accelerations, free_body_adjoint
 from warpsim.dynamics.sparse_ldl import ldl_factor, ldl_solve
+from warpsim.indexing import natural
 from warpsim.model.model import Model
 from warpsim.model.state import Scratch, State, Work
 from warpsim.model.topology import Topology
@@ -30,7 +31,7 @@ def _acceleration_kernel(
     factor: wp.array2d(dtype=real),
     qdd: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for e in range(t.row_start[t.nv]):
         factor[w, e] = matrix[w, e]
     for d in range(t.nv):
@@ -52,7 +53,7 @@ def _acceleration_adjoint_kernel(
     # work out
     residual_adjoint: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for d in range(t.nv):
         residual_adjoint[w, d] = -qdd_adjoint[w, d]
         if t.dof_prescribed[d] == 1:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.indexing import natural
 from warpsim.model.actuators import (
     BALL_JOINT,
     FILTER_EXACT,
@@ -200,7 +201,7 @@ def _actuator_kernel(
     activation_rate: wp.array2d(dtype=real),
     saturated: wp.array2d(dtype=wp.int32),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for i in range(a.count):
         kind = a.transmission[i]
         if kind != SITE:
@@ -250,7 +251,7 @@ def _site_actuator_kernel(
     activation_rate: wp.array2d(dtype=real),
     saturated: wp.array2d(dtype=wp.int32),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for i in range(a.count):
         if a.transmission[i] == SITE:
             u = _input(a, actuator, timestep, activation, control, w, i)
@@ -284,7 +285,7 @@ def _sum_kernel(
     dof_force: wp.array2d(dtype=real),
 ):
     """Adds the actuators' joint forces, each within its joint's range."""
-    w = wp.tid()
+    w = natural(wp.tid())
     for d in range(t.nv):
         dof_force[w, d] += clamp_range(dof_actuation[w, d], limit[w, d][0], limit[w, d][1])
 
@@ -311,7 +312,7 @@ def _drive_kernel(
 
     The part that multiplies qdd goes to the matrix's diagonal, which keeps drives of any stiffness stable.
     """
-    w = wp.tid()
+    w = natural(wp.tid())
     h = timestep[w] * real(implicit)
     for i in range(d.count):
         if d.loop[i] == -1:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.indexing import natural
 from warpsim.model.model import Model
 from warpsim.model.topology import BALL, FREE, Topology
 from warpsim.precision import PRECISION, real, vec3
@@ -63,7 +64,7 @@ def _chart_rate_kernel(
     # out
     rate: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     h = timestep[w] * fraction
     for i in range(1, t.nlink):
         kind = t.link_kind[i]

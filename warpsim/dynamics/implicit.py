@@ -14,6 +14,7 @@ from warpsim.dynamics.actuation import dof_count, site_wrench
 from warpsim.dynamics.free_bodies import free_body_residual
 from warpsim.dynamics.kinematics import twists_of_rates
 from warpsim.dynamics.mass_matrix import free_prescribed
+from warpsim.indexing import natural
 from warpsim.model.actuators import BALL_JOINT, FREE_JOINT, JOINT, SITE, TENDON, ActuatorTopology
 from warpsim.model.model import Model
 from warpsim.model.parameters import FluidParameters, SiteParameters, WorldParameters
@@ -105,7 +106,7 @@ def _slope_kernel(
     dof_integrator: wp.array2d(dtype=real),
 ):
     """d force / d rate of each tendon, its own damping and its actuators'; joint actuators go to the diagonal."""
-    w = wp.tid()
+    w = natural(wp.tid())
     for i in range(tt.count):
         tendon_slope[w, i] = -damping[w, i]
     for i in range(a.count):
@@ -130,7 +131,7 @@ def _tendon_product_kernel(
     # work out
     residual: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for k in range(tt.pair_count):
         i = tt.pair_a[k]
         j = tt.pair_b[k]
@@ -151,7 +152,7 @@ def _joint_product_kernel(
     residual: wp.array2d(dtype=real),
 ):
     """Actuators on ball and free joints."""
-    w = wp.tid()
+    w = natural(wp.tid())
     for i in range(a.count):
         if a.transmission[i] == BALL_JOINT or a.transmission[i] == FREE_JOINT:
             for e in range(dof_count(a.transmission[i])):
@@ -169,7 +170,7 @@ def _joint_matrix_kernel(
     slope: wp.array2d(dtype=real),
     matrix: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for i in range(a.count):
         if a.transmission[i] == BALL_JOINT or a.transmission[i] == FREE_JOINT:
             for e in range(dof_count(a.transmission[i])):
@@ -197,7 +198,7 @@ def _site_product_kernel(
     # work out
     residual: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for i in range(a.count):
         if a.transmission[i] == SITE:
             k = t.body_last_dof[a.site_body[a.target[i]]]
@@ -223,7 +224,7 @@ def _drag_product_kernel(
     # work out
     residual: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for b in range(1, t.nbody):
         k = t.body_last_dof[b]
         if k > 0:
@@ -260,7 +261,7 @@ def _tendon_matrix_kernel(
     tendon_slope: wp.array2d(dtype=real),
     matrix: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for k in range(tt.pair_count):
         entry = tt.pair_entry[k]
         if entry >= 0:
@@ -282,7 +283,7 @@ def _site_matrix_kernel(
     slope: wp.array2d(dtype=real),
     matrix: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for i in range(a.count):
         if a.transmission[i] == SITE:
             k = t.body_last_dof[a.site_body[a.target[i]]]
@@ -310,7 +311,7 @@ def _drag_matrix_kernel(
     velocity: wp.array2d(dtype=vec6),
     matrix: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for b in range(1, t.nbody):
         k = t.body_last_dof[b]
         if k > 0:
@@ -325,7 +326,7 @@ def _drag_matrix_kernel(
 
 @wp.kernel(enable_backward=False)
 def _prescribed_matrix_kernel(t: Topology, matrix: wp.array2d(dtype=real)):
-    free_prescribed(t, wp.tid(), matrix)
+    free_prescribed(t, natural(wp.tid()), matrix)
 
 
 @stage

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.dynamics.integrate import turn
+from warpsim.indexing import natural
 from warpsim.model.model import Model
 from warpsim.model.state import State
 from warpsim.model.topology import BALL, FREE, HINGE, SLIDE, Topology
@@ -64,7 +65,7 @@ def _go_back_kernel(
     q_out: wp.array2d(dtype=real),
     qd_out: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for d in range(t.nv):
         qd_out[w, d] = qd[w, d] - back[w, t.body_tree[t.dof_body[d]]] * qdd[w, d]
     for i in range(1, t.nlink):
@@ -114,7 +115,7 @@ def _go_on_kernel(
     q_out: wp.array2d(dtype=real),
     qd_out: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for d in range(t.nv):
         s = back[w, t.body_tree[t.dof_body[d]]]
         if s > real(0.0):

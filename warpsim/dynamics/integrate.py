@@ -5,6 +5,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.dynamics.actuation import next_activation
+from warpsim.indexing import natural
 from warpsim.model.actuators import NO_DYNAMICS, ActuatorTopology
 from warpsim.model.model import Model
 from warpsim.model.parameters import ActuatorParameters
@@ -50,7 +51,7 @@ def _advance_kernel(
     qd_out: wp.array2d(dtype=real),
 ):
     """qd⁺ = qd + h·qdd; q⁺ = q ⊕ h·rate, where `rate` may be qd⁺ itself (semi-implicit)."""
-    w = wp.tid()
+    w = natural(wp.tid())
     hq = timestep[w] * position_fraction
     hv = timestep[w] * velocity_fraction
     for d in range(t.nv):
@@ -81,7 +82,7 @@ def _activation_kernel(
     # state out
     activation_out: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for i in range(a.count):
         kind = a.dynamics[i]
         if kind != NO_DYNAMICS:

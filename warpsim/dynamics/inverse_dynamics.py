@@ -10,6 +10,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.constraint.work import ConstraintWork
+from warpsim.indexing import natural
 from warpsim.model.model import Model
 from warpsim.model.state import Scratch, State, Work
 from warpsim.model.topology import Topology
@@ -42,7 +43,7 @@ def _inverse_dynamics_kernel(
     body_force: wp.array2d(dtype=vec6),
     residual: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     # Gravity acts as an upward acceleration of the world.
     acceleration[w, 0] = spatial(vec3(real(0.0), real(0.0), real(0.0)), -gravity[w])
     for d in range(t.nv):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.dynamics.kinematic_pass import kinematic_pass
+from warpsim.indexing import natural
 from warpsim.model.model import Model
 from warpsim.model.state import Motion, State
 from warpsim.model.topology import Topology
@@ -59,7 +60,7 @@ def _kinematics_kernel(
         com,
         inertia,
         velocity,
-        wp.tid(),
+        natural(wp.tid()),
     )
 
 
@@ -98,7 +99,7 @@ def kinematics(m: Model, s: State, work: Motion) -> None:
 def _twist_kernel(
     t: Topology, axis: wp.array2d(dtype=vec6), rate: wp.array2d(dtype=real), twist: wp.array2d(dtype=vec6)
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     twist[w, 0] = vec6()
     for d in range(t.nv):
         twist[w, d + 1] = twist[w, t.dof_prev[d]] + axis[w, d] * rate[w, d]

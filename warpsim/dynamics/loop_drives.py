@@ -9,6 +9,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.dynamics.loop_coordinates import loop_direction, loop_value, loop_wrench
+from warpsim.indexing import natural
 from warpsim.model.actuators import DriveTopology
 from warpsim.model.equalities import EqualityTopology
 from warpsim.model.loops import LoopTopology
@@ -45,7 +46,7 @@ def _loop_drive_kernel(
     wrench: wp.array2d(dtype=vec6),
     saturated: wp.array2d(dtype=wp.int32),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     h = timestep[w] * real(implicit)
     for n in range(d.count):
         if d.loop[n] >= 0:

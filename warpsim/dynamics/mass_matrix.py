@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.indexing import natural
 from warpsim.model.model import Model
 from warpsim.model.state import Scratch, Work
 from warpsim.model.topology import Topology
@@ -43,7 +44,7 @@ def _mass_matrix_kernel(
     # work out
     mass_matrix: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for b in range(1, t.nbody):
         r = com[w, b]
         composite_mass[w, b] = mass[w, b]

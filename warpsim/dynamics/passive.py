@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.indexing import natural
 from warpsim.model.model import Model
 from warpsim.model.parameters import BodyParameters, FluidParameters, JointParameters, TendonParameters, WorldParameters
 from warpsim.model.state import Control, State, Work
@@ -52,7 +53,7 @@ def _passive_kernel(
     dof_force: wp.array2d(dtype=real),
     dof_integrator: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     h = world.timestep[w]
     for b in range(1, t.nbody):
         f = applied_wrench[w, b]
@@ -94,7 +95,7 @@ def _tendon_kernel(
     # work out
     dof_force: wp.array2d(dtype=real),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for i in range(t.count):
         length = tendon_length(t, tendon.coefficient, q, w, i)
         rate = tendon_rate(t, tendon.coefficient, qd, w, i)
@@ -148,7 +149,7 @@ def _drag_kernel(
     # work out
     wrench: wp.array2d(dtype=vec6),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for b in range(1, t.nbody):
         r = quat_mul(link_rotation[w, t.body_link[b]], fluid.rotation[w, b])
         v = velocity[w, t.body_last_dof[b]]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.dynamics.actuation import grown_activation
+from warpsim.indexing import natural
 from warpsim.model.actuators import JOINT, NO_DYNAMICS, SITE, TENDON, ActuatorTopology
 from warpsim.model.model import Model
 from warpsim.model.parameters import ActuatorParameters
@@ -65,7 +66,7 @@ def _joint_cuts_kernel(
     # work out
     saturated: wp.array2d(dtype=wp.int32),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for d in range(t.nv):
         saturated[w, first + d] = outside(dof_actuation[w, d], limit[w, d])
     for i in range(a.count):
@@ -85,7 +86,7 @@ def _activation_cuts_kernel(
     # work out
     saturated: wp.array2d(dtype=wp.int32),
 ):
-    w = wp.tid()
+    w = natural(wp.tid())
     for i in range(a.count):
         kind = a.dynamics[i]
         if kind != NO_DYNAMICS and saturated[w, i] == 0:
