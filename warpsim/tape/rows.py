@@ -161,8 +161,9 @@ class Packed:
 
 
 def packed_bytes(fields: Iterable[Field]) -> int:
-    """Bytes of one packed row."""
-    return _round_up(sum(_round_up(field.nbytes, _FIELD_ALIGNMENT) for field in fields), _ROW_ALIGNMENT)
+    """Bytes of one packed row: whole cache lines, or a half or a quarter of one, so that small rows take little."""
+    nbytes = sum(_round_up(field.nbytes, _FIELD_ALIGNMENT) for field in fields)
+    return nbytes if nbytes <= _ROW_ALIGNMENT // 2 else _round_up(nbytes, _ROW_ALIGNMENT)
 
 
 def _round_up(nbytes: int, alignment: int) -> int:
