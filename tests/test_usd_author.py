@@ -9,6 +9,7 @@ from pxr import Usd, UsdGeom, UsdPhysics, UsdValidation
 from scene_compare import differences
 from warpsim.errors import InputError, UnknownNameError
 from warpsim.usd import author
+from warpsim.usd.ledger_scan import applied_apis
 from warpsim.usd.reader import read_usd
 
 
@@ -111,3 +112,37 @@ def test_mesh_faces_are_checked():
     stage = author.new_stage()
     with pytest.raises(InputError, match="faces"):
         author.mesh(author.world(stage), "Mesh", np.zeros((3, 3)), np.array([0, 1, 2]))
+
+
+def cone(prim) -> str | None:
+    return prim.GetAttribute("mjc:option:cone").Get() if prim.HasAttribute("mjc:option:cone") else None
+
+
+def test_mujocos_scene_schema_brings_no_other_cone():
+    """Without a cone MjcSceneAPI means pyramids, so the attribute that brings the schema brings the cone of before."""
+    stage = author.new_stage()
+    prim = author.physics_scene(stage, gravity=9.81, steps_per_second=500)
+    assert cone(prim) is None
+    assert "MjcSceneAPI" not in applied_apis(prim)
+    author.set_attribute(prim, "mjc:option:density", 1.2)
+    assert "MjcSceneAPI" in applied_apis(prim)
+    assert cone(prim) == "elliptic"
+    author.set_attribute(prim, "mjc:option:cone", "pyramidal")
+    author.set_attribute(prim, "mjc:option:viscosity", 1e-5)
+    assert cone(prim) == "pyramidal"
+
+
+@pytest.mark.parametrize("names", [("cone", "density"), ("density", "cone")])
+def test_a_cone_that_is_asked_for_is_kept(names):
+    stage, values = author.new_stage(), {"cone": "pyramidal", "density": 1.2}
+    attributes = {f"mjc:option:{name}": values[name] for name in names}
+    assert cone(author.physics_scene(stage, attributes=attributes)) == "pyramidal"
+
+
+def test_a_scene_that_has_the_schema_keeps_its_default_cone():
+    """As a converted robot's, which leaves MuJoCo's default out: it is not ours to change."""
+    stage = author.new_stage()
+    prim = author.physics_scene(stage)
+    prim.AddAppliedSchema("MjcSceneAPI")
+    author.set_attribute(prim, "mjc:option:density", 1.2)
+    assert cone(prim) is None

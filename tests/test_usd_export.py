@@ -189,6 +189,7 @@ def test_own_scenes_survive(path):
     assert notes == []
     again = read_usd(stage, strict=True)
     assert len(again.shapes) == len(scene.shapes)
+    assert again.options.cone == scene.options.cone
     first, second = to_mujoco(scene, approximate=True), to_mujoco(again, approximate=True)
     np.testing.assert_allclose(second.body_mass, first.body_mass, rtol=1e-6)
     np.testing.assert_allclose(second.body_inertia, first.body_inertia, rtol=1e-5)
@@ -205,6 +206,7 @@ def test_robots_from_mjcf(assets_dir, tmp_path, robot, rng):
     stage, _ = export_scene(scene)
     author.save(stage, tmp_path / "robot.usda")
     again = read_usd(tmp_path / "robot.usda", strict=True)
+    assert again.options.cone == scene.options.cone
     first, second = to_mujoco(scene, approximate=True), to_mujoco(again, approximate=True)
     for size in ("nq", "nv", "nu", "nbody", "njnt", "ntendon", "neq", "nsite"):
         assert getattr(second, size) == getattr(first, size), size

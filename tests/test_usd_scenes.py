@@ -25,6 +25,7 @@ NAMES = {
     "cartpole",
     "drag",
     "gates",
+    "hopper",
     "humanoid",
     "incline",
     "pendulum",
@@ -54,6 +55,7 @@ def test_scene_is_documented_valid_and_understood(path):
     assert [error.GetMessage() for error in context.Validate(stage)] == []
     scene = read_usd(path, strict=True)
     assert scene.bodies
+    assert scene.options.cone == "elliptic"
 
 
 def test_scripts_reproduce_the_files(tmp_path):

@@ -119,6 +119,7 @@ def test_structure_and_parameters(assets_dir, robot):
     np.testing.assert_allclose(ours.jnt_stiffness, original.jnt_stiffness, rtol=FLOAT32)
     np.testing.assert_allclose(ours.dof_damping, original.dof_damping, rtol=FLOAT32)
     np.testing.assert_allclose(initial_state(scene, ours)[0], original.qpos0, atol=FLOAT32)
+    assert scene.options.cone == mujoco.mjtCone(original.opt.cone).name.removeprefix("mjCONE_").lower()
     assert ours.opt.timestep == pytest.approx(original.opt.timestep)
     np.testing.assert_allclose(ours.opt.gravity, original.opt.gravity, rtol=FLOAT32)
 
@@ -142,9 +143,12 @@ def test_dynamics_at_random_states(assets_dir, robot, rng):
             assert np.abs(found - expected).max() <= 1e-5 * max(np.abs(expected).max(), 1e-3)
 
 
-def mujoco_path(model: mujoco.MjModel, qpos: np.ndarray, qvel: np.ndarray, control: np.ndarray) -> np.ndarray:
-    """(steps, nq) without contact."""
-    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
+def mujoco_path(
+    model: mujoco.MjModel, qpos: np.ndarray, qvel: np.ndarray, control: np.ndarray, *, contacts: bool = False
+) -> np.ndarray:
+    """(steps, nq), without contact unless asked for."""
+    if not contacts:
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
     model.opt.iterations, model.opt.tolerance = 200, 1e-14
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = qpos, qvel
@@ -156,9 +160,11 @@ def mujoco_path(model: mujoco.MjModel, qpos: np.ndarray, qvel: np.ndarray, contr
     return np.array(path)
 
 
-def our_path(scene: Scene, qpos: np.ndarray, qvel: np.ndarray, control: np.ndarray) -> np.ndarray:
+def our_path(
+    scene: Scene, qpos: np.ndarray, qvel: np.ndarray, control: np.ndarray, *, contacts: bool = False
+) -> np.ndarray:
     """The same by ours."""
-    scene.options.contacts = False
+    scene.options.contacts = contacts
     sim = Simulator(scene, controls=("actuator",))
     return sim.rollout(controls=control, q=qpos, qd=qvel, outputs=()).numpy("q")[1:, 0]
 
@@ -174,6 +180,18 @@ def test_free_motion(assets_dir, robot, rng):
     bound = 1e-4 * max(1.0, np.abs(truth).max())
     np.testing.assert_allclose(mujoco_path(rebuilt, start, speed, control), truth, atol=bound)
     np.testing.assert_allclose(our_path(scene, start, speed, control), truth, atol=bound)
+
+
+@pytest.mark.parametrize("robot", ["brax_ant", "brax_hopper"])
+def test_sliding_motion(assets_dir, robot):
+    """100 steps of a robot that lands sliding: the file names no cone, and another than MuJoCo's default would show."""
+    original, scene, _ = twins(assets_dir, robot)
+    start, speed, control = original.qpos0, np.zeros(original.nv), np.zeros((100, original.nu))
+    speed[0] = 1.0
+    truth = mujoco_path(original, start, speed, control, contacts=True)
+    assert np.abs(our_path(scene, start, speed, control, contacts=True) - truth).max() < 1e-6
+    scene.options.cone = "elliptic"
+    assert np.abs(our_path(scene, start, speed, control, contacts=True) - truth).max() > 1e-3
 
 
 @pytest.mark.parametrize(

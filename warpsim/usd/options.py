@@ -6,9 +6,11 @@ import numpy as np
 from pxr import Usd
 
 from warpsim.errors import SceneError
+from warpsim.scene.description import CONES
 from warpsim.usd.context import Context
 from warpsim.usd.extensions import lookup
 from warpsim.usd.frames import unit
+from warpsim.usd.ledger_scan import applied_apis
 from warpsim.usd.physics_objects import PhysicsObjects
 from warpsim.usd.units import EARTH_GRAVITY
 
@@ -74,13 +76,22 @@ def _stepping(context: Context, prim: Usd.Prim) -> None:
         options.integrator = _INTEGRATORS[integrator]
     elif integrator is not None:
         context.ledger.unsupported(prim, "mjc:option:integrator", f"{integrator!r} is not known; Euler is used")
-    cone = context.read.token(prim, "mjc:option:cone", choices=("elliptic", "pyramidal"))
-    if cone is not None:
-        options.cone = cone
+    _cone(context, prim)
     options.impacts = context.read.flag(prim, "warpsim:impacts", False)
     context.take(options, "impact_speed", prim, "warpsim:impactSpeed", context.units.length)
     context.take(options, "impratio", prim, "mjc:option:impratio")
     context.take(options, "solver_tolerance", prim, "mjc:option:tolerance")
+
+
+def _cone(context: Context, prim: Usd.Prim) -> None:
+    """The authored cone; else MuJoCo's default where its schema is applied, for its converters leave defaults out."""
+    options = context.scene.options
+    cone = context.read.token(prim, "mjc:option:cone", choices=CONES)
+    if cone is not None:
+        options.cone = cone
+    elif "MjcSceneAPI" in applied_apis(prim):
+        options.cone = "pyramidal"
+        context.ledger.used(prim, "MjcSceneAPI", "no mjc:option:cone is authored: pyramidal, MuJoCo's default")
 
 
 def _medium(context: Context, prim: Usd.Prim) -> None:

@@ -9,11 +9,13 @@ import numpy as np
 from pxr import Gf, Sdf, Usd, Vt
 
 from warpsim.errors import InputError, unknown_name
+from warpsim.usd.ledger_scan import applied_apis
 from warpsim.usd.state_names import D6_AXES
 
 _FLOAT, _DOUBLE, _INT, _BOOL, _TOKEN = (
     getattr(Sdf.ValueTypeNames, n) for n in ("Float", "Double", "Int", "Bool", "Token")
 )
+_CONE = "mjc:option:cone"
 _DOUBLES, _INTS = Sdf.ValueTypeNames.DoubleArray, Sdf.ValueTypeNames.IntArray
 
 
@@ -96,6 +98,9 @@ EXTENSIONS: dict[str, tuple[Any, str]] = {
 def set_attribute(prim: Usd.Prim, name: str, value: Any) -> None:
     """Sets an attribute that one of the prim's schemas, or an extension that warpsim reads, defines.
 
+    The first `mjc:option:*` of a PhysicsScene brings MjcSceneAPI along, and with it `mjc:option:cone` as it was without
+    the schema, elliptic.
+
     Args:
         prim: Where to author it.
         name: Full name, e.g. "physics:mass" or "newton:armature".
@@ -112,10 +117,20 @@ def set_attribute(prim: Usd.Prim, name: str, value: Any) -> None:
         kind, api = EXTENSIONS[name]
         attribute = prim.CreateAttribute(name, kind, custom=False)
         if api:
-            prim.AddAppliedSchema(api)
+            _apply(prim, api)
     kind = attribute.GetTypeName()
     if not attribute.Set(fit_value(kind, value)):
         raise InputError(f"{prim.GetPath()}.{name}: {value!r} does not fit the type {kind}")
+
+
+def _apply(prim: Usd.Prim, api: str) -> None:
+    """Applies an API schema without changing what the prim has said so far."""
+    if api == "MjcSceneAPI" and api not in applied_apis(prim):
+        # The schema without a cone means MuJoCo's default, pyramidal: a density or a tolerance must not bring that in.
+        cone = prim.GetAttribute(_CONE)
+        if not cone or not cone.HasAuthoredValue():
+            prim.CreateAttribute(_CONE, _TOKEN, custom=False).Set("elliptic")
+    prim.AddAppliedSchema(api)
 
 
 def set_attributes(prim: Usd.Prim, values: Mapping[str, Any]) -> None:

@@ -52,7 +52,8 @@ def physics_scene(
         gravity: Magnitude in stage units per s²; None: earth's.
         direction: None: down.
         steps_per_second: Simulation steps.
-        attributes: More attributes, e.g. {"mjc:option:density": 1.2}.
+        attributes: More attributes, e.g. {"mjc:option:density": 1.2}. Friction cones are elliptic unless
+            "mjc:option:cone" is among them.
     """
     prim = UsdPhysics.Scene.Define(stage, f"{WORLD}/Physics").GetPrim()
     set_attributes(prim, {"physics:gravityMagnitude": gravity, "physics:gravityDirection": direction})

@@ -1,0 +1,77 @@
+"""The PhysicsScene: which friction cone a stage has that names none."""
+
+from __future__ import annotations
+
+import mujoco
+import pytest
+from pxr import Sdf, Usd
+
+from warpsim.usd import author
+from warpsim.usd.reader import read_usd
+
+MUJOCOS_DEFAULT = mujoco.mjtCone(mujoco.MjOption().cone).name.removeprefix("mjCONE_").lower()
+
+
+def stage_with(*, schema: str | None, cone: str | None) -> tuple[Usd.Stage, Usd.Prim]:
+    """A stage with a PhysicsScene, written without our authoring of cones."""
+    stage = author.new_stage()
+    prim = author.physics_scene(stage, gravity=9.81)
+    if schema is not None:
+        prim.AddAppliedSchema(schema)
+    if cone is not None:
+        prim.CreateAttribute("mjc:option:cone", Sdf.ValueTypeNames.Token, False, Sdf.VariabilityUniform).Set(cone)
+    return stage, prim
+
+
+def notes(scene) -> list[str]:
+    return [entry.reason for entry in scene.ledger if entry.attribute == "MjcSceneAPI" and entry.status == "used"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "cone", "expected"),
+    [
+        (None, None, "elliptic"),
+        ("NewtonSceneAPI", None, "elliptic"),
+        ("MjcSceneAPI", None, MUJOCOS_DEFAULT),
+        ("MjcSceneAPI", "elliptic", "elliptic"),
+        ("MjcSceneAPI", "pyramidal", "pyramidal"),
+        (None, "pyramidal", "pyramidal"),
+    ],
+)
+def test_cone(schema, cone, expected):
+    stage, _ = stage_with(schema=schema, cone=cone)
+    scene = read_usd(stage, strict=True)
+    assert scene.options.cone == expected
+    by_default = schema == "MjcSceneAPI" and cone is None
+    assert [MUJOCOS_DEFAULT in note for note in notes(scene)] == [True] * by_default
+
+
+def test_a_stage_without_a_scene_has_elliptic_cones():
+    assert read_usd(author.new_stage(), strict=True).options.cone == "elliptic"
+
+
+def test_a_blocked_cone_is_none():
+    """A stronger layer takes the cone away, so the schema's default is left."""
+    stage, prim = stage_with(schema="MjcSceneAPI", cone="elliptic")
+    with Usd.EditContext(stage, stage.GetSessionLayer()):
+        prim.GetAttribute("mjc:option:cone").Block()
+    scene = read_usd(stage)
+    assert scene.options.cone == MUJOCOS_DEFAULT
+    assert notes(scene)
+
+
+def test_the_schema_of_a_referenced_scene_counts(tmp_path):
+    """Converters keep the PhysicsScene in a layer of its own."""
+    author.save(stage_with(schema="MjcSceneAPI", cone=None)[0], tmp_path / "physics.usda")
+    stage = author.new_stage()
+    author.reference(author.world(stage), "Robot", tmp_path / "physics.usda")
+    assert read_usd(stage, strict=True).options.cone == MUJOCOS_DEFAULT
+
+
+def test_an_authored_setting_leaves_the_cone_alone():
+    """Our own authoring names the cone as soon as it applies the schema."""
+    stage = author.new_stage()
+    author.physics_scene(stage, attributes={"mjc:option:density": 1.2})
+    scene = read_usd(stage, strict=True)
+    assert scene.options.cone == "elliptic"
+    assert notes(scene) == []
