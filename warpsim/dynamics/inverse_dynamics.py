@@ -10,12 +10,12 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.constraint.work import ConstraintWork
+from warpsim.dynamics.newton_euler_pass import newton_euler_pass
 from warpsim.indexing import natural
 from warpsim.model.model import Model
 from warpsim.model.state import Scratch, State, Work
 from warpsim.model.topology import Topology
 from warpsim.precision import real, vec3, vec6
-from warpsim.spatial import angular, linear, motion_cross, spatial, sym_mul
 from warpsim.stages import stage
 
 
@@ -43,33 +43,26 @@ def _inverse_dynamics_kernel(
     body_force: wp.array2d(dtype=vec6),
     residual: wp.array2d(dtype=real),
 ):
-    w = natural(wp.tid())
-    # Gravity acts as an upward acceleration of the world.
-    acceleration[w, 0] = spatial(vec3(real(0.0), real(0.0), real(0.0)), -gravity[w])
-    for d in range(t.nv):
-        s = axis[w, d]
-        carried = motion_cross(velocity[w, t.dof_base[d]], s) * qd[w, d]
-        acceleration[w, d + 1] = acceleration[w, t.dof_prev[d]] + carried + s * qdd[w, d]
-    for b in range(1, t.nbody):
-        k = t.body_last_dof[b]
-        v = velocity[w, k]
-        a = acceleration[w, k]
-        omega = angular(v)
-        r = com[w, b]
-        i = inertia[w, b]
-        v_com = linear(v) + wp.cross(omega, r)
-        a_com = linear(a) + wp.cross(angular(a), r) + wp.cross(omega, v_com)
-        force = mass[w, b] * a_com
-        torque = sym_mul(i, angular(a)) + wp.cross(omega, sym_mul(i, omega))
-        body_force[w, b] = spatial(torque + wp.cross(r, force), force) - wrench[w, b]
-    for i in range(1, t.nbody):
-        b = t.nbody - i
-        p = t.body_parent[b]
-        if p > 0:
-            body_force[w, p] += body_force[w, b]
-    for d in range(t.nv):
-        diagonal = (armature[w, d] + dof_implicit[w, d] + dof_integrator[w, d]) * qdd[w, d]
-        residual[w, d] = wp.dot(axis[w, d], body_force[w, t.dof_body[d]]) + diagonal - dof_force[w, d]
+    newton_euler_pass(
+        t,
+        mass,
+        armature,
+        gravity,
+        qd,
+        qdd,
+        axis,
+        com,
+        inertia,
+        velocity,
+        wrench,
+        dof_force,
+        dof_implicit,
+        dof_integrator,
+        acceleration,
+        body_force,
+        residual,
+        natural(wp.tid()),
+    )
 
 
 def _launch(

@@ -17,12 +17,16 @@ import warp as wp
 from warpsim.errors import InputError
 from warpsim.tape.dtypes import fill_real, is_real
 
-_ALIGNMENT = 64
-"""Bytes; one cache line, so that neighbouring arrays do not share one."""
+_ARRAY_ALIGNMENT = 16
+"""Bytes; whole vector loads. Arrays of a small robot are shorter than a cache line, and may share one: one thread works
+on a slot at a time, and what it touches has to come from memory or the outer cache again for every slot."""
+
+_SLOT_ALIGNMENT = 64
+"""Bytes; a cache line."""
 
 
-def _aligned(nbytes: int) -> int:
-    return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+def _aligned(nbytes: int, alignment: int = _ARRAY_ALIGNMENT) -> int:
+    return -(-nbytes // alignment) * alignment
 
 
 @dataclass
@@ -133,6 +137,7 @@ def measure(program: Any) -> ArenaSize:
     """What one step's intermediates need, found by asking `program.make_work` once."""
     size = ArenaSize()
     program.make_work(Arena(program.device, size, None, None))
+    size.values = _aligned(size.values, _SLOT_ALIGNMENT)
     return size
 
 

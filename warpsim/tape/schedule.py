@@ -28,9 +28,9 @@ MOST_CAPTURED_SLOTS = 128
 """The same where each slot must be captured, which takes a millisecond a launch: on CUDA, and of programs that do more
 than launch, copy and clear."""
 
-MOST_SLOTS = 1024
-"""Slots of a segment where the rollout is cut: what surrounds a segment costs a twentieth of a millisecond whatever its
-length, a few steps of a small robot; beyond this it is no longer felt."""
+MOST_SLOTS = 2048
+"""Slots of a segment where the rollout is cut: what surrounds a segment costs about a tenth of a millisecond whatever
+its length, a hundred steps of a small robot; beyond this it is no longer felt, and the cache is."""
 
 
 class Schedule(ABC):
