@@ -182,7 +182,7 @@ def _adjoint_newton_euler_pass(
                 wp.cross(v_com, a_com_bar) + wp.cross(r, v_com_bar) + wp.cross(momentum, p) + sym_mul(i, momentum_bar)
             )
             wp.adjoint[velocity][w, k] += spatial(turning, v_com_bar)
-    for b in range(t.nbody):
+    for b in range(1, t.nbody):
         wp.adjoint[body_force][w, b] = vec6()
 
     for k in range(t.nv):
