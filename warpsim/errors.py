@@ -46,6 +46,10 @@ class LeftOutWarning(UserWarning):
     """A file was read whose physics is only in part simulated."""
 
 
+class AssumedWarning(UserWarning):
+    """A file was read that leaves open something on which its motion depends."""
+
+
 class UnknownNameError(InputError, KeyError):
     """A name that does not exist; the message offers the nearest ones."""
 

@@ -185,9 +185,9 @@ _RULES = (
 
 
 class Ledger:
-    """Collects entries; for one attribute unsupported outranks used, and used outranks ignored."""
+    """Collects entries; for one attribute unsupported outranks assumed, that outranks used, and that ignored."""
 
-    _RANK = {"ignored": 0, "used": 1, "unsupported": 2}
+    _RANK = {"ignored": 0, "used": 1, "assumed": 2, "unsupported": 3}
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], LedgerEntry] = {}
@@ -202,6 +202,10 @@ class Ledger:
     def used(self, prim: Usd.Prim, attribute: str, reason: str = "") -> None:
         """The attribute reached the scene; a reason says how, where that is not plain."""
         self._mark(str(prim.GetPath()), attribute, "used", reason)
+
+    def assumed(self, prim: Usd.Prim, attribute: str, reason: str) -> None:
+        """The attribute is not set, and what was chosen for it makes a difference."""
+        self._mark(str(prim.GetPath()), attribute, "assumed", reason)
 
     def ignored(self, prim: Usd.Prim, attribute: str, reason: str) -> None:
         """The attribute has no influence on the physics."""
