@@ -7,6 +7,18 @@ import pytest
 import torch
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdShade, Vt
 
+from render_support import (
+    BLACK,
+    HEIGHT,
+    SIZE,
+    WIDTH,
+    backdrop,
+    coverage,
+    new_stage,
+    picture,
+    silhouette,
+    top_view,
+)
 from warpsim.errors import InputError, SceneError, UnknownNameError
 from warpsim.render import Camera, fit_camera, look_at, render_rollout, render_stage
 from warpsim.render.focus import find_focus
@@ -17,44 +29,7 @@ from warpsim.scene import Body, Mesh, Scene, Shape
 from warpsim.usd import author
 from warpsim.usd.reader import read_usd
 
-WIDTH, HEIGHT = 120, 80
-RED, GREEN, BLACK = (0.8, 0.05, 0.05), (0.05, 0.7, 0.05), (0.0, 0.0, 0.0)
-SIZE = {"width": WIDTH, "height": HEIGHT}
-
-
-def top_view(half_height: float = 2.0, position=(0.0, 0.0, 10.0)) -> Camera:
-    """Orthographic, straight down, +x to the right and +y up in the picture."""
-    x, y, _ = np.eye(3)
-    return Camera(np.array(position), x, y, half_height * WIDTH / HEIGHT, half_height, orthographic=True)
-
-
-def new_stage(**options) -> tuple[Usd.Stage, Usd.Prim]:
-    stage = author.new_stage(**options)
-    return stage, author.world(stage)
-
-
-def picture(stage: Usd.Stage, camera: str | Camera | None, **options) -> np.ndarray:
-    return render_stage(stage, times=[0.0], camera=camera, **{**SIZE, **options})[0]
-
-
-def coverage(image: np.ndarray, background: np.ndarray) -> np.ndarray:
-    """(height, width) fraction of each pixel that black things cover: light adds up linearly over a pixel's samples."""
-    return 1.0 - (decoded(image) / decoded(background)).mean(axis=2)
-
-
-def silhouette(stage: Usd.Stage, camera: Camera, **options) -> np.ndarray:
-    """Coverage by everything on a stage."""
-    for prim in stage.Traverse(Usd.TraverseInstanceProxies()):
-        if prim.IsA(UsdGeom.Gprim) and not prim.IsInstanceProxy():
-            UsdGeom.Gprim(prim).CreateDisplayColorAttr([Gf.Vec3f(*BLACK)])
-    return coverage(picture(stage, camera, **options), backdrop(camera, **options))
-
-
-def backdrop(camera: Camera, **options) -> np.ndarray:
-    """What the camera sees of the sky: a picture of something far behind it."""
-    stage, world = new_stage()
-    author.sphere(world, "Behind", 0.01, position=camera.position - 5.0 * camera.forward, collides=False)
-    return picture(stage, camera, **options)
+RED, GREEN = (0.8, 0.05, 0.05), (0.05, 0.7, 0.05)
 
 
 def centroid(mask: np.ndarray) -> np.ndarray:
@@ -62,12 +37,6 @@ def centroid(mask: np.ndarray) -> np.ndarray:
     rows, columns = np.indices(mask.shape)
     x, y = columns + 0.5 - mask.shape[1] / 2, mask.shape[0] / 2 - rows - 0.5
     return np.array([(mask * x).sum(), (mask * y).sum()]) / mask.sum()
-
-
-def decoded(image: np.ndarray) -> np.ndarray:
-    """sRGB bytes → linear."""
-    value = image / 255.0
-    return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
 
 
 def encoded(linear: np.ndarray) -> np.ndarray:

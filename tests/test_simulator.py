@@ -11,6 +11,7 @@ import torch
 
 import warpsim
 from simulator_support import ARM, TUMBLER, arm, compiled, tumbler
+from warpsim.cli import main
 from warpsim.errors import InputError, UnknownNameError
 from warpsim.mjcf import scene_from_mjmodel
 from warpsim.optimize.evaluation import Evaluation
@@ -91,6 +92,25 @@ def test_physics_that_is_left_out_is_told_unless_that_was_decided(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Simulator(tmp_path / "a.usda", strict=False)
+
+
+def test_what_a_file_leaves_open_is_told(tmp_path, capsys):
+    """Without inertia and colliders the period of a pendulum is anyone's guess."""
+    inertia = "float3 physics:diagonalInertia = (0.1, 0.1, 0.01)"
+    assert inertia in PENDULUM_USD
+    (tmp_path / "a.usda").write_text(PENDULUM_USD.replace(inertia, ""))
+    (tmp_path / "b.usda").write_text(PENDULUM_USD)
+    says = r"a.usda leaves physics open: /World/Bob: physics:diagonalInertia assumed \(.*radius 0.1 m; author it\)"
+    for strict in (None, True):
+        with pytest.warns(warpsim.AssumedWarning, match=says):
+            Simulator(tmp_path / "a.usda", strict=strict)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Simulator(tmp_path / "a.usda", strict=False)
+        Simulator(tmp_path / "b.usda")
+    assert main(["inspect", "--lenient", str(tmp_path / "a.usda")]) == 0
+    shown = capsys.readouterr().out
+    assert "1 assumed" in shown and "/World/Bob: physics:diagonalInertia assumed" in shown
 
 
 def test_values_out_of_range_are_input_and_simulation_errors(tmp_path):

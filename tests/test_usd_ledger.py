@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pxr import Sdf, Usd, UsdGeom, UsdPhysics
+from pxr import Sdf, Tf, Usd, UsdGeom, UsdPhysics
 
 from warpsim.errors import SceneError, UnsupportedError
 from warpsim.usd import author
@@ -92,6 +92,83 @@ def test_unknown_schemas_and_prims_are_unsupported():
         ("/World/Rocks", "prototypes"),
     ):
         assert entry(scene, path, attribute).status == "unsupported"
+
+
+def registered_schemas(of_physics: bool) -> list[str]:
+    """Names of USD's own applied API schemas and concrete prim types."""
+    registry = Usd.SchemaRegistry()
+    kinds = Tf.Type(Usd.SchemaBase).GetAllDerivedTypes()
+    names = {str(registry.GetSchemaTypeName(kind)) for kind in kinds} - {""}
+    physics = {name for name in names if name.startswith("Physics")}
+    return sorted(physics if of_physics else names - physics)
+
+
+def misspelt(name: str) -> list[str]:
+    """The last letter in the other case, one letter missing, one doubled, two exchanged, the prefix forgotten."""
+    return [
+        name[:-1] + name[-1].swapcase(),
+        name[:9] + name[10:],
+        name[:9] + name[8:],
+        name[:7] + name[8] + name[7] + name[9:],
+        name.removeprefix("Physics"),
+    ]
+
+
+@pytest.mark.parametrize("name", [n for n in registered_schemas(True) if n.endswith("API")])
+def test_misspelt_api_schemas_are_listed_with_the_right_name(name):
+    """USD drops them, so nothing else would say that they are there."""
+    for wrong in misspelt(name):
+        stage, body = pendulum()
+        body.AddAppliedSchema(wrong)
+        assert wrong not in body.GetAppliedSchemas()
+        found = entry(read_usd(stage), "/World/Body", wrong)
+        assert found.status == "unsupported"
+        assert found.reason == f"this API schema is not read; the nearest one that is: {name}", wrong
+
+
+def test_misspelt_prim_types_are_listed_with_the_right_name():
+    for wrong in misspelt("PhysicsRevoluteJoint"):
+        stage, _ = pendulum()
+        stage.DefinePrim("/World/Hinge", wrong)
+        found = entry(read_usd(stage), "/World/Hinge", wrong)
+        assert found.status == "unsupported" and found.reason.endswith(": PhysicsRevoluteJoint")
+
+
+def test_a_name_without_the_body_it_should_have_made(tmp_path):
+    """In a referenced file, where apiSchemas of both layers count."""
+    part, over = author.new_stage(), author.new_stage()
+    wheel = author.frame(author.world(part), "Wheel")
+    wheel.AddAppliedSchema("PhysicsRigidBodyAPi")
+    author.save(part, tmp_path / "part.usda")
+    author.reference(author.world(over), "Part", tmp_path / "part.usda")
+    over.GetPrimAtPath("/World/Part/Wheel").AddAppliedSchema("NewtonFooAPI")
+    scene = read_usd(over)
+    assert scene.bodies == []
+    for name in ("PhysicsRigidBodyAPi", "NewtonFooAPI"):
+        assert entry(scene, "/World/Part/Wheel", name).status == "unsupported"
+
+
+def test_schemas_that_are_not_of_physics_are_no_matter():
+    """All that USD ships, and names made by others from physics schemas."""
+    stage, body = pendulum()
+    others = ["TensorPhysicsArticulationRootAPI", "IsaacJointAPI", "SemanticsAPI:label"]
+    for name in (*registered_schemas(False), *others):
+        body.AddAppliedSchema(name)
+        stage.DefinePrim(f"/World/Of/{name.split(':')[0]}", name.split(":")[0])
+    scene = read_usd(stage)
+    listed = [item for item in scene.ledger if item.status == "unsupported"]
+    assert [item for item in listed if item.attribute != "prototypes"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("PhysicsDriveAPI", "needs an instance"), ("PhysicsMassAPI:a", "takes no")]
+)
+def test_instance_names_where_they_belong(name, reason):
+    stage, _ = pendulum()
+    prim = author.frame(author.world(stage), "Other")
+    prim.AddAppliedSchema(name)
+    assert name not in prim.GetAppliedSchemas()
+    assert reason in entry(read_usd(stage), "/World/Other", name).reason
 
 
 def test_colliders_that_are_no_shapes_are_unsupported():

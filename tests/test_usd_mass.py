@@ -8,6 +8,7 @@ from pxr import Gf, UsdGeom, UsdPhysics
 
 from shape_mass import body_mass, matrix, solid
 from warpsim.errors import SceneError
+from warpsim.scene.ledger import assumed
 from warpsim.usd import author
 from warpsim.usd.reader import read_usd
 
@@ -160,7 +161,34 @@ def test_mass_without_inertia_or_collider_is_a_small_sphere():
     _, _, (mass, com, inertia) = one_body(stage)
     np.testing.assert_allclose(inertia, 0.008 * np.eye(3), rtol=1e-12)
     assert usd_mass(stage)[0] == mass
+    np.testing.assert_allclose(usd_mass(stage)[2], inertia, rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(com, 0)
+
+
+def assumptions(stage) -> list[tuple[str, str]]:
+    return [(entry.path, entry.attribute) for entry in assumed(read_usd(stage, strict=True).ledger)]
+
+
+def test_inertia_that_is_assumed_is_told_where_it_matters():
+    """Not of bodies that only slide, whose motion has no inertia in it, nor of those that are told how to move."""
+    stage = author.new_stage()
+    world = author.world(stage)
+    free, hinged, sliding, carried = (
+        author.body(world, name, mass=2) for name in ("Free", "Hinged", "Slide", "Carried")
+    )
+    author.body(world, "Known", mass=2, inertia=(1, 1, 1))
+    author.sphere(author.body(world, "Solid", mass=2), "Ball", 0.1)
+    author.body(world, "Led", mass=2, kinematic=True)
+    author.revolute(world, "Hinge", None, hinged, axis="Y", anchor=(0, 0, 0))
+    author.prismatic(world, "Rail", None, sliding, axis="X", anchor=(0, 0, 0))
+    author.fixed(world, "Weld", free, carried)
+    expected = [(f"/World/{name}", "physics:diagonalInertia") for name in ("Carried", "Free", "Hinged")]
+    assert assumptions(stage) == expected
+    author.set_attribute(free, "physics:diagonalInertia", (0, 0, 0))  # "not set"
+    assert assumptions(stage) == expected
+    for prim in (free, hinged, carried):
+        author.set_attribute(prim, "physics:diagonalInertia", (1, 1, 1))
+    assert assumptions(stage) == []
 
 
 def test_scaled_body():

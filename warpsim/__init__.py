@@ -26,6 +26,7 @@ _PUBLIC = {
     "InputError": "warpsim.errors",
     "SimulationError": "warpsim.errors",
     "TaskError": "warpsim.errors",
+    "AssumedWarning": "warpsim.errors",
     "LeftOutWarning": "warpsim.errors",
     "RangeError": "warpsim.errors",
     "UnknownNameError": "warpsim.errors",

@@ -28,7 +28,7 @@ from warpsim.commands import (
     validity,
     warmup,
 )
-from warpsim.errors import LeftOutWarning, WarpsimError
+from warpsim.errors import AssumedWarning, LeftOutWarning, WarpsimError
 from warpsim.version import __version__
 
 COMMANDS = (inspect, simulate, optimize, stress, gradcheck, validity, panel, compare, replay, render, convert, warmup)
@@ -51,7 +51,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    print(f"warpsim: {message}" if category is LeftOutWarning else f"{category.__name__}: {message}", file=sys.stderr)
+    who = "warpsim" if category in (LeftOutWarning, AssumedWarning) else category.__name__
+    print(f"{who}: {message}", file=sys.stderr)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from warpsim.program import output_fields
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Equality, Joint, Scene, Shape, Tendon
+from warpsim.scene.ledger import STATUSES
 from warpsim.scene.pieces import pieces_of
 from warpsim.sensors.layout import KINDS
 from warpsim.simulator import Simulator
@@ -266,7 +267,7 @@ def _settings(sim: Simulator) -> Iterator[str]:
 
 def _ledger(scene: Scene, *, every: bool) -> Iterator[str]:
     counts = Counter(entry.status for entry in scene.ledger)
-    yield ", ".join(f"{counts[status]} {status}" for status in ("used", "ignored", "unsupported"))
+    yield ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status] or status != "assumed")
     for entry in scene.ledger:
-        if every or entry.status == "unsupported":
+        if every or entry.status in ("assumed", "unsupported"):
             yield str(entry)

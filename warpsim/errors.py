@@ -39,11 +39,24 @@ class SimulationError(WarpsimError):
 
 
 class RangeError(InputError, SimulationError):
-    """A value that nothing can be simulated with, such as a negative mass: a search steps around it."""
+    """A value that nothing can be simulated with, such as a negative mass: a search steps around it.
+
+    Attributes:
+        worlds: All worlds that have such a value, where each has its own; else empty.
+    """
+
+    def __init__(self, message: str, worlds: Iterable[int] = ()) -> None:
+        """Takes the message, and the worlds where they are known."""
+        super().__init__(message)
+        self.worlds = tuple(worlds)
 
 
 class LeftOutWarning(UserWarning):
     """A file was read whose physics is only in part simulated."""
+
+
+class AssumedWarning(UserWarning):
+    """A file was read that leaves open something on which its motion depends."""
 
 
 class UnknownNameError(InputError, KeyError):

@@ -1,13 +1,15 @@
-"""`load_scene`: a scene from any file the package reads, chosen by its suffix."""
+"""`load_scene`: a scene from any file the package reads, chosen by its suffix, and warnings of what it lacks."""
 
 from __future__ import annotations
 
+import warnings
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from warpsim.errors import InputError, WarpsimError
+from warpsim.errors import AssumedWarning, InputError, LeftOutWarning, WarpsimError
 from warpsim.scene import Scene
+from warpsim.scene.ledger import assumed, unsupported
 from warpsim.usd.reader import read_usd
 
 _no_mujoco: str | None = None
@@ -54,3 +56,16 @@ def load_scene(
             raise WarpsimError(_no_mujoco)
         return mjcf.read_mjcf(path, keyframe=keyframe, **options)
     raise InputError(f"{path}: unknown suffix {path.suffix!r}; use one of {', '.join((*USD_SUFFIXES, *MJCF_SUFFIXES))}")
+
+
+def warn_of_ledger(scene: Scene, source: str) -> None:
+    """Warns the caller's caller's caller that a file holds physics that is left out, or leaves some open."""
+    for entries, what, category in (
+        (unsupported(scene.ledger), "has physics that is not simulated", LeftOutWarning),
+        (assumed(scene.ledger), "leaves physics open", AssumedWarning),
+    ):
+        if entries:
+            more = f" and {len(entries) - 1} more" if len(entries) > 1 else ""
+            warnings.warn(
+                f"{source} {what}: {entries[0]}{more}; `warpsim inspect` lists all of it", category, stacklevel=4
+            )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
@@ -17,14 +16,13 @@ from warpsim.attributes.attribute import Attribute
 from warpsim.contents import Contents
 from warpsim.controls import ControlLayout, Controls, default_controls, given_steps
 from warpsim.engine import Engine, RolloutSpec
-from warpsim.errors import InputError, LeftOutWarning, unknown_name, whole_number
+from warpsim.errors import InputError, unknown_name, whole_number
 from warpsim.initial import InitialState, StateTensors
 from warpsim.jacobians import Lineariser
-from warpsim.load import load_scene
+from warpsim.load import load_scene, warn_of_ledger
 from warpsim.parameter_input import CONTROLLED, InForce, ParameterInput
 from warpsim.program import held_controls, output_fields
 from warpsim.scene import Scene
-from warpsim.scene.ledger import unsupported
 from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.schedule import Plan, Schedule
 from warpsim.torch_exchange import to_torch, to_warp, torch_device, torch_real
@@ -86,8 +84,8 @@ class Stepping(Contents):
                 restitution and gradients that are the motion's (see docs/differentiation.md); None: as in the scene.
         """
         self.scene = load_scene(source, strict=strict, keyframe=keyframe)
-        if strict is None and not isinstance(source, Scene):
-            _warn_of_unsupported(self.scene, fspath(source))
+        if strict is not False and not isinstance(source, Scene):
+            warn_of_ledger(self.scene, fspath(source))
         if impacts is not None:
             self.scene = replace(self.scene, options=replace(self.scene.options, impacts=impacts))
         self._choices: dict[str, Any] = {
@@ -412,18 +410,6 @@ class Stepping(Contents):
             if not known[name].nbytes:
                 raise InputError(f"output {name!r} is empty: this scene has nothing it could report on; leave it out")
         return tuple(dict.fromkeys(outputs))
-
-
-def _warn_of_unsupported(scene: Scene, source: str) -> None:
-    """Says that a file holds physics that is left out, to those who have not said what they want then."""
-    left_out = unsupported(scene.ledger)
-    if left_out:
-        more = f" and {len(left_out) - 1} more" if len(left_out) > 1 else ""
-        warnings.warn(
-            f"{source} has physics that is not simulated: {left_out[0]}{more}; `warpsim inspect` lists all of it",
-            LeftOutWarning,
-            stacklevel=4,
-        )
 
 
 def check_clip(clip: float | None, segment: int | None) -> None:

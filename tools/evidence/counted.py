@@ -25,13 +25,16 @@ class CountedProblem:
 
     def loss(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self.losses(x[None])[0]
+        self.forward += self._task.steps
+        return self._watched(self._task.loss(x), self._task.steps)
 
     def losses(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
         steps = len(x) * self._task.steps
         self.forward += steps
-        found = self._task.losses(x)
+        return self._watched(self._task.losses(x), steps)
+
+    def _watched(self, found: torch.Tensor, steps: int) -> torch.Tensor:
         if found.requires_grad:
             found.register_hook(lambda _: self._differentiated(steps))
         return found

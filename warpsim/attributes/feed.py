@@ -15,7 +15,7 @@ import torch
 from warpsim.attributes.attribute import Attribute
 from warpsim.attributes.scene_map import Point, SceneMap
 from warpsim.attributes.slopes import agrees, central_differences, difference, scales
-from warpsim.errors import InputError, SceneError
+from warpsim.errors import InputError, RangeError, SceneError
 from warpsim.torch_exchange import once_differentiable, torch_real
 
 _KEPT_POINTS = 64
@@ -127,10 +127,10 @@ class Feed:
             try:
                 point = self._read(values)
             except SceneError as error:
-                raise InputError(f"the stage cannot be simulated at {_shown(values)}: {error}") from error
+                raise RangeError(f"the stage cannot be simulated at {_shown(values)}: {error}") from error
             jump = self._map.base.jump(point)
             if jump is not None:
-                raise InputError(f"at {_shown(values)} the scene is another one: {jump}")
+                raise RangeError(f"at {_shown(values)} the scene is another one: {jump}")
             _keep(self._points, key, point)
         return self._points[key]
 
@@ -167,6 +167,20 @@ def _shown(values: Mapping[Attribute, np.ndarray]) -> str:
     return ", ".join(f"{a.path} = {numbers.tolist()}" for a, numbers in values.items())
 
 
+def _in_each_world(feed: Feed, rows: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """The numbers of each world; an error names all worlds whose values cannot be simulated."""
+    made, failed = [], {}
+    for world, values in enumerate(rows):
+        try:
+            made.append(feed.numbers(values))
+        except RangeError as error:
+            failed[world] = error
+    if failed:
+        first = next(iter(failed.values()))
+        raise RangeError(str(first), failed if len(rows) > 1 else ()) from first
+    return made
+
+
 class _FeedNode(torch.autograd.Function):
     """`apply(feed, worlds, *values)` → the parts that are fed."""
 
@@ -179,7 +193,7 @@ class _FeedNode(torch.autograd.Function):
         ctx.device = values[0].device
         count = worlds if any(varies) else 1
         ctx.rows = [[n[w] if varied else n for n, varied in zip(numbers, varies, strict=True)] for w in range(count)]
-        made = np.stack([feed.numbers(rows) for rows in ctx.rows])
+        made = np.stack(_in_each_world(feed, ctx.rows))
         ctx.shared = not any(varies)
         ctx.set_materialize_grads(False)
         parts = feed.split(made[0] if ctx.shared else made)

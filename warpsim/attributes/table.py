@@ -69,12 +69,14 @@ class AttributeTable:
         numbers = tensor.detach().cpu().numpy()
         if not np.isfinite(numbers).all():
             raise InputError(f"{attribute.path} was given {numbers.tolist()}; the numbers must be finite")
-        if (numbers < attribute.lower).any() or (numbers > attribute.upper).any():
+        outside = (numbers < attribute.lower) | (numbers > attribute.upper)
+        if outside.any():
             low, high = float(attribute.lower.min()), float(attribute.upper.max())
             least = "above 0" if 0 < low < 1e-300 else f"at least {low:g}"
             raise RangeError(
                 f"{attribute.path} was given {numbers.tolist()} {attribute.unit}; it must be {least}"
-                + ("" if np.isinf(high) else f" and at most {high:g}")
+                + ("" if np.isinf(high) else f" and at most {high:g}"),
+                _worlds(outside, attribute),
             )
         return tensor
 
@@ -89,3 +91,10 @@ class AttributeTable:
                 )
             self._map = SceneMap(self._path, self._model)
         return self._map
+
+
+def _worlds(outside: np.ndarray, attribute: Attribute) -> list[int]:
+    """Worlds in which a value is out of range; none where all share one."""
+    if outside.ndim == len(attribute.shape):
+        return []
+    return np.flatnonzero(outside.reshape(len(outside), -1).any(axis=1)).tolist()

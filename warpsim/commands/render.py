@@ -1,4 +1,4 @@
-"""`warpsim render`: a USD file, animated or not, as a picture, a film or a sheet of frames."""
+"""`warpsim render`: a file, animated or not, as a picture, a film or a sheet of frames."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 from pxr import Usd
 
 from warpsim.errors import InputError
-from warpsim.load import USD_SUFFIXES, is_usd
+from warpsim.load import is_usd, load_scene
 from warpsim.render import contact_sheet, frame_times, render_stage, write_gif, write_png
+from warpsim.usd.export import export_scene
 from warpsim.usd.reader import open_stage
 
 _SHEET_FRAMES = 9
@@ -22,11 +23,12 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "render",
-        help="draw a USD file, for example what `simulate` wrote",
-        description="Draws a USD file without a graphics driver. A .gif is a film in real time; a .png is one picture, "
+        help="draw a file, for example what `simulate` wrote",
+        description="Draws a file without a graphics driver. A .gif is a film in real time; a .png is one picture, "
         "a numbered series if several frames are asked for, or with --sheet all of them on one page.",
     )
-    parser.add_argument("scene", help="a .usd, .usda, .usdc or .usdz file")
+    parser.add_argument("scene", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF) or .urdf file")
+    parser.add_argument("--keyframe", help="MJCF: name of the keyframe to draw")
     parser.add_argument("-o", "--output", required=True, help="the .gif or .png file to write")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--frames", type=int, metavar="N", help="N frames, evenly over the file's time range")
@@ -34,6 +36,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     which.add_argument("--time", type=float, metavar="CODE", help="one frame, at a time code")
     parser.add_argument("--size", default="480x320", metavar="WxH", help="pixels of a frame (default: 480x320)")
     parser.add_argument("--camera", metavar="PATH", help="camera prim (default: a view of all that moves)")
+    parser.add_argument("--colliders", action="store_true", help="draw colliders, hidden or not, and nothing else")
     parser.add_argument("--sheet", action="store_true", help="all frames (default: 9) on one .png page")
     parser.add_argument("--device", default="cpu", help="cpu or cuda:0 (default: cpu)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -45,11 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     _check_output(output, arguments.sheet)
     width, height = _size(arguments.size)
-    if not is_usd(arguments.scene):
-        raise InputError(f"{arguments.scene}: `render` draws {', '.join(USD_SUFFIXES)} files; see `warpsim convert`")
-    if not Path(arguments.scene).is_file():
-        raise InputError(f"no file {arguments.scene!r}")
-    stage = open_stage(arguments.scene)
+    stage = _stage(arguments.scene, arguments.keyframe)
     times = _times(stage, arguments, film=output.suffix.lower() == ".gif")
     pictures = render_stage(
         stage,
@@ -57,12 +56,22 @@ def run(arguments: argparse.Namespace) -> int:
         width=width,
         height=height,
         camera=arguments.camera,
+        colliders=arguments.colliders,
         device=arguments.device,
         progress=not arguments.quiet and len(times) > 1,
     )
     for path in _write(output, pictures, np.array(times) / stage.GetTimeCodesPerSecond(), arguments.sheet):
         print(f"wrote {path}")
     return 0
+
+
+def _stage(source: str, keyframe: str | None) -> Usd.Stage:
+    """The file's stage; other formats are converted in memory, and physics that is not modelled is no matter here."""
+    if is_usd(source) and keyframe is None:
+        if not Path(source).is_file():
+            raise InputError(f"no file {source!r}")
+        return open_stage(source)
+    return export_scene(load_scene(source, strict=False, keyframe=keyframe))[0]
 
 
 def _check_output(output: Path, sheet: bool) -> None:

@@ -82,6 +82,7 @@ class CEM:
             evaluations=iterate.evaluations + self.samples,
             memory={"mean": mean, "deviation": deviation, "generation": generation + 1},
             finished=finished,
+            dropped=iterate.dropped + int(torch.isinf(losses).sum()),
         )
 
     def report(self, problem: Problem, iterate: Iterate) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from warpsim.errors import InputError
+from warpsim.optimize.candidates import losses_side_by_side
 from warpsim.simulator import Simulator
 from warpsim.tangent import difference
 from warpsim.trajectory import Observed, Trajectory
@@ -168,11 +169,14 @@ class ControlProblem:
 
     def losses(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self.residual_rows(x).square().sum(-1) / 2
+        return losses_side_by_side(self._losses, x)
 
     def loss(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self.losses(x[None])[0]
+        return self._losses(x[None])[0]
+
+    def _losses(self, x: torch.Tensor) -> torch.Tensor:
+        return self.residual_rows(x).square().sum(-1) / 2
 
     def _controls(self, what: str, value: Any, default: float) -> torch.Tensor:
         """(N·nu,) from what a caller gave."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from warpsim.errors import InputError
+from warpsim.errors import InputError, SimulationError
 
 Losses = Callable[[torch.Tensor], torch.Tensor]
 """(k,) losses of k candidates (k, n), differentiable; e.g. `Problem.losses`, one world per candidate."""
@@ -34,7 +34,7 @@ class GradientEstimate:
         gradient: (n,).
         variance: Of the mean, summed over components.
         share: Weight of the first-order estimate in it, 0 to 1.
-        losses: (k,) of the samples.
+        losses: (k,) of the samples; infinite where one could not be simulated, which leaves its pair out.
     """
 
     gradient: torch.Tensor
@@ -77,17 +77,29 @@ class GradientEstimator:
         noise = torch.cat([half, -half])
         candidates = (x + self._deviation * noise).detach().requires_grad_(self._kind != "zeroth")
         losses = self._losses(candidates)
-        zeroth, zeroth_variance = _mean(_pairs((losses.detach() - losses.detach().mean())[:, None] * noise))
+        kept = self._whole_pairs(losses.detach())
+        values = losses.detach()[kept]
+        zeroth, zeroth_variance = _mean(_pairs((values - values.mean())[:, None] * noise[kept]))
         zeroth, zeroth_variance = zeroth / self._deviation, zeroth_variance / self._deviation**2
         if self._kind == "zeroth":
             return GradientEstimate(zeroth, zeroth_variance, 0.0, losses.detach())
-        (slopes,) = torch.autograd.grad(losses.sum(), candidates)
-        first, first_variance = _mean(_pairs(slopes))
+        (slopes,) = torch.autograd.grad(losses[kept].sum(), candidates)
+        first, first_variance = _mean(_pairs(slopes[kept]))
         if self._kind == "first":
             return GradientEstimate(first, first_variance, 1.0, losses.detach())
         share = self._share(first, first_variance, zeroth, zeroth_variance)
         variance = share**2 * first_variance + (1.0 - share) ** 2 * zeroth_variance
         return GradientEstimate(share * first + (1.0 - share) * zeroth, variance, share, losses.detach())
+
+    def _whole_pairs(self, losses: torch.Tensor) -> torch.Tensor:
+        """(k,) bool: which samples count: those of pairs that could both be simulated."""
+        pairs = torch.isfinite(losses).reshape(2, -1).all(0)
+        if pairs.sum() < 2:
+            raise SimulationError(
+                f"of {len(pairs)} pairs of samples {int(pairs.sum())} could be simulated, and two are needed; give "
+                f"more samples, or a deviation below {self._deviation:g}"
+            )
+        return pairs.repeat(2)
 
     def _share(self, first: torch.Tensor, v1: float, zeroth: torch.Tensor, v0: float) -> float:
         """Weight of the first-order estimate."""

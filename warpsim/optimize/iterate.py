@@ -23,6 +23,7 @@ class Iterate:
         evaluations: Losses computed since the start.
         memory: What else the method's next step reads: tensors, numbers, texts, lists and dicts of them.
         finished: Why the method itself ends here, with a sentence; None: it can go on.
+        dropped: See `Row.dropped`.
     """
 
     x: torch.Tensor
@@ -31,6 +32,7 @@ class Iterate:
     evaluations: int
     memory: Mapping[str, Any] = field(default_factory=dict)
     finished: tuple[Stopped, str] | None = None
+    dropped: int = 0
 
 
 class Method(Protocol):
@@ -62,6 +64,7 @@ def pack(iterate: Iterate) -> dict[str, Any]:
         "gradient_norm": iterate.gradient_norm,
         "evaluations": iterate.evaluations,
         "memory": _to_plain(iterate.memory),
+        "dropped": iterate.dropped,
     }
 
 
@@ -73,6 +76,7 @@ def unpack(data: Mapping[str, Any]) -> Iterate:
         gradient_norm=data["gradient_norm"],
         evaluations=data["evaluations"],
         memory=_from_plain(data["memory"]),
+        dropped=data.get("dropped", 0),
     )
 
 

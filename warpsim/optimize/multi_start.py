@@ -41,6 +41,11 @@ class StartsReport:
     finished: dict[int, float]
     report: Any
 
+    @property
+    def dropped(self) -> int:
+        """How many starts could not be simulated."""
+        return int((~torch.isfinite(self.after)).sum())
+
 
 def multi_start(
     problem: Problem,
@@ -209,15 +214,18 @@ class _Together:
 def _joined(results: dict[int, Result], explored: Result, report: StartsReport) -> Result:
     """The best result, with what became of the others and the state to go on from."""
     state = _state(explored.state, [result.state for result in results.values()])
+    gaps = f"; {report.dropped} of {len(report.after)} starts could not be simulated" if report.dropped else ""
     if not results:  # interrupted while exploring
         best = int(report.after.argmin())
-        return replace(explored, x=report.explored[best], loss=float(report.after[best]), state=state, report=report)
+        loss, message = float(report.after[best]), explored.message + gaps
+        return replace(explored, x=report.explored[best], loss=loss, message=message, state=state, report=report)
     chosen = min(results.values(), key=lambda result: result.loss)
     finished = {index: result.loss for index, result in results.items()}
     interrupted = any(result.stopped == "interrupted" for result in results.values())
     return replace(
         chosen,
         stopped="interrupted" if interrupted else chosen.stopped,
+        message=chosen.message + gaps,
         state=state,
         report=replace(report, finished=finished, report=chosen.report),
     )

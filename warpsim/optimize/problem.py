@@ -8,6 +8,7 @@ from typing import Protocol
 import torch
 
 from warpsim.errors import InputError
+from warpsim.optimize.candidates import losses_one_by_one
 
 
 class Problem(Protocol):
@@ -105,7 +106,7 @@ class FunctionProblem:
 
     def losses(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return torch.stack([self.loss(row) for row in x])
+        return losses_one_by_one(self.loss, x)
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""

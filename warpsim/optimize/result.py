@@ -22,6 +22,7 @@ class Row:
         gradient_norm: Largest component of the gradient, without those that push against a bound; 0 at an optimum.
         seconds: Since the start, of all runs that were resumed into one.
         evaluations: Losses computed so far, candidates counted one by one.
+        dropped: How many of them could not be simulated, of methods that try several at once.
     """
 
     iteration: int
@@ -29,6 +30,7 @@ class Row:
     gradient_norm: float
     seconds: float
     evaluations: int
+    dropped: int = 0
 
 
 @dataclass
@@ -67,6 +69,11 @@ class Result:
     def evaluations(self) -> int:
         """Losses computed."""
         return self.history[-1].evaluations
+
+    @property
+    def dropped(self) -> int:
+        """Candidates that could not be simulated, of methods that try several at once."""
+        return self.history[-1].dropped
 
     @property
     def seconds(self) -> float:

@@ -9,6 +9,7 @@ import torch
 
 from warpsim.attributes.attribute import Attribute
 from warpsim.errors import InputError
+from warpsim.optimize.candidates import losses_side_by_side
 from warpsim.optimize.variables import Variables
 from warpsim.simulator import Simulator
 from warpsim.trajectory import Trajectory
@@ -71,8 +72,11 @@ class RolloutProblem:
 
     def losses(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self.residual_rows(x).square().sum(-1) / 2
+        return losses_side_by_side(self._losses, x)
 
     def loss(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self.losses(x[None])[0]
+        return self._losses(x[None])[0]
+
+    def _losses(self, x: torch.Tensor) -> torch.Tensor:
+        return self.residual_rows(x).square().sum(-1) / 2

@@ -107,7 +107,7 @@ class Search:
             x=best.x,
             loss=best.loss,
             stopped=stopped,
-            message=message,
+            message=message + self._gaps(),
             history=list(self._at.history),
             state=self.state(),
             report=self._method.report(self._problem, best),
@@ -150,7 +150,7 @@ class Search:
         return _Stand(iterate, iterate if better else at.best, (*at.history, row))
 
     def _row(self, iteration: int, i: Iterate) -> Row:
-        return Row(iteration, i.loss, i.gradient_norm, time.perf_counter() - self._began, i.evaluations)
+        return Row(iteration, i.loss, i.gradient_norm, time.perf_counter() - self._began, i.evaluations, i.dropped)
 
     def _tell(self, callback: Callback | None, bar: tqdm) -> tuple[Stopped, str] | None:
         row, best = self._at.history[-1], self._at.best
@@ -160,6 +160,11 @@ class Search:
         if callback is not None and callback(seen):
             return "interrupted", "the callback ended the search; this is the best so far"
         return None
+
+    def _gaps(self) -> str:
+        """Says how many candidates the search did without."""
+        row = self._at.history[-1]
+        return f"; {row.dropped} of {row.evaluations} candidates could not be simulated" if row.dropped else ""
 
     def _held(self) -> str:
         """Says how many variables rest at a bound, where the gradient need not vanish."""

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from warpsim.errors import InputError
+from warpsim.optimize.candidates import losses_one_by_one
 from warpsim.optimize.estimators import GradientEstimate, GradientEstimator
 from warpsim.optimize.evaluation import project
 from warpsim.optimize.problem import Problem
@@ -55,7 +56,7 @@ class SmoothedProblem:
 
     def losses(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`; each row has an estimate of its own."""
-        return torch.stack([self.loss(row) for row in x])
+        return losses_one_by_one(self.loss, x)
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:
         """Raises: the estimate is of the loss."""

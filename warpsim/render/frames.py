@@ -35,14 +35,16 @@ def render_stage(
     width: int = 480,
     height: int = 320,
     camera: str | Camera | None = None,
+    colliders: bool = False,
     device: wp.DeviceLike = "cpu",
     progress: bool = False,
 ) -> list[np.ndarray]:
     """Draws a stage.
 
     Drawn are Sphere, Cube, Capsule, Cylinder, Cone, Plane and Mesh prims that are visible and have purpose default or
-    render, instances included, with the plain colour of their material or their displayColor. Planes that are
-    colliders have no end. The same inputs give the same bytes.
+    render, instances included, with the plain colour of their material or their displayColor. Rigid bodies of which
+    these show nothing, or next to nothing, are drawn by their colliders too, whatever the purpose of those. Planes that
+    are colliders have no end. The same inputs give the same bytes.
 
     Args:
         source: A USD file or an open stage.
@@ -51,6 +53,7 @@ def render_stage(
         width: Pixels.
         height: Pixels.
         camera: Path of a `UsdGeom.Camera`, or a camera. None: one three-quarter view of all that moves in any picture.
+        colliders: Draw all colliders, hidden or not, and nothing else.
         device: Warp device.
         progress: Show a progress bar.
 
@@ -66,13 +69,14 @@ def render_stage(
         raise InputError("give times or frames, not both")
     stage = open_stage(source)
     codes = [Usd.TimeCode(t) for t in (frame_times(stage, frames=frames) if times is None else times)]
-    reader = StageReader(stage)
+    reader = StageReader(stage, colliders=colliders)
     scenes = [reader.items(code) for code in codes]
     place = stage.GetRootLayer().identifier
     if codes and not any(scenes):
+        what = "collider that is a" if colliders else "visible"
+        hint = "" if colliders else " of purpose default or render; colliders=True (--colliders) draws what is hidden"
         raise SceneError(
-            f"{place}: nothing to draw; it has no visible Sphere, Cube, Capsule, Cylinder, Cone, Plane or Mesh of "
-            "purpose default or render"
+            f"{place}: nothing to draw; it has no {what} Sphere, Cube, Capsule, Cylinder, Cone, Plane or Mesh{hint}"
         )
     if isinstance(camera, str):
         path = camera
@@ -92,7 +96,10 @@ def render_rollout(
     device: wp.DeviceLike = "cpu",
     progress: bool = False,
 ) -> list[np.ndarray]:
-    """Draws a rollout's colliders, whatever file the scene came from.
+    """Draws a rollout's visible shapes, whatever file the scene came from.
+
+    Bodies of which these show nothing, or next to nothing, are drawn by their colliders too. Of a USD file a scene
+    holds colliders alone; `render_stage` draws its other meshes, too.
 
     Args:
         scene: As simulated: `simulator.scene`.

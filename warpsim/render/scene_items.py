@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from warpsim.render.items import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item
+from warpsim.render.stand_ins import bodies_without_looks
 from warpsim.render.triangles import Triangles, make_triangles
 from warpsim.scene import Scene, Shape
 from warpsim.scene.description import MESH_KINDS
@@ -14,14 +15,23 @@ from warpsim.usd.frames import quat_to_matrix
 
 
 class SceneReader:
-    """Collects a scene's visible shapes at any pose of its bodies."""
+    """Collects a scene's visible shapes, and colliders of bodies that show too little, at any pose of its bodies."""
 
     def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        used = {shape.mesh for shape in scene.shapes if shape.visible}
+        visible = [shape for shape in scene.shapes if shape.visible]
+        hidden = [shape for shape in scene.shapes if not shape.visible and _collides(shape)]
+        used = {shape.mesh for shape in (*visible, *hidden)}
         self._meshes: dict[str, Triangles] = {
             name: make_triangles(mesh.vertices, mesh.faces) for name, mesh in scene.meshes.items() if name in used
         }
+        bare = bodies_without_looks(self._corners(visible), self._corners(hidden))
+        stand_ins = {shape.name for shape in hidden if shape.body in bare}
+        self._shapes = [shape for shape in scene.shapes if shape.visible or shape.name in stand_ins]
+
+    def _corners(self, shapes: Iterable[Shape]) -> list[tuple[str, np.ndarray]]:
+        """Body and corners in its frame of each shape that belongs to one."""
+        owned = [(shape.body, shape) for shape in shapes if shape.body is not None]
+        return [(body, self._item(shape, {body: np.eye(4)}).corners()) for body, shape in owned]
 
     def items(self, bodies: Mapping[str, np.ndarray]) -> list[Item]:
         """Items in the scene's order.
@@ -29,7 +39,7 @@ class SceneReader:
         Args:
             bodies: Body name → (4, 4) body frame → world, m.
         """
-        return [self._item(shape, bodies) for shape in self._scene.shapes if shape.visible]
+        return [self._item(shape, bodies) for shape in self._shapes]
 
     def _item(self, shape: Shape, bodies: Mapping[str, np.ndarray]) -> Item:
         kind, size, scale = _form(shape)
@@ -39,6 +49,11 @@ class SceneReader:
             to_world = bodies[shape.body] @ to_world
         mesh = self._meshes[shape.mesh] if kind == MESH and shape.mesh is not None else None
         return Item(shape.name, kind, size, to_world, np.array(shape.color), shape.body is not None, mesh)
+
+
+def _collides(shape: Shape) -> bool:
+    """Whether it collides itself or, taken apart, through its pieces, which are not drawn."""
+    return (shape.collides and shape.piece_of is None) or shape.decomposition is not None
 
 
 def pose_matrix(position: np.ndarray, rotation: np.ndarray) -> np.ndarray:

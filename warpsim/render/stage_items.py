@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from pxr import Gf, Usd, UsdGeom, UsdPhysics, UsdShade
+from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade
 
 from warpsim.errors import SceneError
 from warpsim.render.items import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item
+from warpsim.render.stand_ins import bodies_without_looks
 from warpsim.render.triangles import Triangles, make_triangles
 from warpsim.usd.frames import quat_to_matrix
 from warpsim.usd.meshes import triangulate
@@ -25,29 +26,44 @@ _TO_AXIS = {token: quat_to_matrix(axis_rotation(token)) for token in "XYZ"}
 class StageReader:
     """Collects what is to be seen on a stage, at any number of times; meshes that stand still are read once."""
 
-    def __init__(self, stage: Usd.Stage) -> None:
+    def __init__(self, stage: Usd.Stage, *, colliders: bool = False) -> None:
         self._stage = stage
         self._units: StageUnits = stage_units(stage)
         self._meshes: dict[str, Triangles | None] = {}
+        self._colliders = colliders
+        self._prims = [p for p in _drawable(stage) if _collides(p)] if colliders else self._shown()
 
     def items(self, time: Usd.TimeCode) -> list[Item]:
         """Everything visible with purpose default or render, in prim order, instances included.
+
+        Bodies that show nothing, or next to nothing, are drawn by their colliders too, whatever the purpose of those.
+        A reader of colliders finds all of these, hidden or not, and nothing else.
 
         Args:
             time: Of transforms, visibility, sizes, colours and points.
         """
         cache = UsdGeom.XformCache(time)
-        found = []
-        for prim in _drawable(self._stage):
-            imageable = UsdGeom.Imageable(prim)
-            if imageable.ComputePurpose() not in _PURPOSES:
-                continue
-            if imageable.ComputeVisibility(time) == UsdGeom.Tokens.invisible:
-                continue
-            item = self._item(prim, cache, time)
+        visible = [prim for prim in self._prims if self._colliders or _visible(prim, time)]
+        items = [self._item(prim, cache, time) for prim in visible]
+        return [item for item in items if item is not None]
+
+    def _shown(self) -> list[Usd.Prim]:
+        """What purposes allow, and the colliders of bodies that would show too little of themselves."""
+        time = Usd.TimeCode.EarliestTime()
+        cache = UsdGeom.XformCache(time)
+        prims = [(prim, _rigid_body(prim), _has_looks(prim)) for prim in _drawable(self._stage)]
+        looks: list[tuple[Sdf.Path, np.ndarray]] = []
+        colliders: list[tuple[Sdf.Path, np.ndarray]] = []
+        for prim, body, drawn in prims:
+            # Looks that are switched off for a while still stand for their body.
+            counts = _visible(prim, time) or _blinks(prim) if drawn else _collides(prim)
+            item = self._item(prim, cache, time) if body is not None and counts else None
             if item is not None:
-                found.append(item)
-        return found
+                to_body = np.linalg.inv(self._to_world(self._stage.GetPrimAtPath(body), cache))
+                corners = item.corners() @ to_body[:3, :3].T + to_body[:3, 3]
+                (looks if drawn else colliders).append((body, corners))
+        bare = bodies_without_looks(looks, colliders)
+        return [prim for prim, body, drawn in prims if drawn or (body in bare and _collides(prim))]
 
     def _item(self, prim: Usd.Prim, cache: UsdGeom.XformCache, time: Usd.TimeCode) -> Item | None:
         to_world = self._to_world(prim, cache)
@@ -65,7 +81,7 @@ class StageReader:
         if kind == PLANE and prim.HasAPI(UsdPhysics.CollisionAPI):
             size = np.array([ENDLESS, ENDLESS, 0.0])  # physics has no end of it either
             to_world[:3, :3] /= np.linalg.norm(to_world[:3, :3], axis=0)
-        return Item(str(prim.GetPath()), kind, size, to_world, _color(prim, time), _in_rigid_body(prim), mesh)
+        return Item(str(prim.GetPath()), kind, size, to_world, _color(prim, time), _rigid_body(prim) is not None, mesh)
 
     def _to_world(self, prim: Usd.Prim, cache: UsdGeom.XformCache) -> np.ndarray:
         """(4, 4) prim's frame, stage units → Z-up world, m."""
@@ -93,12 +109,34 @@ def _drawable(stage: Usd.Stage) -> Iterator[Usd.Prim]:
             yield prim
 
 
-def _in_rigid_body(prim: Usd.Prim) -> bool:
+def _collides(prim: Usd.Prim) -> bool:
+    return prim.HasAPI(UsdPhysics.CollisionAPI)
+
+
+def _has_looks(prim: Usd.Prim) -> bool:
+    return UsdGeom.Imageable(prim).ComputePurpose() in _PURPOSES
+
+
+def _visible(prim: Usd.Prim, time: Usd.TimeCode) -> bool:
+    return UsdGeom.Imageable(prim).ComputeVisibility(time) != UsdGeom.Tokens.invisible
+
+
+def _blinks(prim: Usd.Prim) -> bool:
+    """Whether the visibility of the prim, or of one that it is under, changes with time."""
     while prim and not prim.IsPseudoRoot():
-        if prim.HasAPI(UsdPhysics.RigidBodyAPI):
+        if UsdGeom.Imageable(prim) and UsdGeom.Imageable(prim).GetVisibilityAttr().ValueMightBeTimeVarying():
             return True
         prim = prim.GetParent()
     return False
+
+
+def _rigid_body(prim: Usd.Prim) -> Sdf.Path | None:
+    """The body that a prim belongs to."""
+    while prim and not prim.IsPseudoRoot():
+        if prim.HasAPI(UsdPhysics.RigidBodyAPI):
+            return prim.GetPath()
+        prim = prim.GetParent()
+    return None
 
 
 def _numbers(prim: Usd.Prim, time: Usd.TimeCode, *names: str) -> list[float]:

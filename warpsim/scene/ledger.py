@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from warpsim.errors import InputError
 
-STATUSES = ("used", "ignored", "unsupported")
+STATUSES = ("used", "assumed", "ignored", "unsupported")
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class LedgerEntry:
     Attributes:
         path: Where it is: a USD prim path, or kind and name in MJCF, e.g. "joint 'knee'".
         attribute: The attribute or feature, e.g. "physics:density".
-        status: "used"; "ignored" (no influence on the physics); "unsupported" (would have changed the physics).
+        status: "used"; "assumed" (left open, and the motion depends on the reader's choice); "ignored" (no influence on
+            the physics); "unsupported" (would have changed the physics).
         reason: Why, in a few words.
     """
 
@@ -38,3 +39,8 @@ class LedgerEntry:
 def unsupported(ledger: Iterable[LedgerEntry]) -> list[LedgerEntry]:
     """The entries that a simulation of the scene would get wrong."""
     return [entry for entry in ledger if entry.status == "unsupported"]
+
+
+def assumed(ledger: Iterable[LedgerEntry]) -> list[LedgerEntry]:
+    """The entries of what the file leaves open and the reader had to choose."""
+    return [entry for entry in ledger if entry.status == "assumed"]

@@ -13,6 +13,7 @@ from warpsim.attributes.attribute import Attribute
 from warpsim.errors import InputError, TaskError, WarpsimError
 from warpsim.objective import Condition, Cost, Episode, Term, Verdict
 from warpsim.objective.success import control_range
+from warpsim.optimize.candidates import losses_side_by_side
 from warpsim.optimize.variables import Variable, Variables
 from warpsim.simulator import Simulator
 from warpsim.task.bound_controls import BoundControl, FeedbackPolicy, bind, resting
@@ -110,10 +111,13 @@ class TaskProblem:
 
     def loss(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self.losses(x[None])[0]
+        return self._losses(x[None])[0]
 
     def losses(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`: each candidate in a world of its own."""
+        return losses_side_by_side(self._losses, x)
+
+    def _losses(self, x: torch.Tensor) -> torch.Tensor:
         return self.total(self.episode(self.choice(x)))
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:

@@ -17,71 +17,9 @@ from pxr import Usd, UsdGeom, UsdPhysics
 
 from warpsim.errors import UnsupportedError
 from warpsim.scene.ledger import LedgerEntry
+from warpsim.usd.schema_names import why_api_is_unread, why_type_is_unread
 
 _PHYSICS_NAME = re.compile(r"(physics|newton|mjc|physx\w*|drive|limit|state|warpsim|collection:colliders)(:|$)")
-_PHYSICS_API = re.compile(r"(Physics|Physx|Newton|Mjc)\w*API")
-_PHYSICS_TYPE = re.compile(r"(Physics|Physx|Newton|Mjc)\w+")
-
-_KNOWN_APIS = {
-    "PhysicsArticulationRootAPI",
-    "PhysicsCollisionAPI",
-    "PhysicsDriveAPI",
-    "PhysicsFilteredPairsAPI",
-    "PhysicsLimitAPI",
-    "PhysicsMassAPI",
-    "PhysicsMaterialAPI",
-    "PhysicsMeshCollisionAPI",
-    "PhysicsRigidBodyAPI",
-    "NewtonArticulationRootAPI",
-    "NewtonCollisionAPI",
-    "NewtonJointAPI",
-    "NewtonMaxEffortClampingAPI",
-    "NewtonPDControlAPI",
-    "NewtonMassAPI",
-    "NewtonMaterialAPI",
-    "NewtonMeshCollisionAPI",
-    "NewtonMimicAPI",
-    "NewtonRigidBodyAPI",
-    "NewtonSceneAPI",
-    "NewtonSDFCollisionAPI",
-    "NewtonSiteAPI",
-    "MjcBodyAPI",
-    "MjcCollisionAPI",
-    "MjcEqualityJointAPI",
-    "MjcImageableAPI",
-    "MjcJointAPI",
-    "MjcMaterialAPI",
-    "MjcMeshCollisionAPI",
-    "MjcSceneAPI",
-    "MjcSiteAPI",
-    "PhysicsJointStateAPI",
-    "PhysxArticulationAPI",
-    "PhysxCollisionAPI",
-    "PhysxConvexDecompositionCollisionAPI",
-    "PhysxConvexHullCollisionAPI",
-    "PhysxJointAPI",
-    "PhysxJointAxisAPI",
-    "PhysxLimitAPI",
-    "PhysxMaterialAPI",
-    "PhysxRigidBodyAPI",
-    "PhysxSceneAPI",
-    "PhysxSDFMeshCollisionAPI",
-    "PhysxTriangleMeshCollisionAPI",
-}
-_KNOWN_TYPES = {
-    "PhysicsCollisionGroup",
-    "PhysicsDistanceJoint",
-    "PhysicsFixedJoint",
-    "PhysicsJoint",
-    "PhysicsPrismaticJoint",
-    "PhysicsRevoluteJoint",
-    "PhysicsScene",
-    "PhysicsSphericalJoint",
-    "MjcActuator",
-    "NewtonActuator",
-    "MjcKeyframe",
-    "MjcTendon",
-}
 
 
 def _never(_: Any) -> bool:
@@ -185,9 +123,9 @@ _RULES = (
 
 
 class Ledger:
-    """Collects entries; for one attribute unsupported outranks used, and used outranks ignored."""
+    """Collects entries; for one attribute unsupported outranks assumed, that outranks used, and that ignored."""
 
-    _RANK = {"ignored": 0, "used": 1, "unsupported": 2}
+    _RANK = {"ignored": 0, "used": 1, "assumed": 2, "unsupported": 3}
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], LedgerEntry] = {}
@@ -202,6 +140,10 @@ class Ledger:
     def used(self, prim: Usd.Prim, attribute: str, reason: str = "") -> None:
         """The attribute reached the scene; a reason says how, where that is not plain."""
         self._mark(str(prim.GetPath()), attribute, "used", reason)
+
+    def assumed(self, prim: Usd.Prim, attribute: str, reason: str) -> None:
+        """The attribute is not set, and what was chosen for it makes a difference."""
+        self._mark(str(prim.GetPath()), attribute, "assumed", reason)
 
     def ignored(self, prim: Usd.Prim, attribute: str, reason: str) -> None:
         """The attribute has no influence on the physics."""
@@ -274,17 +216,19 @@ def scan(stage: Usd.Stage, ledger: Ledger) -> None:
 
 def _scan_type(prim: Usd.Prim, ledger: Ledger) -> None:
     kind = str(prim.GetTypeName())
-    if _PHYSICS_TYPE.match(kind) and kind not in _KNOWN_TYPES:
-        ledger.unsupported(prim, kind, "prims of this type are not read")
+    reason = why_type_is_unread(kind)
+    if reason is not None:
+        ledger.unsupported(prim, kind, reason)
     if prim.IsA(UsdGeom.PointInstancer):
         ledger.unsupported(prim, "prototypes", "point instancers are not expanded; use instanceable references")
 
 
 def _scan_apis(prim: Usd.Prim, ledger: Ledger) -> None:
+    composed = {str(name) for name in prim.GetAppliedSchemas()}
     for name in applied_apis(prim):
-        stem = name.split(":")[0]
-        if _PHYSICS_API.match(stem) and stem not in _KNOWN_APIS:
-            ledger.unsupported(prim, name, "this API schema is not read")
+        reason = why_api_is_unread(name, applied=name in composed)
+        if reason is not None:
+            ledger.unsupported(prim, name, reason)
 
 
 def _settle(prim: Usd.Prim, item: Usd.Property, ledger: Ledger) -> None:

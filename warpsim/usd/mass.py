@@ -10,7 +10,7 @@ import numpy as np
 from pxr import Usd
 
 from warpsim.errors import SceneError
-from warpsim.scene import Body, Shape
+from warpsim.scene import Body, Scene, Shape
 from warpsim.usd.context import Context
 from warpsim.usd.frames import quat_to_matrix
 
@@ -80,12 +80,32 @@ def set_body_mass(context: Context, prim: Usd.Prim, body: Body, shapes: list[Sha
     if body.mass is not None and not has_volume:
         body.com = np.zeros(3) if body.com is None else body.com
         if body.inertia is None:
-            body.inertia = np.eye(3) * 0.4 * body.mass * BARE_RADIUS**2
-            context.composed(body, "inertia", [(prim, "physics:mass")], units.mass)
-            context.ledger.used(
-                prim, "physics:mass", f"no inertia and no collider: turns like a solid sphere of radius {BARE_RADIUS} m"
-            )
+            _assume_inertia(context, prim, body, body.mass)
     _ignore(context, prim, "physics:density", "no collider of the body uses it")
+
+
+def _assume_inertia(context: Context, prim: Usd.Prim, body: Body, mass: float) -> None:
+    """Gives a body that nothing else is known of the inertia of a small ball."""
+    body.inertia = np.eye(3) * 0.4 * mass * BARE_RADIUS**2
+    context.composed(body, "inertia", [(prim, "physics:mass")], context.units.mass)
+    if _turns(context.scene, body):
+        context.ledger.assumed(
+            prim,
+            "physics:diagonalInertia",
+            f"not set, and no collider to derive it from: turns like a solid ball of radius {BARE_RADIUS} m; author it",
+        )
+
+
+def _turns(scene: Scene, body: Body) -> bool:
+    """Whether some coordinate turns the body: only then does its inertia matter."""
+    parents = {other.name: other for other in scene.bodies}
+    turned = {joint.body for joint in scene.joints if joint.kind != "slide"}
+    above: Body | None = body
+    while above is not None and not above.kinematic:
+        if above.name in turned:
+            return True
+        above = parents[above.parent] if above.parent is not None else None
+    return False
 
 
 def _inertia(context: Context, prim: Usd.Prim, body: Body) -> None:

@@ -178,5 +178,6 @@ def _appearance(context: Context, prim: Usd.Prim, shape: Shape) -> None:
         red, green, blue = map(float, colours[0])
         shape.color = (red, green, blue)
         context.composed(shape, "color", [(prim, "primvars:displayColor")])
-    if context.read.value(prim, "visibility", mark=False) == "invisible":
+    guide = UsdGeom.Imageable(prim).ComputePurpose() == UsdGeom.Tokens.guide
+    if guide or context.read.value(prim, "visibility", mark=False) == "invisible":
         shape.visible = False

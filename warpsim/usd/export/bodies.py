@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pxr import Usd, UsdPhysics
+from pxr import Usd, UsdGeom, UsdPhysics
 
 from warpsim.scene import Body, Joint, Shape
 from warpsim.scene.description import MESH_KINDS
@@ -121,8 +121,9 @@ def add_shape(export: Export, shape: Shape) -> None:
         _contact(export, prim, shape)
     elif shape.body is not None and shape.mass != 0 and _needs_shapes(export, shape.body):
         export.lost("shape", shape.name, "mass", "it weighs but does not collide, and its body has no mass of its own")
-    if not shape.visible:
-        author.set_attribute(prim, "visibility", "invisible")
+    if not shape.visible:  # viewers show colliders of purpose guide on demand, and never what is invisible
+        name, value = ("purpose", UsdGeom.Tokens.guide) if collides else ("visibility", UsdGeom.Tokens.invisible)
+        author.set_attribute(prim, name, value)
     export.prims[("shape", shape.name)] = prim
 
 
