@@ -69,22 +69,34 @@ def test_known_counts() -> None:
 
 
 def test_the_sweep_takes_as_many_steps_as_planned() -> None:
-    program = Chain(1, 2)
+    cuts = ((40, 1, 3), (40, 4, 2), (41, 4, 3), (41, 50, 1), (12, 4, 3))
+    options = [dict(steps=steps, segment=slots, schedule=Revolve(count)) for steps, slots, count in cuts]
+    base = make_plan(footprint.measure([Chain(1, 2)]), 7001, segment=30, schedule=Revolve(1)).bytes
+    options += [dict(steps=7001, memory_budget=base + more) for more in (8_000, 60_000, 800_000)]
+    tapes = [CheckpointedTape(Chain(1, 2), check=False, **given) for given in options]
+    chosen = [tape.plan for tape in tapes[len(cuts) :]]
+    assert all(1 < plan.first < plan.slots for plan in chosen)
+    assert chosen[0].snapshots < chosen[0].segments and chosen[-1].snapshots == chosen[-1].segments
+    for tape in tapes:
+        counts = steps_taken(tape)
+        assert counts[True] == tape.plan.steps
+        assert sum(counts.values()) / tape.plan.steps == pytest.approx(tape.plan.forward_evaluations, rel=1e-12)
+
+
+def steps_taken(tape: CheckpointedTape) -> dict[bool, int]:
+    """Steps of one gradient, recorded or not."""
+    counts = {True: 0, False: 0}
+    segment = tape._sweeps[0].segment
+    original = segment.forward
+
+    def counted(first: int, count: int, *, recorded: bool) -> None:
+        counts[recorded] += count
+        original(first, count, recorded=recorded)
+
+    segment.forward = counted
     state = {"x": [[0.1, 0.2]], "v": [[0.0, 0.0]], "guess": [[0.0, 0.0]], "turns": [0]}
-    for steps, slots, snapshots in ((40, 1, 3), (40, 4, 2), (41, 4, 3), (41, 50, 1), (12, 4, 3)):
-        tape = CheckpointedTape(program, steps=steps, segment=slots, schedule=Revolve(snapshots), check=False)
-        counts = {True: 0, False: 0}
-        segment = tape._sweeps[0].segment
-        original = segment.forward
-
-        def counted(first: int, count: int, *, recorded: bool, original=original, counts=counts) -> None:
-            counts[recorded] += count
-            original(first, count, recorded=recorded)
-
-        segment.forward = counted
-        tape.backward(tape.forward(state), state_seeds={"x": {-1: [[1.0, 1.0]]}})
-        assert counts[True] == steps
-        assert (counts[True] + counts[False]) / steps == pytest.approx(tape.plan.forward_evaluations, rel=1e-12)
+    tape.backward(tape.forward(state), state_seeds={"x": {-1: [[1.0, 1.0]]}})
+    return counts
 
 
 @pytest.mark.parametrize("steps", [1, 7, 100, 12_345, 1_000_000])
@@ -121,8 +133,9 @@ def test_what_fits_is_kept_whole() -> None:
     whole, cut = make_plan(COST, fits), make_plan(COST, fits + 1)
     assert (whole.segments, whole.forward_evaluations) == (1, 1.0)
     assert whole == make_plan(COST, fits, schedule=FullTape())
-    assert cut.segments > 1 and cut.bytes < whole.bytes
-    assert cut.slots == -(-cut.steps // cut.segments)  # all parts are of one length, but for rounding
+    assert cut.segments == 2 and cut.bytes <= KEPT_BYTES
+    assert cut.forward_evaluations == 1.0 + cut.first / cut.steps < 1.01  # only what does not fit is computed twice
+    assert cut.first + cut.slots == cut.steps
     assert make_plan(COST, fits + 1, memory_budget=2 * KEPT_BYTES).segments == 1
     assert make_plan(COST, fits, memory_budget=whole.bytes) == whole
     assert make_plan(COST, fits, memory_budget=whole.bytes - 1).bytes < whole.bytes
@@ -130,6 +143,38 @@ def test_what_fits_is_kept_whole() -> None:
     assert make_plan(COST, fits, schedule=AllStarts()).segments > 1
     for storage in ("host", "disk"):  # whoever says where checkpoints live wants some
         assert make_plan(COST, fits, storage=storage).segments > 1
+
+
+def test_as_much_is_kept_as_is_worth_it() -> None:
+    """Up to eight times what fits, all of the budget is used; beyond, what fits the cache."""
+    fits = max(n for n in range(1, 10_000) if make_plan(COST, n, schedule=FullTape()).bytes <= KEPT_BYTES)
+    last = 1.0
+    for steps in (fits + 1, 2 * fits, 5 * fits, 7 * fits):
+        plan = make_plan(COST, steps)
+        assert last < plan.forward_evaluations == pytest.approx(2.0 - plan.slots / steps, rel=1e-12)
+        assert 0.99 * KEPT_BYTES < plan.bytes <= KEPT_BYTES
+        last = plan.forward_evaluations
+    long = make_plan(COST, 9 * fits)
+    assert long.bytes < 0.2 * KEPT_BYTES
+    assert last < long.forward_evaluations < 2.0
+
+
+@pytest.mark.parametrize("snapshots", [1, 2, 3, 5, 40])
+def test_the_first_segment_is_advanced_as_often_as_counted(snapshots: int) -> None:
+    for segments in (1, 2, 3, 7, 20, 33):
+        visited: list[int] = []
+        stack = [0]
+
+        def visit(first: int, stop: int, store: bool, visited=visited, stack=stack) -> None:
+            visited.append(first)
+            if store:
+                stack.append(stop)
+
+        for target in reversed(range(segments)):
+            revolve.approach(stack[-1], target, snapshots - len(stack) + 1, visit)
+            if stack[-1] == target and target:
+                stack.pop()
+        assert revolve.first_advances(segments, snapshots) == visited.count(0)
 
 
 def test_a_budget_too_small_names_the_least() -> None:

@@ -175,5 +175,5 @@ def describe(
         (f.name, f.shape, wp.types.type_repr(f.dtype)) for f in (*program.state, *program.inputs, *program.outputs)
     ]
     state = [zlib.crc32(np.ascontiguousarray(initial_state[f.name].read(0)).data) for f in program.state]
-    cut = (plan.steps, plan.slots, plan.snapshots, plan.window)
+    cut = (plan.steps, plan.slots, plan.first, plan.snapshots, plan.window)
     return repr((*cut, fields, state, dict(parameters), *kept))

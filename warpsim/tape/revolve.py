@@ -29,6 +29,16 @@ def advances(segments: int, snapshots: int) -> int:
     return repeats * segments - comb(snapshots + repeats, snapshots + 1)
 
 
+def first_advances(segments: int, snapshots: int) -> int:
+    """How many of these advances are of the first segment: one for the whole, then those of each part to the left."""
+    _check(segments, snapshots)
+    count = 0
+    while segments > 1:
+        segments = split(segments, snapshots)
+        count += 1
+    return count
+
+
 def split(segments: int, snapshots: int) -> int:
     """m: how far to advance from the stored start before the next snapshot (or, with none left, before recording)."""
     _check(segments, snapshots)

@@ -1,8 +1,9 @@
 """How a rollout is cut into segments and which of their starts are kept: decided, and printable, before anything runs.
 
-All schedules are one rule with different numbers. N steps are cut into segments of at most K; up to S segment starts
-are kept as checkpoints, placed by `revolve`. Keeping everything is K = N; keeping all starts (each step computed
-twice) is S = number of segments; fewer checkpoints cost more recomputation, at the optimal rate.
+All schedules are one rule with different numbers. N steps are cut into segments of K, one of what is left over; up to S
+segment starts are kept as checkpoints, placed by `revolve`. Keeping everything is K = N. Keeping all starts is S =
+number of segments: each step but those of the last segment, which the forward pass records at once, is computed twice.
+Fewer checkpoints cost more recomputation, at the optimal rate.
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ from warpsim.tape.footprint import SNAPSHOT_BYTES, Footprint
 from warpsim.tape.storage import RESIDENT_BYTES
 
 KEPT_BYTES = 128_000_000
-"""What a rollout may take by default. One that fits is kept whole: out of the cache a backward pass takes a tenth to a
-fifth longer, which costs less than another forward pass."""
+"""What a rollout may take by default. One that fits is kept whole: its slots come out of memory instead of the cache
+then, which is hardly felt; another forward pass is."""
+
+WORTH_KEEPING = 8
+"""A rollout at most this many times as long as what the budget can hold is cut into segments as long as that, and its
+last one computed once; of a longer rollout that would save little for much memory."""
 
 CACHE_BYTES = 8_000_000
-"""What the slots of a segment should fit into, in each group of worlds, where the rollout is cut."""
+"""What the slots of a segment fit into, in each group of worlds, where they save nothing by being more."""
 
 MOST_CAPTURED_SLOTS = 128
 """The same where each slot must be captured, which takes a millisecond a launch: on CUDA, and of programs that do more
@@ -123,6 +128,8 @@ class Plan:
     Attributes:
         steps: N.
         slots: K, the most steps in a segment.
+        first: Steps of the first segment. Where K was chosen for speed what is left over comes first, so that the last
+            segment is long; where the caller chose it, cuts are at its multiples. With windows, in each window so.
         snapshots: S, the most segment starts kept at a time.
         window: Steps between cuts of the adjoint, or None.
         storage: Where checkpoints live: "device", "host" or "disk".
@@ -132,6 +139,7 @@ class Plan:
 
     steps: int
     slots: int
+    first: int
     snapshots: int
     window: int | None
     storage: str
@@ -146,7 +154,9 @@ class Plan:
     @cached_property
     def lengths(self) -> set[int]:
         """All lengths, in steps, that segments have."""
-        window = self.window or self.steps
+        window = self.window
+        if window is None:
+            return {self.first, self.slots, self.span(self.segments - 1).count}
         found = {min(self.slots, window), (window % self.slots) or self.slots}
         rest = self.steps % window
         if rest:
@@ -166,14 +176,16 @@ class Plan:
     @property
     def forward_evaluations(self) -> float:
         """Forward evaluations per step for one gradient, recorded ones included; with windows an upper bound."""
-        return 1.0 + self.segment_advances * self.slots / self.steps
+        shorter = (self.slots - self.first) * revolve.first_advances(self.segments, self.snapshots)
+        return 1.0 + (self.segment_advances * self.slots - shorter) / self.steps
 
     def span(self, segment: int) -> Span:
         """Which steps a segment covers."""
         window = self.window
         if window is None:
-            start = segment * self.slots
-            return Span(segment, start, min(self.slots, self.steps - start))
+            end = min(self.first + segment * self.slots, self.steps)
+            start = self.first + (segment - 1) * self.slots if segment else 0
+            return Span(segment, start, end - start)
         per_window = -(-window // self.slots)
         turn, part = divmod(segment, per_window)
         start = turn * window + part * self.slots
@@ -183,7 +195,7 @@ class Plan:
         """The segment that takes step `step`."""
         window = self.window
         if window is None:
-            return step // self.slots
+            return (step + self.slots - self.first) // self.slots
         turn, rest = divmod(step, window)
         return turn * -(-window // self.slots) + rest // self.slots
 
@@ -193,9 +205,11 @@ class Plan:
 
     def __str__(self) -> str:
         kept = "all" if self.snapshots == self.segments else f"{self.snapshots} at a time"
+        cuts = f"{self.segments} segments of {self.slots}"
+        cuts += f", the first of {self.first}" if self.first < self.slots else ""
         cut = f", adjoint cut every {self.window} steps" if self.window else ""
         lines = [
-            f"{self.steps} steps in {self.segments} segments of {self.slots}; segment starts kept: {kept}{cut}",
+            f"{self.steps} steps in {cuts}; segment starts kept: {kept}{cut}",
             f"forward evaluations per step: {self.forward_evaluations:.3f} (1 recorded, the others plain)",
         ]
         lines += [f"  {kind:<24}{readable(nbytes):>12}" for kind, nbytes in self.memory.items()]
@@ -221,7 +235,8 @@ def make_plan(
         steps: N.
         schedule: What to keep; by default everything if it fits, else all segment starts, else as many as fit. Without
             a budget, what fits `KEPT_BYTES`.
-        segment: K; by default as many steps as fit the cache. A rollout is then cut, even if all of it would fit.
+        segment: K; by default as many steps as fit the budget, where that saves much, or else the cache. A rollout is
+            then cut, even if all of it would fit.
         memory_budget: Most bytes to use, beyond the program's own.
         storage: Where checkpoints live; those on disk do not count. Anywhere but on the device means that there are to
             be checkpoints, so the rollout is cut.
@@ -236,14 +251,14 @@ def make_plan(
     if schedule is not None and schedule.window is not None and schedule.window < 1:
         raise InputError(f"window={schedule.window}; a window has at least one step")
     if schedule is None and segment is None and storage == "device" and _alike(footprint):
-        whole = _plan(footprint, steps, steps, FullTape(), storage)
-        if whole.bytes <= (KEPT_BYTES if memory_budget is None else memory_budget):
-            return whole
+        longest = _longest_segments(footprint, steps, KEPT_BYTES if memory_budget is None else memory_budget)
+        if longest is not None:
+            return longest
     chosen = schedule or AllStarts()
-    preferred = segment or _equal_parts(chosen.window or steps, _preferred_slots(footprint))
-    first = _plan(footprint, steps, chosen.slots(steps, preferred), chosen, storage)
-    if memory_budget is None or first.bytes <= memory_budget:
-        return first
+    preferred = segment or _preferred_slots(footprint)
+    plan = _plan(footprint, steps, chosen.slots(steps, preferred), chosen, storage, segment)
+    if memory_budget is None or plan.bytes <= memory_budget:
+        return plan
     fitting = _fit(footprint, steps, schedule, segment, memory_budget, storage)
     if fitting is None:
         raise _too_small(footprint, steps, schedule, segment, memory_budget, storage)
@@ -262,19 +277,31 @@ def _alike(footprint: Footprint) -> bool:
     return footprint.tables == footprint.groups
 
 
-def _equal_parts(steps: int, most: int) -> int:
-    """Length of as few segments as there would be of length `most`: the longer the last, the less is computed twice."""
-    return -(-steps // -(-steps // most))
+def _longest_segments(footprint: Footprint, steps: int, limit: int) -> Plan | None:
+    """The plan with all starts and the longest segments within a limit, if they are a fair share of the rollout."""
+    fits, too_long = 0, steps + 1
+    while too_long - fits > 1:
+        slots = (fits + too_long) // 2
+        if _plan(footprint, steps, slots, AllStarts(), "device").bytes <= limit:
+            fits = slots
+        else:
+            too_long = slots
+    return _plan(footprint, steps, fits, AllStarts(), "device") if fits * WORTH_KEEPING >= steps else None
 
 
-def _plan(footprint: Footprint, steps: int, slots: int, schedule: Schedule, storage: str) -> Plan:
+def _plan(
+    footprint: Footprint, steps: int, slots: int, schedule: Schedule, storage: str, given: int | None = None
+) -> Plan:
+    """The plan with these numbers; `given` is the K that the caller asked for, if he did."""
     segments = _segments(steps, slots, schedule.window)
+    first = slots if given or schedule.window else steps - (segments - 1) * slots
     snapshots = schedule.snapshots(segments)
     if snapshots < 1:
         raise InputError(f"{snapshots} snapshots; at least the initial state must be kept")
     kept = snapshots + 1  # and the state reached so far
     on_disk = storage == "disk"
-    plan = Plan(steps, slots, snapshots, schedule.window, storage, {}, kept * footprint.state if on_disk else 0)
+    on_disk_bytes = kept * footprint.state if on_disk else 0
+    plan = Plan(steps, slots, first, snapshots, schedule.window, storage, {}, on_disk_bytes)
     shorter = sum(plan.lengths - {slots})
     plan.memory.update(footprint.memory(slots, shorter, segments, snapshots, 0 if on_disk else kept))
     if on_disk:
@@ -290,11 +317,11 @@ def _fit(
     per_snapshot = footprint.groups * SNAPSHOT_BYTES + (0 if storage == "disk" else footprint.state)
     for slots in _sizes(steps, segment):
         if schedule is not None:
-            plan = _plan(footprint, steps, schedule.slots(steps, slots), schedule, storage)
+            plan = _plan(footprint, steps, schedule.slots(steps, slots), schedule, storage, segment)
         else:
-            spare = budget - _plan(footprint, steps, slots, Revolve(1), storage).bytes
+            spare = budget - _plan(footprint, steps, slots, Revolve(1), storage, segment).bytes
             spare -= RESIDENT_BYTES if storage == "disk" else 0
-            plan = _plan(footprint, steps, slots, Revolve(max(1, 1 + spare // per_snapshot)), storage)
+            plan = _plan(footprint, steps, slots, Revolve(max(1, 1 + spare // per_snapshot)), storage, segment)
         if plan.bytes <= budget:
             fitting.append(plan)
     return min(fitting, key=lambda plan: plan.forward_evaluations, default=None)
@@ -315,9 +342,9 @@ def _too_small(
 ) -> InputError:
     sizes = _sizes(steps, segment)
     if schedule is None:
-        plans = [_plan(footprint, steps, slots, Revolve(1), storage) for slots in sizes]
+        plans = [_plan(footprint, steps, slots, Revolve(1), storage, segment) for slots in sizes]
     else:
-        plans = [_plan(footprint, steps, schedule.slots(steps, slots), schedule, storage) for slots in sizes]
+        plans = [_plan(footprint, steps, schedule.slots(steps, slots), schedule, storage, segment) for slots in sizes]
     least = min(plans, key=lambda plan: plan.bytes)
     return InputError(
         f"memory_budget={readable(budget)} is too small for {steps} steps; the least that would do is "
