@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from warpsim.scene import Body, Joint, Options, Scene, Shape
 from warpsim.simulator import Simulator
 from warpsim.tape.schedule import Windows
 from warpsim.validity import measure_validity, plot_validity
+from warpsim.validity.advice import explodes
 from warpsim.validity.growth import measure_growth
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -97,6 +99,27 @@ def descend(loss, x: torch.Tensor, rate: float, steps: int) -> torch.Tensor:
 
 
 @pytest.mark.long
+def test_a_kick_that_is_damped_out_is_no_reason_to_cut():
+    """A stiff damped spring turns 1 mm into ω·1 mm/s at once, and forgets it; an unstable one does not."""
+    h, omega = 1e-3, 1e3
+    damped = np.array([[1.0, h], [-(omega**2) * h / 4, 1.0 - omega * h]])
+    apart = damped + np.diag([0.6, 0.0])
+    for map_, unstable in ((damped, False), (apart, True)):
+        rate = np.log(np.abs(np.linalg.eigvals(map_)).max())
+        assert (rate > 0.0) == unstable
+        growth = measure_growth(np.broadcast_to(map_, (500, 2, 2)), h)
+        assert growth.disturbance.max() > math.log(100.0)
+        assert growth.disturbance[-1] == pytest.approx(500 * rate, rel=0.05)
+        assert explodes(growth) == unstable
+
+
+def test_a_standing_robot_needs_no_windows():
+    """Its contacts are stiff, and hold what they are given."""
+    found = measure_validity(Simulator(SCENES / "quadruped.usda"), 300)
+    assert found.growth.disturbance.max() > math.log(100.0) > found.growth.disturbance[-1]
+    assert "Windows" not in found.advice
+
+
 def test_advice_to_resolve_impacts_improves_the_loss():
     """A bounce whose speed is to be chosen: compliant contact has the wrong slope, and descent goes the wrong way."""
     options = dict(timestep=1e-3)
