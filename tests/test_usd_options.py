@@ -1,4 +1,4 @@
-"""The PhysicsScene: which friction cone a stage has that names none."""
+"""The PhysicsScene: which friction cone a stage has that names none; contacts softened for optimisation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import mujoco
 import pytest
 from pxr import Sdf, Usd
 
+from warpsim.errors import SceneError
 from warpsim.usd import author
+from warpsim.usd.export.scene import export_scene
 from warpsim.usd.reader import read_usd
 
 MUJOCOS_DEFAULT = mujoco.mjtCone(mujoco.MjOption().cone).name.removeprefix("mjCONE_").lower()
@@ -75,3 +77,26 @@ def test_an_authored_setting_leaves_the_cone_alone():
     scene = read_usd(stage, strict=True)
     assert scene.options.cone == "elliptic"
     assert notes(scene) == []
+
+
+@pytest.mark.parametrize("units", [1.0, 0.01])
+def test_softening(units):
+    """A distance, in the stage's units; it comes back as it was from an exported scene."""
+    stage = author.new_stage(meters_per_unit=units)
+    given = {"warpsim:contactSoftening": 0.02 / units, "warpsim:softeningPass": "backward"}
+    author.physics_scene(stage, gravity=9.81 / units, attributes=given)
+    scene = read_usd(stage, strict=True)
+    assert scene.options.contact_softening == pytest.approx(0.02, rel=1e-15)
+    assert scene.options.softening_pass == "backward"
+    again = read_usd(export_scene(scene)[0], strict=True)
+    names = ("contact_softening", "softening_pass")
+    assert [getattr(again.options, n) for n in names] == [getattr(scene.options, n) for n in names]
+    plain = read_usd(author.new_stage(), strict=True)
+    assert (plain.options.contact_softening, plain.options.softening_pass) == (0.0, "both")
+
+
+def test_an_unknown_softening_pass_is_refused():
+    stage = author.new_stage()
+    author.physics_scene(stage, gravity=9.81, attributes={"warpsim:softeningPass": "forward"})
+    with pytest.raises(SceneError, match="softeningPass.*both"):
+        read_usd(stage, strict=True)

@@ -6,7 +6,7 @@ import numpy as np
 from pxr import Usd
 
 from warpsim.errors import SceneError
-from warpsim.scene.description import CONES
+from warpsim.scene.description import CONES, SOFTENING_PASSES
 from warpsim.usd.context import Context
 from warpsim.usd.extensions import lookup
 from warpsim.usd.frames import unit
@@ -79,6 +79,10 @@ def _stepping(context: Context, prim: Usd.Prim) -> None:
     _cone(context, prim)
     options.impacts = context.read.flag(prim, "warpsim:impacts", False)
     context.take(options, "impact_speed", prim, "warpsim:impactSpeed", context.units.length)
+    context.take(options, "contact_softening", prim, "warpsim:contactSoftening", context.units.length)
+    softening_pass = context.read.token(prim, "warpsim:softeningPass", choices=SOFTENING_PASSES)
+    if softening_pass is not None:
+        options.softening_pass = softening_pass
     context.take(options, "impratio", prim, "mjc:option:impratio")
     context.take(options, "solver_tolerance", prim, "mjc:option:tolerance")
 

@@ -70,6 +70,8 @@ EXTENSIONS: dict[str, tuple[Any, str]] = {
     "warpsim:convexTolerance": (_DOUBLE, ""),
     "warpsim:impacts": (_BOOL, ""),
     "warpsim:impactSpeed": (_DOUBLE, ""),
+    "warpsim:contactSoftening": (_DOUBLE, ""),
+    "warpsim:softeningPass": (_TOKEN, ""),
     **_named(
         "mjc",
         "",

@@ -74,6 +74,8 @@ def _physics_scene(export: Export) -> None:
         "mjc:option:tolerance": options.solver_tolerance,
         "warpsim:impacts": options.impacts or None,
         "warpsim:impactSpeed": options.impact_speed if options.impacts else None,
+        "warpsim:contactSoftening": options.contact_softening or None,
+        "warpsim:softeningPass": options.softening_pass if options.contact_softening else None,
         "mjc:option:density": medium.density or None,
         "mjc:option:viscosity": medium.viscosity or None,
         "mjc:option:wind": medium.wind if np.any(medium.wind) else None,
