@@ -127,6 +127,7 @@ def test_mujocos_scene_schema_brings_no_other_cone():
     author.set_attribute(prim, "mjc:option:density", 1.2)
     assert "MjcSceneAPI" in applied_apis(prim)
     assert cone(prim) == "elliptic"
+    assert prim.GetAttribute("mjc:flag:filterparent").Get() is False  # nor another filter
     author.set_attribute(prim, "mjc:option:cone", "pyramidal")
     author.set_attribute(prim, "mjc:option:viscosity", 1e-5)
     assert cone(prim) == "pyramidal"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import mujoco
 import pytest
 from pxr import UsdPhysics
 
@@ -133,6 +134,43 @@ def test_bodies_fixed_together_never_collide():
     author.fixed(world, "AB", a, b)
     author.fixed(world, "BC", b, c)
     assert pairs(stage) == ALL - every_pair("A", "B", "C")
+
+
+@pytest.mark.parametrize(
+    ("schema", "flag", "filtered"), [(False, None, False), (True, None, True), (True, True, True), (True, False, False)]
+)
+def test_mujocos_parents_are_whole_groups(schema, flag, filtered):
+    """A head fixed to a torso is part of what an arm hangs on, by MuJoCo's rule (its own answer is the truth below)."""
+    stage, world, (torso, head, arm, hand) = balls(4)
+    scene = author.physics_scene(stage)
+    if schema:
+        scene.AddAppliedSchema("MjcSceneAPI")
+    if flag is not None:
+        author.set_attribute(scene, "mjc:flag:filterparent", flag)
+    author.fixed(world, "Neck", torso, head)
+    author.revolute(world, "Shoulder", torso, arm, "Z")
+    author.revolute(world, "Wrist", arm, hand, "Z")
+    spec = mujoco.MjModel.from_xml_string(
+        f"""<mujoco><option><flag filterparent="{"enable" if filtered else "disable"}"/></option><worldbody>
+        <body name="A"><freejoint/><geom size="9"/>
+          <body name="B"><geom size="9"/></body>
+          <body name="C"><joint/><geom size="9"/><body name="D"><joint/><geom size="9"/></body></body>
+        </body></worldbody></mujoco>"""
+    )
+    data = mujoco.MjData(spec)
+    mujoco.mj_forward(spec, data)
+    touching = {frozenset(spec.body(spec.geom_bodyid[g]).name for g in c.geom) for c in data.contact}
+    jointed = set(map(frozenset, ("AC", "CD")))  # UsdPhysics keeps these apart in any case
+    assert {pair for pair in pairs(stage) if "Ground" not in pair} == touching - jointed
+
+
+def test_a_joint_that_lets_its_bodies_collide_wins_over_mujocos_rule():
+    stage, world, (a, b, c, d) = balls(4)
+    author.physics_scene(stage).AddAppliedSchema("MjcSceneAPI")
+    author.fixed(world, "AB", a, b)
+    author.revolute(world, "AC", a, c, "Z", collides=True)
+    found = pairs(stage)
+    assert frozenset("AC") in found and frozenset("BC") not in found and frozenset("CD") in found
 
 
 def test_filter_of_a_missing_prim_is_reported():

@@ -13,6 +13,8 @@ from pxr import Usd
 
 from mujoco_oracle import initial_state, to_mujoco
 from shape_mass import solid
+from warpsim.collision.pairs import collision_pairs
+from warpsim.mjcf import read_mjcf
 from warpsim.model.compile import compile_model
 from warpsim.model.derive import Derivation
 from warpsim.scene import Scene
@@ -192,6 +194,18 @@ def test_sliding_motion(assets_dir, robot):
     assert np.abs(our_path(scene, start, speed, control, contacts=True) - truth).max() < 1e-6
     scene.options.cone = "elliptic"
     assert np.abs(our_path(scene, start, speed, control, contacts=True) - truth).max() > 1e-3
+
+
+@pytest.mark.parametrize("robot", ["mujoco_humanoid", "unitree_a1", "so_arm100", "franka_emika_panda", "brax_hopper"])
+def test_who_may_collide(assets_dir, robot):
+    """As many pairs as in the original, where heads and hands are fixed to what arms hang on.
+
+    `test_collision_pairs.py` has our reading of the originals against MuJoCo. Robots with masks are left out: those
+    are not converted.
+    """
+    original = read_mjcf(next((assets_dir / robot / "mjcf").glob("*.xml")))
+    scene = read_usd(next((assets_dir / robot / "usd").glob("*.usda")))
+    assert len(collision_pairs(scene)) == len(collision_pairs(original)) > 0
 
 
 @pytest.mark.parametrize(

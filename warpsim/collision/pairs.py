@@ -9,26 +9,10 @@ import numpy as np
 from warpsim.collision.kinds import KIND_ORDER
 from warpsim.errors import unknown_name
 from warpsim.scene.description import Scene, Shape
+from warpsim.scene.fixed_groups import WORLD, fixed_groups
 from warpsim.scene.pieces import colliding_shapes
 
-WORLD = ""
 _FLAT = ("plane", "heightfield")
-
-
-def _fixed_groups(scene: Scene) -> tuple[dict[str, str], dict[str, str]]:
-    """For every body: the body that names its group of bodies fixed together, and the group its group hangs on."""
-    parent = {body.name: body.parent or WORLD for body in scene.bodies}
-    jointed = {joint.body for joint in scene.joints}
-
-    def group_of(name: str) -> str:
-        while name != WORLD and name not in jointed:
-            name = parent[name]
-        return name
-
-    group = {name: group_of(name) for name in parent}
-    group[WORLD] = WORLD
-    group_parent = {name: group_of(parent[name]) if name != WORLD else WORLD for name in set(group.values())}
-    return group, group_parent
 
 
 def _masks_meet(a: Shape, b: Shape) -> bool:
@@ -63,7 +47,7 @@ def collision_pairs(scene: Scene) -> np.ndarray:
         (np, 2) int32 indices into `scene.shapes`. The first of a pair has the kind that comes first in MuJoCo's order
         (plane, sphere, capsule, ellipsoid, cylinder, box, …); pairs are in lexicographic order of scene indices.
     """
-    group, group_parent = _fixed_groups(scene)
+    group, group_parent = fixed_groups(scene)
     still = {body.name for body in scene.bodies if body.kinematic} | {WORLD}
     index = {shape.name: i for i, shape in enumerate(scene.shapes)}
     forced = override_pairs(scene)

@@ -1,7 +1,8 @@
 """Who may collide with whom: filtered pairs, collision groups, joints, articulations without self-collision.
 
 Everything is written out as excluded pairs of bodies or shapes, and the scene's blanket "not with one's parent" rule is
-switched off, because in UsdPhysics it is each joint that says whether its two bodies collide.
+switched off, because in UsdPhysics it is each joint that says whether its two bodies collide. A scene with MuJoCo's
+schema has MuJoCo's rule besides, which takes bodies that are fixed together for one.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from itertools import combinations
 
 from pxr import Sdf, Usd, UsdPhysics
 
+from warpsim.scene.fixed_groups import pairs_with_parents
 from warpsim.usd.context import Context
 from warpsim.usd.joints import JointSpec, filters_pair
+from warpsim.usd.ledger_scan import applied_apis
 from warpsim.usd.physics_objects import PhysicsObjects
 
 
@@ -22,6 +25,17 @@ def add_filters(context: Context, objects: PhysicsObjects, specs: list[JointSpec
     _filtered_pairs(context, objects)
     _groups(context, objects)
     _self_collisions(context, objects)
+    _mujoco_parents(context, objects, specs)
+
+
+def _mujoco_parents(context: Context, objects: PhysicsObjects, specs: list[JointSpec]) -> None:
+    """MuJoCo's filterparent, on by default where its schema is applied; a joint that lets its bodies collide wins."""
+    scene = objects.scenes[0] if objects.scenes else None
+    if scene is None or "MjcSceneAPI" not in applied_apis(scene):
+        return
+    if context.read.flag(scene, "mjc:flag:filterparent", True):
+        colliding = {frozenset(map(str, spec.ends)) for spec in specs if not filters_pair(context, spec)}
+        context.scene.excluded_bodies |= pairs_with_parents(context.scene) - colliding
 
 
 def _exclude_bodies(context: Context, a: Sdf.Path, b: Sdf.Path) -> None:

@@ -15,7 +15,8 @@ from warpsim.usd.state_names import D6_AXES
 _FLOAT, _DOUBLE, _INT, _BOOL, _TOKEN = (
     getattr(Sdf.ValueTypeNames, n) for n in ("Float", "Double", "Int", "Bool", "Token")
 )
-_CONE = "mjc:option:cone"
+_WITHOUT_MUJOCO = {"mjc:option:cone": "elliptic", "mjc:flag:filterparent": False}
+"""What a PhysicsScene means without MjcSceneAPI, where the schema alone would mean MuJoCo's default."""
 _DOUBLES, _INTS = Sdf.ValueTypeNames.DoubleArray, Sdf.ValueTypeNames.IntArray
 
 
@@ -50,6 +51,7 @@ EXTENSIONS: dict[str, tuple[Any, str]] = {
             Sdf.ValueTypeNames.Double3: "wind",
         },
     ),
+    **_named("mjc:flag", "MjcSceneAPI", {_BOOL: "filterparent"}),
     **_named(
         "mjc",
         "MjcJointAPI",
@@ -100,8 +102,8 @@ EXTENSIONS: dict[str, tuple[Any, str]] = {
 def set_attribute(prim: Usd.Prim, name: str, value: Any) -> None:
     """Sets an attribute that one of the prim's schemas, or an extension that warpsim reads, defines.
 
-    The first `mjc:option:*` of a PhysicsScene brings MjcSceneAPI along, and with it `mjc:option:cone` as it was without
-    the schema, elliptic.
+    The first `mjc:option:*` of a PhysicsScene brings MjcSceneAPI along, and with it what the schema alone would change,
+    as it was without: an elliptic `mjc:option:cone` and no `mjc:flag:filterparent`.
 
     Args:
         prim: Where to author it.
@@ -128,10 +130,11 @@ def set_attribute(prim: Usd.Prim, name: str, value: Any) -> None:
 def _apply(prim: Usd.Prim, api: str) -> None:
     """Applies an API schema without changing what the prim has said so far."""
     if api == "MjcSceneAPI" and api not in applied_apis(prim):
-        # The schema without a cone means MuJoCo's default, pyramidal: a density or a tolerance must not bring that in.
-        cone = prim.GetAttribute(_CONE)
-        if not cone or not cone.HasAuthoredValue():
-            prim.CreateAttribute(_CONE, _TOKEN, custom=False).Set("elliptic")
+        # a density or a tolerance must not bring in how MuJoCo slides and filters
+        for name, value in _WITHOUT_MUJOCO.items():
+            attribute = prim.GetAttribute(name)
+            if not attribute or not attribute.HasAuthoredValue():
+                prim.CreateAttribute(name, EXTENSIONS[name][0], custom=False).Set(value)
     prim.AddAppliedSchema(api)
 
 

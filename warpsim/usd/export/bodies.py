@@ -9,6 +9,7 @@ from pxr import Usd, UsdGeom, UsdPhysics
 
 from warpsim.scene import Body, Joint, Shape
 from warpsim.scene.description import MESH_KINDS
+from warpsim.scene.fixed_groups import pairs_with_parents
 from warpsim.usd import author
 from warpsim.usd.export.state import Export
 from warpsim.usd.frames import IDENTITY, Pose, matrix_to_quat, quat_about, unit
@@ -245,18 +246,6 @@ def filter_parents(export: Export) -> None:
     scene = export.scene
     if not scene.filter_parent:
         return
-    jointed = {joint.body for joint in scene.joints}
-    parents = {body.name: body.parent for body in scene.bodies}
-
-    def group(name: str | None) -> str | None:
-        while name is not None and name not in jointed:
-            name = parents[name]
-        return name
-
-    groups = {body.name: group(body.name) for body in scene.bodies}
-    for a in scene.bodies:
-        above = groups[a.name]
-        outer = group(parents[above]) if above is not None else None
-        for b in scene.bodies:
-            if outer is not None and groups[b.name] == outer and parents[a.name] != b.name:
-                author.filter_pairs(export.prims[("body", a.name)], export.prims[("body", b.name)])
+    jointed = {frozenset((body.name, body.parent)) for body in scene.bodies}
+    for pair in sorted(map(sorted, pairs_with_parents(scene) - jointed)):
+        author.filter_pairs(*(export.prims[("body", name)] for name in pair))

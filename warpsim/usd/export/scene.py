@@ -69,6 +69,7 @@ def _physics_scene(export: Export) -> None:
         "mjc:option:timestep": options.timestep,
         "mjc:option:integrator": options.integrator if options.integrator != "euler" else None,
         "mjc:option:cone": options.cone,
+        "mjc:flag:filterparent": export.scene.filter_parent,
         "mjc:option:impratio": options.impratio if options.impratio != 1.0 else None,
         "mjc:option:iterations": options.solver_iterations,
         "mjc:option:tolerance": options.solver_tolerance,
