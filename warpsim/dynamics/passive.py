@@ -4,42 +4,37 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.dynamics.passive_pass import passive_pass
 from warpsim.indexing import natural
 from warpsim.model.model import Model
-from warpsim.model.parameters import BodyParameters, FluidParameters, JointParameters, TendonParameters, WorldParameters
+from warpsim.model.parameters import FluidParameters, TendonParameters, WorldParameters
 from warpsim.model.state import Control, State, Work
 from warpsim.model.tendons import TendonTopology, tendon_length, tendon_rate
-from warpsim.model.topology import BALL, FREE, HINGE, SLIDE, Topology
+from warpsim.model.topology import Topology
 from warpsim.precision import quat, real, vec3, vec6
 from warpsim.spatial import (
     angular,
     linear,
-    quat_conj,
-    quat_log,
     quat_mul,
     quat_rotate,
     quat_rotate_back,
-    quat_unit,
-    read_quat,
     spatial,
 )
 from warpsim.stages import stage
 
 
-@wp.func
-def rotation_from_rest(joint: JointParameters, q: wp.array2d(dtype=real), w: int, a: int) -> vec3:
-    """Rotation vector from the rest orientation stored at coordinate a to that of q, in the turned frame, rad."""
-    rest = quat_unit(quat(joint.rest[w, a], joint.rest[w, a + 1], joint.rest[w, a + 2], joint.rest[w, a + 3]))
-    return quat_log(quat_mul(quat_conj(rest), read_quat(q, w, a)))
-
-
 @wp.kernel
 def _passive_kernel(
-    # topology, parameters
+    # topology
     t: Topology,
-    body: BodyParameters,
-    joint: JointParameters,
-    world: WorldParameters,
+    # parameters
+    mass: wp.array2d(dtype=real),
+    gravity_compensation: wp.array2d(dtype=real),
+    gravity: wp.array(dtype=vec3),
+    timestep: wp.array(dtype=real),
+    stiffness: wp.array2d(dtype=real),
+    rest: wp.array2d(dtype=real),
+    damping: wp.array2d(dtype=real),
     implicit_damping: int,
     # state, control
     q: wp.array2d(dtype=real),
@@ -53,35 +48,26 @@ def _passive_kernel(
     dof_force: wp.array2d(dtype=real),
     dof_integrator: wp.array2d(dtype=real),
 ):
-    w = natural(wp.tid())
-    h = world.timestep[w]
-    for b in range(1, t.nbody):
-        f = applied_wrench[w, b]
-        force = vec3(f[0], f[1], f[2]) - world.gravity[w] * (body.mass[w, b] * body.gravity_compensation[w, b])
-        wrench[w, b] = spatial(vec3(f[3], f[4], f[5]) + wp.cross(com[w, b], force), force)
-    for i in range(1, t.nlink):
-        kind = t.link_kind[i]
-        d = t.link_dof[i]
-        a = t.link_q[i]
-        j = t.link_joint[i]
-        if kind == HINGE or kind == SLIDE:
-            spring = joint.stiffness[w, j] * (q[w, a] - joint.rest[w, a])
-            dof_force[w, d] = joint_force[w, d] - joint.damping[w, d] * qd[w, d] - spring
-        elif kind == BALL:
-            k = joint.stiffness[w, j]
-            turn = rotation_from_rest(joint, q, w, a)
-            for e in range(3):
-                dof_force[w, d + e] = joint_force[w, d + e] - joint.damping[w, d + e] * qd[w, d + e] - k * turn[e]
-        elif kind == FREE:
-            k = joint.stiffness[w, j]
-            turn = rotation_from_rest(joint, q, w, a + 3)
-            for e in range(3):
-                shift = q[w, a + e] - joint.rest[w, a + e]
-                dof_force[w, d + e] = joint_force[w, d + e] - joint.damping[w, d + e] * qd[w, d + e] - k * shift
-                r = d + 3 + e
-                dof_force[w, r] = joint_force[w, r] - joint.damping[w, r] * qd[w, r] - k * turn[e]
-    for d in range(t.nv):
-        dof_integrator[w, d] = h * joint.damping[w, d] * real(implicit_damping)
+    passive_pass(
+        t,
+        mass,
+        gravity_compensation,
+        gravity,
+        timestep,
+        stiffness,
+        rest,
+        damping,
+        implicit_damping,
+        q,
+        qd,
+        joint_force,
+        applied_wrench,
+        com,
+        wrench,
+        dof_force,
+        dof_integrator,
+        natural(wp.tid()),
+    )
 
 
 @wp.kernel
@@ -173,9 +159,13 @@ def passive(m: Model, s: State, u: Control, work: Work) -> None:
         dim=m.worlds,
         inputs=[
             m.topology,
-            m.body,
-            m.joint,
-            m.world,
+            m.body.mass,
+            m.body.gravity_compensation,
+            m.world.gravity,
+            m.world.timestep,
+            m.joint.stiffness,
+            m.joint.rest,
+            m.joint.damping,
             int(m.implicit_damping),
             s.q,
             s.qd,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.dynamics.passive import rotation_from_rest
+from warpsim.dynamics.passive_pass import rotation_from_rest
 from warpsim.model.model import Model
 from warpsim.model.parameters import BodyParameters, JointParameters, TendonParameters
 from warpsim.model.state import Motion, State
@@ -45,7 +45,7 @@ def _kinetic_kernel(
 @wp.func
 def _angle2(joint: JointParameters, q: wp.array2d(dtype=real), w: int, a: int) -> real:
     """Squared angle between the quaternion in q from a on and its rest."""
-    turn = rotation_from_rest(joint, q, w, a)
+    turn = rotation_from_rest(joint.rest, q, w, a)
     return wp.dot(turn, turn)
 
 
