@@ -119,7 +119,7 @@ def test_budgets_are_kept_and_used_well() -> None:
     roomy = make_plan(COST, 100_000)
     assert roomy.forward_evaluations < 2.0
     last = roomy.forward_evaluations
-    for limit in (12_000_000, 3_000_000, 2_000_000, 1_500_000, 1_100_000):
+    for limit in (12_000_000, 3_000_000, 2_000_000, 1_500_000, 1_200_000):
         plan = make_plan(COST, 100_000, memory_budget=limit)
         assert plan.bytes <= limit
         assert plan.forward_evaluations >= last - 1e-12
@@ -127,9 +127,16 @@ def test_budgets_are_kept_and_used_well() -> None:
     assert make_plan(COST, 100_000, memory_budget=roomy.bytes) == roomy
 
 
+def longest_kept() -> int:
+    """Steps of the longest rollout that is kept whole by default, of almost all that it may take."""
+    fits = max(n for n in range(1, 10_000) if make_plan(COST, n).segments == 1)
+    assert 0.97 * KEPT_BYTES < make_plan(COST, fits, schedule=FullTape()).bytes <= KEPT_BYTES
+    return fits
+
+
 def test_what_fits_is_kept_whole() -> None:
     """Nothing is computed twice unless memory, or the caller, asks for it."""
-    fits = max(n for n in range(1, 10_000) if make_plan(COST, n, schedule=FullTape()).bytes <= KEPT_BYTES)
+    fits = longest_kept()
     whole, cut = make_plan(COST, fits), make_plan(COST, fits + 1)
     assert (whole.segments, whole.forward_evaluations) == (1, 1.0)
     assert whole == make_plan(COST, fits, schedule=FullTape())
@@ -137,7 +144,8 @@ def test_what_fits_is_kept_whole() -> None:
     assert cut.forward_evaluations == 1.0 + cut.first / cut.steps < 1.01  # only what does not fit is computed twice
     assert cut.first + cut.slots == cut.steps
     assert make_plan(COST, fits + 1, memory_budget=2 * KEPT_BYTES).segments == 1
-    assert make_plan(COST, fits, memory_budget=whole.bytes) == whole
+    spared = whole.bytes * 64 // 63 + 64  # long segments leave a part of the budget to the process
+    assert make_plan(COST, fits, memory_budget=spared) == whole
     assert make_plan(COST, fits, memory_budget=whole.bytes - 1).bytes < whole.bytes
     assert make_plan(COST, fits, segment=100).slots == 100
     assert make_plan(COST, fits, schedule=AllStarts()).segments > 1
@@ -146,15 +154,15 @@ def test_what_fits_is_kept_whole() -> None:
 
 
 def test_as_much_is_kept_as_is_worth_it() -> None:
-    """Up to eight times what fits, all of the budget is used; beyond, what fits the cache."""
-    fits = max(n for n in range(1, 10_000) if make_plan(COST, n, schedule=FullTape()).bytes <= KEPT_BYTES)
+    """Up to four times what fits, all of the budget is used; beyond, what fits the cache."""
+    fits = longest_kept()
     last = 1.0
-    for steps in (fits + 1, 2 * fits, 5 * fits, 7 * fits):
+    for steps in (fits + 1, 2 * fits, 3 * fits, 39 * fits // 10):
         plan = make_plan(COST, steps)
         assert last < plan.forward_evaluations == pytest.approx(2.0 - plan.slots / steps, rel=1e-12)
-        assert 0.99 * KEPT_BYTES < plan.bytes <= KEPT_BYTES
+        assert 0.97 * KEPT_BYTES < plan.bytes <= KEPT_BYTES
         last = plan.forward_evaluations
-    long = make_plan(COST, 9 * fits)
+    long = make_plan(COST, 5 * fits)
     assert long.bytes < 0.2 * KEPT_BYTES
     assert last < long.forward_evaluations < 2.0
 

@@ -300,7 +300,7 @@ class Stepping(Contents):
             outputs: What to show besides the state; None: `self.outputs`.
             keep_every: Distance of the trajectory's rows, in steps.
             memory_budget: Most memory for checkpoints and intermediates: bytes, "512MB", or "50%" of what is free.
-            segment: Steps per segment; None: what suits the cache and the budget.
+            segment: Steps per segment; None: what suits the budget, or else the cache.
             schedule: See `warpsim.tape`; None: the cheapest that fits.
             threads: CPU threads that share the worlds.
             progress: Show a bar.

@@ -6,7 +6,8 @@ forces on a rigid body do: one for its place, and one for its turn, here called 
 coordinate is their product with its axis. Warp's own adjoint goes through every product of quaternions instead, and
 takes two to three times as long.
 
-Rotations and axes are unit when they come here; the adjoints of those that are parameters are tangent.
+Rotations and axes are unit when they come here, made so by the derivation, which leaves of their adjoints the tangent
+part. The adjoint reads what the pass has written, so that has to stay as it is until then.
 """
 
 from __future__ import annotations

@@ -37,6 +37,11 @@ class ArenaSize:
     values: int = 0
     adjoints: int = 0
 
+    @property
+    def slot(self) -> int:
+        """Bytes from one slot's values to the next one's."""
+        return _aligned(self.values, _SLOT_ALIGNMENT)
+
 
 class Arena:
     """Hands out the arrays of one slot's intermediates."""
@@ -88,7 +93,8 @@ class Arena:
             start, self._accumulator_cursor = self._accumulator_cursor, self._accumulator_cursor + nbytes
         else:
             start, self._value_cursor = self._value_cursor, self._value_cursor + nbytes
-        if self._accumulator_cursor > self._accumulator_end or self._value_cursor > self._value_end:
+        too_many = self._accumulator_cursor > self._accumulator_end or self._value_cursor > self._value_end
+        if too_many or self._adjoint_cursor > self.size.adjoints:
             raise InputError(
                 "make_work asked for more than it did the first time; it must ask for the same arrays always"
             )
@@ -137,7 +143,6 @@ def measure(program: Any) -> ArenaSize:
     """What one step's intermediates need, found by asking `program.make_work` once."""
     size = ArenaSize()
     program.make_work(Arena(program.device, size, None, None))
-    size.values = _aligned(size.values, _SLOT_ALIGNMENT)
     return size
 
 
@@ -147,12 +152,12 @@ class Arenas(Sequence[Arena]):
     def __init__(self, device: wp.Device, size: ArenaSize, slots: int, *, gradients: bool) -> None:
         """Allocates one block of values and (if `gradients`) one of adjoints that all slots share."""
         self._device, self._size, self._slots = device, size, slots
-        self._values = wp.zeros(max(slots * size.values, 1), dtype=wp.uint8, device=device)
+        self._values = wp.zeros(max(slots * size.slot, 1), dtype=wp.uint8, device=device)
         self._adjoints = wp.zeros(max(size.adjoints, 1), dtype=wp.uint8, device=device) if gradients else None
 
     def __len__(self) -> int:
         return self._slots
 
-    def __getitem__(self, slot: Any) -> Any:
-        place = range(self._slots)[slot] * self._size.values
+    def __getitem__(self, slot: Any) -> Any:  # one slot; slices are not needed
+        place = range(self._slots)[slot] * self._size.slot
         return Arena(self._device, self._size, self._values, self._adjoints, place)

@@ -233,6 +233,8 @@ class CallTable:
 
     def run(self, first: int, count: int) -> None:
         """Makes turns `first` … `first` + `count` - 1 in the table's order, outside the interpreter lock."""
+        if first < 0 or count < 0 or first + count > len(self._turns):
+            raise IndexError(f"turns {first} to {first + count - 1} of {len(self._turns)}")
         self._table[0, 0] = first if self._turns.step > 0 else first + count - 1
         self._table[0, 2] = count
         self._function(self._bounds, self._arguments)

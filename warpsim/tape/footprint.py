@@ -21,6 +21,9 @@ GRAPH_BYTES = 600_000
 LAUNCH_BYTES = 22_000
 """Cost of one taped launch of a captured slot: in the three graphs, on the tape meanwhile, and in Python objects."""
 
+TRIALS = 3
+"""Segments of one slot in which the first step of the first group of worlds is tried against the rules of a program."""
+
 SEGMENT_BYTES = 12
 """A checksum and a norm."""
 
@@ -64,7 +67,7 @@ class Footprint:
 
         Args:
             slots: K.
-            last: Steps of a shorter last segment, or 0; without tables it has graphs of its own.
+            last: Steps of shorter segments, or 0; without tables they have graphs of their own.
             segments: Number of segments.
             snapshots: Number of segment starts that are kept.
             in_memory: States kept in memory.
@@ -79,6 +82,7 @@ class Footprint:
             "slot inputs and outputs": slots * (self.exchange + self.exchange_adjoint),
             "intermediates": (slots + 1) * self.work + self.work_adjoint,
             "graphs (estimate)": graphs,
+            "trial step": TRIALS * (2 * self.work + self.work_adjoint) // max(self.groups, 1),
             "bookkeeping": self.groups * (segments * SEGMENT_BYTES + snapshots * SNAPSHOT_BYTES),
             "checkpoints": in_memory * self.state,
         }
@@ -104,7 +108,7 @@ def _measure_one(program: Program) -> Footprint:
         state_adjoint=rows.packed_bytes(rows.differentiable(program.state)),
         exchange=sum(rows.packed_bytes(group) for group in exchanged),
         exchange_adjoint=sum(rows.packed_bytes(rows.differentiable(group)) for group in exchanged),
-        work=size.values,
+        work=size.slot,
         work_adjoint=size.adjoints,
         launches=launches,
         tables=int(tables),

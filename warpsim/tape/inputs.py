@@ -80,6 +80,10 @@ class ArrayFeed:
         return {}
 
 
+_REMEMBERED = 64
+"""Views of rows that are handed to a provider again as the same objects."""
+
+
 class ProviderFeed:
     """Inputs from a provider."""
 
@@ -106,6 +110,8 @@ class ProviderFeed:
     def _view(self, blocks: rows.Blocks, row: int, count: int) -> Arrays:
         """Rows `row` … of all blocks; the same objects for the same rows, so that a provider can recognise them."""
         key = (id(blocks), row, count)
+        if len(self._views) > _REMEMBERED:  # of a run that is advanced step by step
+            self._views.clear()
         if key not in self._views:
             views = {name: block.array[row : row + count] for name, block in blocks.items()}
             self._views[key] = Arrays("input", views)

@@ -10,6 +10,9 @@ import warp as wp
 from warpsim.errors import InputError
 from warpsim.tape.program import Arrays
 
+_REMEMBERED = 256
+"""Recorded launches; a run that is advanced step by step has other rows at every call."""
+
 
 class KnotInputs:
     """One input interpolated between knots `every` steps apart, linearly or held; all other inputs are zero.
@@ -62,6 +65,8 @@ class KnotInputs:
     ) -> wp.Launch:
         """A launch recorded once for each array of values, in which only `numbers` change: quicker than launching."""
         key = (kernel.key, knots.ptr, worlds, values.ptr, values.shape, values.strides)
+        if len(self._launches) > _REMEMBERED:
+            self._launches.clear()
         if key not in self._launches:
             self._launches[key] = wp.launch(
                 kernel,
@@ -117,8 +122,11 @@ def _interpolate_adjoint(
     k, w, i = wp.tid()
     j = first_knot + k
     total = gradient[j, first_world + w, i]
-    for back in range(adjoints.shape[0]):
-        row = adjoints.shape[0] - 1 - back
+    # rows of the steps between the knot before and the knot after, which are all that this knot reaches
+    begin = wp.max((j - 1) * every - start, 0)
+    end = wp.min((j + 1) * every - start, adjoints.shape[0])
+    for back in range(end - begin):
+        row = end - 1 - back
         step = start + row
         weight = type(total)(0.0)
         if step // every == j:

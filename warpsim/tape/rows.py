@@ -106,7 +106,7 @@ Blocks = dict[str, Block]
 
 _FIELD_ALIGNMENT = 16
 _ROW_ALIGNMENT = 64
-"""Bytes: vector loads within a row, cache lines between rows."""
+"""Bytes: vector loads within a row; cache lines between rows, but for rows of half a line or less."""
 
 
 class Packed:

@@ -20,18 +20,21 @@ from warpsim.tape.storage import RESIDENT_BYTES
 
 KEPT_BYTES = 128_000_000
 """What a rollout may take by default. One that fits is kept whole: its slots come out of memory instead of the cache
-then, which is hardly felt; another forward pass is."""
+then, which costs less than another forward pass."""
 
-WORTH_KEEPING = 8
+WORTH_KEEPING = 4
 """A rollout at most this many times as long as what the budget can hold is cut into segments as long as that, and its
 last one computed once; of a longer rollout that would save little for much memory."""
+
+_SPARE = 64
+"""The share of a budget that long segments leave to what a process takes beside them: pages in part used, lists."""
 
 CACHE_BYTES = 8_000_000
 """What the slots of a segment fit into, in each group of worlds, where they save nothing by being more."""
 
 MOST_CAPTURED_SLOTS = 128
-"""The same where each slot must be captured, which takes a millisecond a launch: on CUDA, and of programs that do more
-than launch, copy and clear."""
+"""The most slots of a segment where each must be captured, which takes a millisecond a launch: on CUDA, and of programs
+that do more than launch, copy and clear."""
 
 MOST_SLOTS = 2048
 """Slots of a segment where the rollout is cut: what surrounds a segment costs about a tenth of a millisecond whatever
@@ -129,7 +132,7 @@ class Plan:
         steps: N.
         slots: K, the most steps in a segment.
         first: Steps of the first segment. Where K was chosen for speed what is left over comes first, so that the last
-            segment is long; where the caller chose it, cuts are at its multiples. With windows, in each window so.
+            segment is long; where the caller chose it, and within windows, cuts are at its multiples.
         snapshots: S, the most segment starts kept at a time.
         window: Steps between cuts of the adjoint, or None.
         storage: Where checkpoints live: "device", "host" or "disk".
@@ -279,6 +282,7 @@ def _alike(footprint: Footprint) -> bool:
 
 def _longest_segments(footprint: Footprint, steps: int, limit: int) -> Plan | None:
     """The plan with all starts and the longest segments within a limit, if they are a fair share of the rollout."""
+    limit -= limit // _SPARE
     fits, too_long = 0, steps + 1
     while too_long - fits > 1:
         slots = (fits + too_long) // 2
