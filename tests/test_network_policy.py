@@ -8,6 +8,7 @@ import torch
 from simulator_support import arm
 from warpsim.errors import InputError
 from warpsim.simulator import Simulator
+from warpsim.tape import rows
 
 STEPS = 13
 
@@ -127,3 +128,26 @@ def test_clipping_bounds_the_adjoint_between_segments(sim):
     expected = torch.autograd.grad([begun[name][-1] for name in names], list(first.values()), clipped)
     for got, wanted in zip(ours, expected, strict=True):
         torch.testing.assert_close(got, wanted, rtol=1e-10, atol=1e-12)
+
+
+def test_blocks_without_a_view_in_host_memory(monkeypatch):
+    """As on a GPU: every copy, checksum and clearing goes through Warp, also of the inputs, of which there are none."""
+
+    def run():
+        sim = Simulator(arm(), worlds=3, outputs=("body_position",))
+        policy, initial = small_policy(sim), start()
+        trajectory = sim.rollout_policy(policy, STEPS, **initial, segment=4)
+        inputs = [*policy.parameters(), *initial.values()]
+        return [trajectory.q.detach().clone(), *torch.autograd.grad(loss_of(trajectory), inputs)]
+
+    expected = run()
+    make = rows.Block.__init__
+
+    def blind(block, array, host=None):
+        make(block, array, host)
+        block.host = None
+
+    monkeypatch.setattr(rows.Block, "__init__", blind)
+    monkeypatch.setattr(rows.Block, "over", lambda host, dtype: rows.Block(rows._array_over(host, dtype)))
+    for got, wanted in zip(run(), expected, strict=True):
+        assert torch.equal(got, wanted)

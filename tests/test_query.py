@@ -180,3 +180,20 @@ def test_wrong_arguments_are_named():
         query.make_state(ours, {"q": np.zeros(ours.nq + 1)})
     with pytest.raises(UnknownNameError, match="'qdd'"):
         query.make_state(ours, {"qdd": np.zeros(ours.nv)})
+
+
+def test_a_state_of_a_constrained_model():
+    """What the contact solver starts from is part of its state: zero unless given, and without a gradient."""
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .1"><freejoint/>'
+        '<geom size=".1"/></body></worldbody></mujoco>'
+    )
+    ours = our_model(model, worlds=2)
+    assert ours.has_constraints
+    state = query.make_state(ours, requires_grad=True)
+    assert not state.warm_start.numpy().any() and not state.warm_start.requires_grad
+    np.testing.assert_allclose(query.kinetic_energy(ours, state).numpy(), 0.0)
+    warm = np.arange(6.0)
+    given = query.make_state(ours, {"warm_start": warm, "qd": np.array([1.0, 0, 0, 0, 0, 0])})
+    np.testing.assert_array_equal(given.warm_start.numpy(), np.stack([warm, warm]))
+    np.testing.assert_allclose(query.kinetic_energy(ours, given).numpy(), 0.5 * model.body_mass[1], rtol=1e-12)

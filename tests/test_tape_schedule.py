@@ -11,6 +11,7 @@ from tape_toys import Chain
 from warpsim.errors import InputError
 from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Revolve, Windows, budget, footprint, revolve
 from warpsim.tape.footprint import Footprint
+from warpsim.tape.free_memory import free_bytes
 from warpsim.tape.schedule import KEPT_BYTES, make_plan
 from warpsim.tape.storage import RESIDENT_BYTES
 
@@ -208,7 +209,7 @@ def test_reading_budgets() -> None:
     assert budget.parse("512MB", cpu) == 512_000_000
     assert budget.parse("1.5 GiB", cpu) == 3 * 2**29
     assert budget.parse("100 kB", cpu) == 100_000
-    free = budget.free_bytes(cpu)
+    free = free_bytes(cpu)
     assert 0.4 * free < budget.parse("50%", cpu) < 0.6 * free
     for wrong in ("much", "5 parsecs", "1.2.3MB", "0", 0, -5, "0%", ".", "150%", float("nan"), float("inf"), [1], True):
         with pytest.raises(InputError):

@@ -42,7 +42,7 @@ def make_state(model: Model, values: dict[str, Any] | None = None, *, requires_g
 
     Args:
         model: The model.
-        values: `q` (nq,) or (W, nq), `qd`, `activation`; fields left out are those the scene starts from.
+        values: `q` (nq,) or (W, nq), `qd`, `activation`, `warm_start`; fields left out are those the scene starts from.
         requires_grad: Whether its arrays carry gradients.
     """
     start = {"q": model.initial_q, "qd": model.initial_qd, "activation": model.initial_activation}
@@ -53,11 +53,12 @@ def make_state(model: Model, values: dict[str, Any] | None = None, *, requires_g
             raise unknown_name("state", name, fields)
     arrays = {}
     for name, f in fields.items():
-        value = np.asarray(given.get(name, start[name]), numpy_real)
+        value = np.asarray(given.get(name, start.get(name, np.zeros(f.shape))), numpy_real)
         if value.shape not in (f.shape, f.shape[1:]):
             raise InputError(f"state {name!r} has shape {f.shape} (worlds first) or {f.shape[1:]}; got {value.shape}")
         full = np.ascontiguousarray(np.broadcast_to(value, f.shape))
-        arrays[name] = wp.array(full, dtype=f.dtype, device=model.device, requires_grad=requires_grad)
+        carried = requires_grad and f.differentiable
+        arrays[name] = wp.array(full, dtype=f.dtype, device=model.device, requires_grad=carried)
     return Arrays("state", arrays)
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-from pathlib import Path
 
 import warp as wp
 
 from warpsim.errors import InputError
+from warpsim.tape.free_memory import free_bytes
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-_MEMINFO = Path("/proc/meminfo")
 
 
 def parse(budget: int | float | str, device: wp.Device) -> int:
@@ -44,17 +42,6 @@ def check_type(budget: object) -> None:
     """Raises unless a budget is a number or a text."""
     if not isinstance(budget, (int, float, str)) or isinstance(budget, bool):
         raise _unreadable(budget)
-
-
-def free_bytes(device: wp.Device) -> int:
-    """Memory that can still be had on the device."""
-    if device.is_cuda:
-        return device.free_memory
-    if _MEMINFO.exists():
-        for line in _MEMINFO.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
 
 
 def readable(nbytes: int) -> str:

@@ -71,7 +71,7 @@ class Block:
         end = source_row + (count - 1) * stride + 1
         if self.host is not None and source.host is not None:
             self.host[row : row + count] = source.host[source_row:end:stride]
-        elif count:
+        elif count and self.array.size:  # Warp cannot slice an array without entries
             wp.copy(self.array[row : row + count], source.array[source_row:end:stride])
 
     def repeat_from(self, row: int, source: Block, count: int) -> None:
@@ -86,18 +86,20 @@ class Block:
         """Sets `count` rows to zero."""
         if self.host is not None:
             self.host[row : row + count] = 0
-        elif count:
+        elif count and self.array.size:
             self.array[row : row + count].zero_()
 
     def read(self, row: int | slice) -> np.ndarray:
         """One row, or a range of rows, in host memory: a view on the CPU, a copy elsewhere."""
-        return self.host[row] if self.host is not None else self.array[row].numpy()
+        if self.host is not None:
+            return self.host[row]
+        return self.array[row].numpy() if self.array.size else self.array.numpy()[row]
 
     def write(self, row: int, value: np.ndarray) -> None:
         """Sets one row from host memory."""
         if self.host is not None:
             self.host[row] = value
-        else:
+        elif self.array.size:
             self.array[row].assign(value)
 
 
