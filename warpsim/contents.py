@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from warpsim import names
 from warpsim.controls import ControlLayout
 from warpsim.model.model import Model
 from warpsim.program import output_fields
 
 
-class Contents:
-    """Sizes and names of a model and of the controls chosen for it.
+class Contents(ABC):
+    """Sizes and names of a model and of the controls chosen for it."""
 
-    Attributes:
-        model: The compiled scene.
-    """
-
-    def __init__(self, model: Model, controls: ControlLayout) -> None:
-        self.model = model
+    def __init__(self, controls: ControlLayout) -> None:
         self._controls = controls
+
+    @property
+    @abstractmethod
+    def model(self) -> Model:
+        """The compiled scene."""
 
     @property
     def worlds(self) -> int:

@@ -258,7 +258,8 @@ def _settings(sim: Simulator) -> Iterator[str]:
     else:
         contacts = f"contacts with {o.cone} friction cones, impratio {o.impratio:g}" if o.contacts else "contacts off"
         yield f"{contacts}; Newton, at most {o.solver_iterations} iterations, tolerance {o.solver_tolerance:g}"
-        yield f"{sim.model.npair} pairs of shapes may touch, with at most {sim.model.max_contacts} contacts at a time"
+        room = "at most" if o.max_contacts is not None else "room, at first, for"
+        yield f"{sim.model.npair} pairs of shapes may touch, with {room} {sim.model.max_contacts} contacts at a time"
         if o.contact_softening:
             yield f"contacts softened from {o.contact_softening:g} m on, in {o.softening_pass} pass(es)"
     if scene.medium.density or scene.medium.viscosity:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import warp as wp
 
+from warpsim.contact_room import grown
 from warpsim.errors import InputError, unknown_name, whole_number
 from warpsim.model.compile import compile_model
 from warpsim.model.derive import Derivation
@@ -20,7 +21,9 @@ from warpsim.scene import Scene
 from warpsim.state_observer import StateObserver
 from warpsim.tape.budget import check_type, parse
 from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.program import Program
+from warpsim.tape.run import Run
 from warpsim.tape.schedule import KEPT_BYTES, Plan, Schedule
 from warpsim.tape.segment import Segment
 
@@ -66,7 +69,7 @@ class Engine:
     """Owns a model; every rollout and step of a simulator goes through it, one at a time.
 
     Attributes:
-        model: The compiled scene.
+        model: The compiled scene; another one, over the same parameters, once there were too few places for contacts.
         defaults: The scene's own parameter values.
     """
 
@@ -135,11 +138,32 @@ class Engine:
         self._tapes[spec] = found  # the last one used stands last
         return found
 
+    def make_room(self, error: NonFiniteError) -> None:
+        """Gives the model places for the contacts that a step lacked; whatever is made from now on has them.
+
+        Tapes and segments that were made before keep working, with the places they have.
+
+        Raises:
+            NonFiniteError: The step failed for another reason, or there can be no more places.
+        """
+        model = grown(self.model, error)
+        if model is not self.model:
+            self.model = model
+            self._tapes.clear()
+            self._steps.clear()
+
+    def take_up(self, spec: RolloutSpec, run: Run) -> tuple[CheckpointedTape, Run]:
+        """Goes on with the run of a tape that had too few places, on one that has more; gives its room back."""
+        tape = self._tapes[spec] = self._make_tape(spec, groups=len(run.parts))
+        taken = tape.take_up(run)
+        run.release()
+        return tape, taken
+
     def plan(self, spec: RolloutSpec) -> Plan:
         """How a kind of rollout would be cut, without making room for it."""
         return (self._tapes.get(spec) or self._make_tape(spec)).plan
 
-    def _make_tape(self, spec: RolloutSpec) -> CheckpointedTape:
+    def _make_tape(self, spec: RolloutSpec, groups: int | None = None) -> CheckpointedTape:
         return CheckpointedTape(
             self._tape_program(spec),
             steps=spec.steps,
@@ -147,6 +171,7 @@ class Engine:
             segment=spec.segment,
             schedule=spec.schedule,
             threads=spec.threads,
+            groups=groups,
         )
 
     def network(self, policy: PolicySpec) -> Network:

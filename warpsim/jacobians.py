@@ -18,7 +18,7 @@ from warpsim.initial import InitialState
 from warpsim.scene import Scene
 from warpsim.tangent import basis, move_derivatives, projection
 from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp
-from warpsim.torch_step import StepSlots
+from warpsim.torch_step import StepSlots, record_steps
 
 _DOFS, _MOST_STEPS = 216, 64
 """Steps lie side by side up to so many dofs: enough to hide the cost of a call, few enough to stay in the cache."""
@@ -91,7 +91,7 @@ class Lineariser:
 
     def _rows(self, given: dict[str, torch.Tensor], fields: tuple[str, ...]) -> dict[str, torch.Tensor]:
         """Pulled-back unit covectors, (steps, seeds, …) by state field and control, and the velocities reached."""
-        self._slot.forward({**self._rest, **given}, recorded=True)
+        self._slot = record_steps(self._engine, self._slot, {**self._rest, **given})
         q, qd = self._slot.reached(("q", "qd"), ())
         made: list[dict[str, torch.Tensor]] = []
         for field in fields[1:] if self._semi_implicit else fields:

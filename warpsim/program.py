@@ -10,7 +10,7 @@ import warp as wp
 
 from warpsim import step
 from warpsim.constraint.contact_output import contact_forces
-from warpsim.constraint.report import overflow_text, report, report_fields
+from warpsim.constraint.report import contacts_needed, report, report_fields
 from warpsim.constraint.stage import constraint_forces
 from warpsim.constraint.violation import constraint_error
 from warpsim.constraint.work import ConstraintWork
@@ -32,7 +32,7 @@ from warpsim.precision import real, vec3
 from warpsim.sensors.layout import sensor_layout, sensor_size
 from warpsim.sensors.measure import SensorWork, make_sensor_work, measure
 from warpsim.tape.arena import Arena
-from warpsim.tape.program import Arrays, Field
+from warpsim.tape.program import Arrays, Field, Shortage
 
 
 def output_fields(model: Model) -> dict[str, Field]:
@@ -76,9 +76,12 @@ class StepWork:
 
     @property
     def searches(self) -> list[ConstraintWork]:
-        """All that contacts were looked for in."""
-        works = self.solves + ([self.step.touch] if isinstance(self.step, ImpactWork) else [])
-        return [work.constraint for work in works if work.constraint is not None]
+        """All that contacts were looked for in, in their order."""
+        solves = self.solves
+        if isinstance(self.step, ImpactWork):  # what touches at the end is found before the impulses
+            after = len(self.step.impulses) + 1
+            solves = [*solves[:-after], self.step.touch, *solves[-after:]]
+        return [work.constraint for work in solves if work.constraint is not None]
 
 
 class RigidProgram:
@@ -183,8 +186,28 @@ class RigidProgram:
 
     def explain(self, work: StepWork, world: int) -> str | None:
         """Why a step gave numbers that are not finite, where the program knows better than the numbers tell."""
-        texts = [overflow_text(c, world) for c in work.searches]
-        return next((text for text in texts if text is not None), None)
+        needed = next((int(n[world]) for c in work.searches if (n := contacts_needed(c))[world] > self._places), None)
+        if needed is None:
+            return None
+        text = f"{needed} contacts but only {self._places} places: "
+        if self.model.options.max_contacts is None:
+            return f"{text}set Options.max_contacts to {needed} or more"
+        return (
+            f"{text}max_contacts is set to that (max_contacts=, --max-contacts, warpsim:maxContacts on the "
+            f"PhysicsScene); set it to {needed} or more, or leave it out and there will be as many as are needed"
+        )
+
+    def shortage(self, work: StepWork) -> Shortage | None:
+        """Places for contacts that a recorded step lacked, in the first search that found more than there are."""
+        for c in work.searches:  # what later ones found followed from numbers that are not finite
+            needed = contacts_needed(c)
+            if needed.max() > self._places:
+                return Shortage(int(needed.argmax()), int(needed.max()), self._places)
+        return None
+
+    @property
+    def _places(self) -> int:
+        return self.model.max_contacts
 
     def split(self, groups: int) -> list[RigidProgram]:
         """Programs over contiguous ranges of worlds, sharing this one's parameter arrays."""

@@ -20,6 +20,7 @@ from warpsim.errors import InputError, unknown_name, whole_number
 from warpsim.initial import InitialState, StateTensors
 from warpsim.jacobians import Lineariser
 from warpsim.load import load_scene, warn_of_ledger
+from warpsim.model.model import Model
 from warpsim.parameter_input import CONTROLLED, InForce, ParameterInput
 from warpsim.program import held_controls, output_fields
 from warpsim.scene import Scene
@@ -62,6 +63,7 @@ class Stepping(Contents):
         keyframe: str | None = None,
         sensor_seed: int | None = None,
         impacts: bool | None = None,
+        max_contacts: int | None = None,
     ) -> None:
         """Loads and compiles.
 
@@ -82,22 +84,28 @@ class Stepping(Contents):
                 sensor alone.
             impacts: Whether bounces and landings are impacts at their own moment within a step, with the authored
                 restitution and gradients that are the motion's (see docs/differentiation.md); None: as in the scene.
+            max_contacts: Contacts per world for which there is room from the start, and no more: a step with more
+                raises. None: as in the scene, where by default room is made as contacts need it.
         """
         self.scene = load_scene(source, strict=strict, keyframe=keyframe)
         if strict is not False and not isinstance(source, Scene):
             warn_of_ledger(self.scene, fspath(source))
-        if impacts is not None:
-            self.scene = replace(self.scene, options=replace(self.scene.options, impacts=impacts))
+        if max_contacts is not None:
+            whole_number("max_contacts", max_contacts)
+        chosen = given_fields(impacts=impacts, max_contacts=max_contacts)
+        if chosen:
+            self.scene = replace(self.scene, options=replace(self.scene.options, **chosen))
         self._choices: dict[str, Any] = {
             "strict": strict,
             "keyframe": keyframe,
             "sensor_seed": sensor_seed,
             "impacts": impacts,
+            "max_contacts": max_contacts,
         }
         self._source = Source(self.scene, None if isinstance(source, Scene) else Path(fspath(source)))
         self._engine = Engine(self.scene, worlds=worlds, device=device)
         model = self._engine.model
-        super().__init__(model, ControlLayout(model, default_controls(model) if controls is None else controls))
+        super().__init__(ControlLayout(model, default_controls(model) if controls is None else controls))
         self.outputs = self._check_outputs(outputs)
         self._stepper = Stepper(self._engine)
         self._noise = SensorNoise(model, sensor_seed)
@@ -116,6 +124,11 @@ class Stepping(Contents):
             f"Simulator({self.scene.name!r}: {len(self.body_names) - 1} bodies, {self.nv} dofs, control {controls} "
             f"({self.control_size}), {self.worlds} world(s) on {self.device})"
         )
+
+    @property
+    def model(self) -> Model:
+        """The compiled scene; when contacts need more places another one, over the same parameters."""
+        return self._engine.model
 
     @property
     def path(self) -> Path | None:

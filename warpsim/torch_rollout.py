@@ -15,11 +15,12 @@ import torch
 import warp as wp
 
 from warpsim.engine import Engine, RolloutSpec
+from warpsim.policy.network import Network
 from warpsim.tape import rows
 from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.program import Field
-from warpsim.tape.run import Run
+from warpsim.tape.run import Gradients, Run
 from warpsim.torch_exchange import block_over, on_torch_stream, once_differentiable, tape_value, tensor_over, to_torch
 from warpsim.torch_parameters import Parameters, parameter_gradients, sum_worlds
 
@@ -112,22 +113,33 @@ def run_forward(
         def kept(run: Run) -> dict[str, torch.Tensor]:
             return {**{name: tensor_over(run.states.block(name)) for name in call.state}, **shown}
 
+        run = tape.start(
+            {**{name: tape_value(tensor, types[name]) for name, tensor in start.items()}, **call.fixed},
+            {name: tape_value(tensor, types[name]) for name, tensor in given.controls.items()},
+            keep_states=call.state,
+            keep_outputs={f.name: tape_value(shown[f.name][1:], f.dtype) for f in program.outputs},
+            keep_every=call.keep_every,
+            differentiate=differentiate,
+        )
         try:
-            run = tape.forward(
-                {**{name: tape_value(tensor, types[name]) for name, tensor in start.items()}, **call.fixed},
-                {name: tape_value(tensor, types[name]) for name, tensor in given.controls.items()},
-                keep_states=call.state,
-                keep_outputs={f.name: tape_value(shown[f.name][1:], f.dtype) for f in program.outputs},
-                keep_every=call.keep_every,
-                differentiate=differentiate,
-                progress=call.progress,
-            )
+            tape, run = _finish(call, tape, run)
         except NonFiniteError as error:
             reached = error.run.step // call.keep_every + 1
             error.trajectory = {name: tensor[:reached] for name, tensor in kept(error.run).items()}
             error.run.release()
             raise
     return FinishedRun(tape, run, first), kept(run)
+
+
+def _finish(call: RolloutCall, tape: CheckpointedTape, run: Run) -> tuple[CheckpointedTape, Run]:
+    """Takes all steps; where contacts lack places, goes on from the last good state with more of them."""
+    while True:
+        try:
+            tape.finish(run, progress=call.progress)
+            return tape, run
+        except NonFiniteError as error:
+            call.engine.make_room(error)
+            tape, run = call.engine.take_up(call.spec, run)
 
 
 class RolloutNode(torch.autograd.Function):
@@ -178,18 +190,8 @@ def _pull_back(
     engine, program = call.engine, finished.tape.program
     of_states = _Adjoints(program.state, adjoints)
     of_outputs = _Adjoints(program.outputs, adjoints)
-    engine.zero_parameter_gradients()
     network = None if call.spec.policy is None else engine.network(call.spec.policy)
-    if network is not None:
-        network.weights.grad.zero_()
-    gradients = finished.tape.backward(
-        finished.run,
-        state_seeds=of_states.seeds(call.keep_every, first=0),
-        output_seeds=of_outputs.seeds(call.keep_every, first=1),
-        retain=True,
-        accumulate=True,
-        clip=call.clip,
-    )
+    gradients = _differentiate(call, finished, of_states, of_outputs, network)
     states = {name: tensor_over(gradients.initial_state.block(name))[0] for name in call.state}
     observer = engine.observer(call.spec.outputs)
     at_start = of_outputs.row(0, observer.names)
@@ -204,6 +206,28 @@ def _pull_back(
         *(parameters.get(name) for name in call.parameters.tensors),
         *(() if network is None else (sum_worlds(to_torch(network.weights.grad)),)),
     ]
+
+
+def _differentiate(
+    call: RolloutCall, finished: FinishedRun, of_states: _Adjoints, of_outputs: _Adjoints, network: Network | None
+) -> Gradients:
+    """The tape's backward pass; where softened contacts, which it alone sees, lack places, with more of them."""
+    while True:
+        call.engine.zero_parameter_gradients()
+        if network is not None:
+            network.weights.grad.zero_()
+        try:
+            return finished.tape.backward(
+                finished.run,
+                state_seeds=of_states.seeds(call.keep_every, first=0),
+                output_seeds=of_outputs.seeds(call.keep_every, first=1),
+                retain=True,
+                accumulate=True,
+                clip=call.clip,
+            )
+        except NonFiniteError as error:
+            call.engine.make_room(error)
+            finished.tape, finished.run = call.engine.take_up(call.spec, finished.run)
 
 
 class _Adjoints:

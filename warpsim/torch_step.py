@@ -14,6 +14,7 @@ import torch
 
 from warpsim.engine import Engine
 from warpsim.tape import diagnostics
+from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.rows import Packed
 from warpsim.tape.segment import Segment
 from warpsim.torch_exchange import on_torch_stream, once_differentiable, to_torch
@@ -136,6 +137,36 @@ def take_steps(call: StepCall, tensors: Sequence[torch.Tensor]) -> tuple[torch.T
         return reached if call.count == 1 else (*reached, *call.slots.passed(call.kept, call.outputs, call.count))
 
 
+def record_steps(
+    engine: Engine, slots: StepSlots, given: Mapping[str, torch.Tensor], count: int = 1, number: int = 0
+) -> StepSlots:
+    """Takes steps for their adjoints; where contacts, or softened ones that only adjoints see, lack places, with more.
+
+    Args:
+        engine: What takes them.
+        slots: Where.
+        given: States and controls, as in `StepSlots.forward`.
+        count: How many.
+        number: Of the first one, for error messages.
+
+    Returns:
+        The slots in which they were taken: those given, unless there had to be more places.
+    """
+    while True:
+        slots.forward(given, count, recorded=True)
+        segment = slots.segment
+        found = [(slot, segment.shortage(slot)) for slot in range(count)]
+        lacking = next(((slot, shortage) for slot, shortage in found if shortage is not None), None)
+        if lacking is None:
+            return slots
+        slot, shortage = lacking
+        step = number + slot + 1
+        reason = segment.explanation(slot, shortage.world)
+        engine.make_room(NonFiniteError(f"step {step}, world {shortage.world}: {reason}", step, shortage))
+        controls, outputs = ([f.name for f in fields] for fields in (segment.program.inputs, segment.program.outputs))
+        slots = StepSlots(engine.step_segment(tuple(controls), tuple(outputs), segment.slots))
+
+
 class StepNode(torch.autograd.Function):
     """`apply(call, *tensors)` → what `take_steps` returns.
 
@@ -167,8 +198,10 @@ class StepNode(torch.autograd.Function):
         with on_torch_stream(call.engine.model.device):
             call.engine.load(call.parameters.values)
             call.engine.zero_parameter_gradients()
-            call.slots.forward(call.exchanged(ctx.saved_tensors), call.count, recorded=True)
-            pulled = call.slots.backward(at_end, on_the_way, call.count)
+            given = call.exchanged(ctx.saved_tensors)
+            pulled = record_steps(call.engine, call.slots, given, call.count, call.number).backward(
+                at_end, on_the_way, call.count
+            )
             shapes = ctx.shapes[len(call.state) + len(call.controls) :]
             pulled |= parameter_gradients(call.engine, dict(zip(call.parameters.tensors, shapes, strict=True)))
         names = (*call.state, *call.controls, *call.parameters.tensors)
@@ -236,7 +269,11 @@ class Stepper:
         )
         tensors = (*state.values(), *controls.values(), *parameters.tensors.values())
         recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-        made = StepNode.apply(call, *tensors) if recorded else take_steps(call, tensors)
+        try:
+            made = StepNode.apply(call, *tensors) if recorded else take_steps(call, tensors)
+        except NonFiniteError as error:
+            self._engine.make_room(error)
+            return self.advance(state, controls, parameters, outputs, number, count=count, slots=slots, kept=kept)
         reached, passed = call.made
         at_end = dict(zip(reached, made, strict=False))
         rows = {name: at_end[name].unsqueeze(0) for name in (*kept, *outputs)}

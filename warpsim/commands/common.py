@@ -18,10 +18,26 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     strictness.add_argument(
         "--lenient", dest="strict", action="store_const", const=False, help="leave out physics that is not modelled"
     )
+    parser.set_defaults(max_contacts=None)
+
+
+def add_max_contacts(parser: argparse.ArgumentParser) -> None:
+    """Room for contacts, of commands that simulate."""
+    parser.add_argument(
+        "--max-contacts",
+        type=int,
+        metavar="N",
+        help="stop if a world has more contacts than this (default: warpsim:maxContacts of the file, or no limit)",
+    )
 
 
 def open_simulator(arguments: argparse.Namespace, *, worlds: int = 1, device: str = "cpu") -> Simulator:
     """The simulator of the scene named on the command line."""
     return Simulator(
-        arguments.scene, worlds=worlds, device=device, strict=arguments.strict, keyframe=arguments.keyframe
+        arguments.scene,
+        worlds=worlds,
+        device=device,
+        strict=arguments.strict,
+        keyframe=arguments.keyframe,
+        max_contacts=arguments.max_contacts,
     )

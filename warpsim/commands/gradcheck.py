@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from warpsim.commands.common import add_source, open_simulator
+from warpsim.commands.common import add_max_contacts, add_source, open_simulator
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -16,6 +16,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         "initial state and parameters with central differences. Exit code 1 if a gradient is wrong.",
     )
     add_source(parser)
+    add_max_contacts(parser)
     parser.add_argument("--steps", type=int, help="length of the rollout (default: two seconds)")
     parser.add_argument("--window", type=int, default=10, help="most steps of a window (default: 10)")
     parser.add_argument(

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from warpsim.commands.common import add_max_contacts
 from warpsim.errors import InputError
 from warpsim.load import is_usd
+from warpsim.simulator import Simulator
 from warpsim.task.solve import OptimisedTask, optimize_task
 
 SOLVED, NOT_SOLVED, INTERRUPTED = 0, 3, 130
@@ -38,6 +40,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--seconds", type=float, help="most wall time of the search, instead of the task's")
     parser.add_argument("--budget", metavar="MEMORY", help="of a differentiated rollout, e.g. 64MB")
     parser.add_argument("--seed", type=int, help="instead of the task's")
+    add_max_contacts(parser)
     parser.add_argument("--resume", action="store_true", help="go on with the search that is kept in the folder")
     parser.add_argument("--no-gif", action="store_true", help="do not draw before_after.gif")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
@@ -55,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"no file {arguments.scene!r}")
     with _terminated_as_interrupted():
         done = optimize_task(
-            arguments.scene,
+            Simulator(arguments.scene, max_contacts=arguments.max_contacts),
             arguments.task,
             method=arguments.method,
             iterations=arguments.iterations,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from warpsim.commands.common import add_source, open_simulator
+from warpsim.commands.common import add_max_contacts, add_source, open_simulator
 from warpsim.constraint.newton import AT_ROUNDING, CONVERGED, STATUS_TEXT
 from warpsim.errors import InputError, SimulationError
 from warpsim.evidence import record_run
@@ -41,6 +41,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         description="Runs a scene with its drives at their targets and all other controls at zero.",
     )
     add_source(parser)
+    add_max_contacts(parser)
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--steps", type=int, help="number of time steps")
     length.add_argument("--seconds", type=float, help="simulated time (default: 5)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from warpsim.commands.common import add_max_contacts
 from warpsim.errors import InputError
 from warpsim.load import is_usd
 from warpsim.task.stress import stress
@@ -27,6 +28,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("result", help="result.usda, or any USD file with a WarpsimTask prim")
     parser.add_argument("--task", metavar="PATH", help="the task's prim, where there are several")
     parser.add_argument("--seed", type=int, default=0, help="of control noise (default: 0)")
+    add_max_contacts(parser)
     parser.add_argument("-o", "--output", metavar="JSON", help="where to write the run record with the table in it")
     parser.set_defaults(run=run)
 
@@ -35,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Replays, prints, writes if asked."""
     if not is_usd(arguments.result):
         raise InputError(f"{arguments.result}: tasks live in USD files; give a result.usda of `warpsim optimize`")
-    found = stress(arguments.result, arguments.task, seed=arguments.seed)
+    found = stress(arguments.result, arguments.task, seed=arguments.seed, max_contacts=arguments.max_contacts)
     print(found)
     if arguments.output:
         print(f"wrote {found.record.save(arguments.output)}")

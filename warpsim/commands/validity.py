@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from warpsim.commands.common import add_source, open_simulator
+from warpsim.commands.common import add_max_contacts, add_source, open_simulator
 from warpsim.render import write_png
 from warpsim.validity import measure_validity, plot_validity
 
@@ -19,6 +19,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         "the solver, penetration, energy, and advice.",
     )
     add_source(parser)
+    add_max_contacts(parser)
     parser.add_argument("--seconds", type=float, default=2.0, help="simulated time (default: 2)")
     parser.add_argument("--plot", metavar="PNG", help="where to draw the traces")
     parser.set_defaults(run=run)

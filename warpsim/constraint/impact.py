@@ -169,6 +169,7 @@ def _time_back_kernel(
     margin: wp.array2d(dtype=real),
     timestep: wp.array(dtype=real),
     # contacts
+    count: wp.array(dtype=wp.int32),
     pair: wp.array2d(dtype=wp.int32),
     distance: wp.array2d(dtype=real),
     point: wp.array2d(dtype=vec3),
@@ -184,7 +185,10 @@ def _time_back_kernel(
     h = timestep[w]
     for tree in range(first.shape[1]):
         k = first[w, tree]
-        if k >= 0:
+        if count[w] > pair.shape[1]:
+            # contacts were dropped, and one of them may have touched first: make the step fail
+            back[w, tree] = real(wp.static(float("nan")))
+        elif k >= 0:
             i = pair[w, k]
             rate = _closing_rate(t, c, w, i, point[w, k], frame[w, k], origin, velocity)
             s = (distance[w, k] - margin[w, i] + DEPTH * h * h) / rate
@@ -220,11 +224,11 @@ def time_of_touch(
         back: Written.
     """
     parameters = [m.topology, settings, m.pair.margin, m.world.timestep]
-    places, motion = [x.pair, x.distance, x.point, x.frame], [work.origin, work.velocity]
+    places, motion = [x.count, x.pair, x.distance, x.point, x.frame], [work.origin, work.velocity]
     wp.launch(
         _first_touch_kernel,
         dim=m.worlds,
-        inputs=[*parameters, x.count, *places, *motion],
+        inputs=[*parameters, *places, *motion],
         outputs=[span, first, reach],
         device=m.device,
         record_tape=False,

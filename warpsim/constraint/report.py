@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import warp as wp
 
 from warpsim.constraint.newton import NOT_DEFINITE, STATUS_TEXT, TOO_FEW_ITERATIONS
@@ -111,12 +112,9 @@ def report(m: Model, solves: Sequence[ConstraintWork], outputs: Mapping[str, wp.
             launch(_worst_kernel, [c.status, c.error], out[:3])
 
 
-def overflow_text(c: ConstraintWork, world: int) -> str | None:
-    """Why a world failed, if it had more contacts than places."""
-    needed, places = int(c.contacts.count.numpy()[world]), c.contacts.pair.shape[1]
-    if needed > places:
-        return f"{needed} contacts but only {places} places: set options.max_contacts to {needed} or more"
-    return None
+def contacts_needed(c: ConstraintWork) -> np.ndarray:
+    """(W,) places for contacts that a recorded evaluation needed, with those that the adjoint alone sees."""
+    return np.maximum(c.contacts.count.numpy(), c.soft_contacts.count.numpy())
 
 
 def solver_text(c: ConstraintWork, world: int) -> str:

@@ -143,13 +143,30 @@ def _capacity(m: Model, joint: JointRowSettings, tendon: TendonRowSettings) -> R
         capacity = capacity.plus(1, 1, int(terms[i]))
     capacity = _loop_capacity(m, _equality_capacity(m, capacity))
     if m.max_contacts:
-        chains = _chain_lengths(m)[m.shape_body.numpy()]
-        pairs = m.pair_table.pair_shapes.numpy()
-        columns = int((chains[pairs[:, 0]] + chains[pairs[:, 1]]).max())
-        dim = int(m.contact_mixing.condim.numpy().max())
-        rows = 2 * (dim - 1) if m.options.cone == "pyramidal" and dim > 1 else dim
-        capacity = capacity.plus(m.max_contacts, rows, min(columns, m.nv))
+        capacity = capacity.plus(m.max_contacts, *_contact_rows(m))
     return capacity
+
+
+def _contact_rows(m: Model) -> tuple[int, int]:
+    """Most rows and columns of a contact."""
+    chains = _chain_lengths(m)[m.shape_body.numpy()]
+    pairs = m.pair_table.pair_shapes.numpy()
+    columns = int((chains[pairs[:, 0]] + chains[pairs[:, 1]]).max())
+    dim = int(m.contact_mixing.condim.numpy().max())
+    rows = 2 * (dim - 1) if m.options.cone == "pyramidal" and dim > 1 else dim
+    return rows, min(columns, m.nv)
+
+
+def contact_bytes(m: Model) -> int:
+    """Bytes of all places for contacts: in the scratch of a program, and in one evaluation's intermediates."""
+    if not m.max_contacts:
+        return 0
+    number = wp.types.type_size_in_bytes(real)
+    rows, columns = _contact_rows(m)
+    scratch = 6 * rows * number + columns * (rows * number + 4) + 5 * 4  # `Rows` and `NewtonVectors`
+    values = 2 * 4 + (3 + 1 + 3 + 9 + 6) * number  # `Contacts`, and the force
+    adjoints = (1 + 3 + 9 + 6) * number
+    return m.worlds * m.max_contacts * (scratch + values + adjoints)
 
 
 def _integers(m: Model, values: Sequence[int] | np.ndarray) -> wp.array:

@@ -22,7 +22,7 @@ from warpsim.gradcheck.losses import Loss, RandomForm, UserLoss
 from warpsim.gradcheck.modes import StepModes
 from warpsim.gradcheck.probe import Move, Point, Probe
 from warpsim.gradcheck.report import Report, Section
-from warpsim.gradcheck.stage_blame import blame
+from warpsim.gradcheck.stage_blame import Blame, blame
 from warpsim.gradcheck.verdicts import EXACT, NOISY, SMOOTHED, WRONG, Circumstances, Derivative, Finding, judge
 from warpsim.gradcheck.windows import Window, find_windows, whole_window
 from warpsim.model.model import Model
@@ -134,7 +134,10 @@ class _Checker:
         }
         groups = self._second_opinions(point, loss, groups)
         wrong = [f.derivative.direction for found in groups.values() for f in found if f.verdict == WRONG]
-        guilty = blame(self._tight_scene, self._subject.device, point, wrong, self._one.run(point)) if wrong else ()
+        guilty: tuple[Blame, ...] = ()
+        if wrong:
+            made, room = self._one.run(point), self._one.model.max_contacts
+            guilty = blame(self._tight_scene, self._subject.device, point, wrong, made, room)
         norm = {name: float(gradient.norm()) for name, gradient in gradients.items()}
         return Section(window, loss.text, value, groups, norm, guilty)
 

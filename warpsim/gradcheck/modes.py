@@ -64,7 +64,7 @@ class ModeObserver:
             model: Compiled, derived.
             controls: Names of the controls that are given.
         """
-        self._model = model
+        self.model = model
         outputs = ("saturated",) if model.nu + model.nd else ()
         program = RigidProgram(model, controls=controls, outputs=outputs)
         arena = arenas.Arenas(program.device, arenas.measure(program), 1, gradients=False)[0]
@@ -109,11 +109,11 @@ class ModeObserver:
             yield self._read()
 
     def _read(self) -> StepModes:
-        worlds = self._model.worlds
+        worlds = self.model.worlds
         contacts, zones, pushing = [], [], np.zeros(worlds, dtype=int)
         for evaluation in self._evaluations:
             c = evaluation.constraint
-            if c is not None and self._model.max_contacts:
+            if c is not None and self.model.max_contacts:
                 used = np.arange(c.contacts.pair.shape[1]) < c.contacts.count.numpy()[:, None]
                 pair, feature = c.contacts.pair.numpy(), c.contacts.feature.numpy()
                 contacts.append((np.where(used, pair, -1), np.where(used, feature, -1)))
@@ -133,7 +133,7 @@ class ModeObserver:
         assert work.touch.constraint is not None
         first, pair = work.first.numpy(), work.touch.constraint.contacts.pair.numpy()
         struck = np.where(first >= 0, np.take_along_axis(pair, np.maximum(first, 0), axis=1), -1)
-        longest = float(LONGEST) * self._model.world.timestep.numpy()[:, None]
+        longest = float(LONGEST) * self.model.world.timestep.numpy()[:, None]
         cut = work.back.numpy() >= longest
         free = work.free.evaluations if isinstance(work.free, RungeKuttaWork) else [work.free]
         return (struck, cut, *(_roles(evaluation) for evaluation in (*free, work.strike, work.rest)))

@@ -47,21 +47,21 @@ Move = tuple[Direction, float]
 
 
 class Probe:
-    """Rolls a scene out in W worlds.
-
-    Attributes:
-        model: The compiled scene.
-    """
+    """Rolls a scene out in W worlds."""
 
     def __init__(
         self, scene: Scene, *, worlds: int, device: wp.Device, controls: tuple[str, ...], outputs: tuple[str, ...] = ()
     ) -> None:
         self._engine = Engine(scene, worlds=worlds, device=device)
-        self.model: Model = self._engine.model
         self._initial = InitialState(self.model)
         self._controls = controls
         self._outputs = outputs
         self._observer: ModeObserver | None = None
+
+    @property
+    def model(self) -> Model:
+        """The compiled scene."""
+        return self._engine.model
 
     def gradients(self, point: Point, loss: Loss, parameters: Sequence[str]) -> tuple[float, dict[str, torch.Tensor]]:
         """The loss of a single world and its gradients by all inputs and the named parameters.
@@ -92,7 +92,7 @@ class Probe:
 
     def modes(self, point: Point, made: Tensors, moves: Sequence[Move] = ()) -> list[StepModes]:
         """Decisions of every step of trajectories that have just been `run`."""
-        if self._observer is None:
+        if self._observer is None or self._observer.model is not self.model:  # it has more places for contacts
             self._observer = ModeObserver(self.model, self._controls)
         return list(self._observer.modes(made, self._moved(point, moves).controls))
 

@@ -74,7 +74,7 @@ _UNIT = ("physical.body.rotation", "physical.joint.axis")
 
 
 def blame(
-    scene: Scene, device: wp.Device, point: Point, wrong: Sequence[Direction], made: Tensors
+    scene: Scene, device: wp.Device, point: Point, wrong: Sequence[Direction], made: Tensors, max_contacts: int
 ) -> tuple[Blame, ...]:
     """The stages whose adjoints are wrong, found at the first step of a window that shows any.
 
@@ -84,8 +84,9 @@ def blame(
         point: Inputs of the window.
         wrong: Directions in which the whole was wrong.
         made: States of the window, (N + 1, 1, …).
+        max_contacts: Places for contacts that these steps need.
     """
-    bench = StageBench(scene, device, point)
+    bench = StageBench(scene, device, point, max_contacts)
     for k in sorted({0, point.steps // 2, point.steps - 1}):
         found = bench.check_step({n: t[k, 0].numpy(force=True) for n, t in made.items()}, k)
         if found:
@@ -100,8 +101,8 @@ def blame(
 class StageBench:
     """One world whose step is taken stage by stage."""
 
-    def __init__(self, scene: Scene, device: wp.Device, point: Point) -> None:
-        self._model = model = compile_model(scene, worlds=1, device=device)
+    def __init__(self, scene: Scene, device: wp.Device, point: Point, max_contacts: int) -> None:
+        self._model = model = compile_model(scene, worlds=1, device=device).with_room(max_contacts)
         # without dry friction its derivative is one-sided, and takes others with it (docs/differentiation.md)
         smooth = [n for n in model.authored if not n.endswith(".friction_loss") or n in point.parameters]
         model.require_gradients(smooth)

@@ -6,7 +6,7 @@ both need the same numbers they are the same array; the others are made by `warp
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import warp as wp
@@ -262,6 +262,10 @@ class Model:
                 table[f"{group}.{name}"] = getattr(struct, name)
         table["joint.force_range"] = self.joint_force_range
         return table
+
+    def with_room(self, contacts: int) -> Model:
+        """The same model, over the same parameters, with places for so many contacts per world."""
+        return replace(self, max_contacts=contacts)
 
     def set_parameter(self, name: str, value: np.ndarray) -> None:
         """Sets an authored parameter.

@@ -404,7 +404,7 @@ class Options:
     limit_timeconst: bool = True
     """Time constants of solref are kept at two steps or more (MuJoCo's refsafe)."""
     max_contacts: int | None = None
-    """Places for active contacts per world; None: chosen from the pair list."""
+    """Most active contacts per world, for which there is room from the start; None: as many as are needed."""
     constraints: bool = True
     """False leaves out contacts, limits, dry friction and equalities."""
     contacts: bool = True

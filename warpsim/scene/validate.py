@@ -335,6 +335,9 @@ def _check_world(scene: Scene) -> None:
         raise SceneError(f"options: impact_speed is {options.impact_speed} m/s; it must be above zero")
     if options.impacts and options.contact_softening > 0:
         raise SceneError("options: contacts are softened or have impacts, not both; set contact_softening = 0")
-    if options.max_contacts is not None and options.max_contacts < 0:
-        raise SceneError(f"options: max_contacts is {options.max_contacts}; give a count or None")
+    if options.max_contacts is not None and options.max_contacts < 1:
+        raise SceneError(
+            f"options: max_contacts is {options.max_contacts}; give a count of 1 or more, or None for as many as are "
+            "needed; contacts = False leaves them out"
+        )
     check_not_negative(scene.medium, "density", "viscosity")

@@ -8,7 +8,7 @@ gradients = tape.backward(run, output_seeds={"cost": EveryStep(np.ones(worlds))}
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -29,10 +29,8 @@ from warpsim.tape.part import Keep, Part
 from warpsim.tape.program import Field, Program
 from warpsim.tape.run import Gradients, Run
 from warpsim.tape.schedule import Plan, Schedule, make_plan
+from warpsim.tape.selection import Selection, names, select
 from warpsim.tape.sweep import Pullback, Sweep
-
-Selection = bool | Sequence[str] | Mapping[str, Any]
-"""All fields, none, those named, or those for which the caller gives an array (rows, worlds, …) to be filled."""
 
 
 class CheckpointedTape:
@@ -130,7 +128,7 @@ class CheckpointedTape:
         known = self._parameters.checksums() if differentiate else {}
         # before anything is written where an interrupted run may have left its files
         states = [rows.worlds_of(given, sweep.worlds) for sweep in self._sweeps]
-        kept = (differentiate, keep_every, sorted(_names(keep_states)), sorted(_names(keep_outputs)))
+        kept = (differentiate, keep_every, sorted(names(keep_states)), sorted(names(keep_outputs)))
         journals = self._home.journals(self._programs, plan, states, known, kept)
         keep = Keep(
             keep_every,
@@ -177,12 +175,32 @@ class CheckpointedTape:
             keep_every=keep_every,
             differentiate=differentiate,
         )
+        self.finish(run, progress=progress)
+        return run
+
+    def finish(self, run: Run, *, progress: bool = False) -> None:
+        """Takes all steps that are left; raises as `forward` does."""
         try:
             self._advance(run, self.plan.steps - run.step, progress=progress)
         except NonFiniteError as error:
             error.run = run
             raise
-        return run
+
+    def take_up(self, run: Run) -> Run:
+        """Goes on with another tape's run where it has come to, e.g. after too few places; `finish` takes the rest.
+
+        Args:
+            run: Of a program with the same state, inputs, outputs and parameters, in as many groups of worlds, not
+                resumable. What it kept goes on to be filled; it is to be released.
+        """
+        stores = self._home.checkpoints(self._programs, self.plan.snapshots + 1)
+        parts = []
+        for sweep, checkpoints, old in zip(self._sweeps, stores, run.parts, strict=True):
+            parts.append(Part(self.plan, old.feed, checkpoints, old.keep, old.differentiate, self._check))
+            parts[-1].take_up(old)
+            if old.differentiate:
+                sweep.sum_inputs(parts[-1])
+        return Run(self.plan, parts, run.keep, run.parameter_checksums, [], self._advance, self._home)
 
     def backward(
         self,
@@ -288,7 +306,7 @@ class CheckpointedTape:
 
     def _kept(self, kind: str, selection: Selection, fields: Iterable[Field], count: int) -> rows.Blocks:
         """Blocks of `count` rows for the fields to be kept, over the caller's own arrays where they were given."""
-        wanted = _select(kind, selection, fields)
+        wanted = select(kind, selection, fields)
         if not isinstance(selection, Mapping):
             return self._home.blocks("kept", wanted, count)
         self._home.check_own_array(f"{kind}s")
@@ -377,20 +395,3 @@ def _quiet(task: Callable[[Any], None]) -> Callable[[Any], None]:
 
 def _nothing() -> None:
     """No progress bar."""
-
-
-def _names(selection: Selection) -> list[str]:
-    """The fields a caller wants kept, as he said it."""
-    return [str(selection)] if isinstance(selection, bool) else list(selection)
-
-
-def _select(kind: str, selection: Selection, fields: Iterable[Field]) -> list[Field]:
-    """The fields a caller wants kept."""
-    fields = list(fields)
-    if isinstance(selection, bool):
-        return fields if selection else []
-    known = [field.name for field in fields]
-    for name in selection:
-        if name not in known:
-            raise unknown_name(kind, name, known)
-    return [field for field in fields if field.name in selection]

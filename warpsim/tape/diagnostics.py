@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,7 +15,7 @@ from warpsim.errors import SimulationError
 from warpsim.stages import observe
 from warpsim.tape import rows
 from warpsim.tape.dtypes import is_real
-from warpsim.tape.program import Arrays
+from warpsim.tape.program import Arrays, Shortage
 from warpsim.tape.segment import Segment
 
 _EAGER = threading.Lock()
@@ -48,13 +48,15 @@ class NonFiniteError(SimulationError):
 
     Attributes:
         step: The first state, or adjoint of a state, that is not finite; −1 if it was none.
+        shortage: What the step lacked, if that was the reason.
         run: From a forward pass: the `Run` as far as it came, `run.step` steps.
     """
 
-    def __init__(self, message: str, step: int = -1) -> None:
+    def __init__(self, message: str, step: int = -1, shortage: Shortage | None = None) -> None:
         """Takes the message, and the step where there is one."""
         super().__init__(message)
         self.step = step
+        self.shortage = shortage
         self.run: Any = None
 
 
@@ -127,7 +129,8 @@ def raise_for_state(segment: Segment, start: int, row: int, first_world: int) ->
         again.copy_slot(segment, row - 1)
         blame = _blame_stage(again, 0)
         reason = again.explanation(0, world)
-    raise NonFiniteError(f"{where}: {reason}" if reason else f"{where}{blame}", start + row)
+        shortage = _in_batch(again.shortage(0), first_world)
+    raise NonFiniteError(f"{where}: {reason}" if reason else f"{where}{blame}", start + row, shortage)
 
 
 def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int) -> None:
@@ -148,14 +151,26 @@ def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int
         for kind, packed in (("state", adjoints.states), ("input", adjoints.inputs)):
             place = _first_bad(packed.fields, slot)
             if place is not None:
-                with _EAGER:
-                    kernel = _guilty_launch(reversed(before.eager_tape(0).launches), forward=False)
                 name, world = place
+                with _EAGER:
+                    tape = before.eager_tape(0)
+                    shortage, reason = before.shortage(0), before.explanation(0, world)
+                    if reason is None:
+                        reason = "clip adjoints, shorten the horizon, or seed and inspect that step"
+                        reason = f"{_blame(_guilty_launch(reversed(tape.launches), forward=False))}; {reason}"
+                    else:
+                        reason = f": {reason}"
                 raise NonFiniteError(
                     f"the adjoint of {kind} {name!r} is not finite at step {start + slot}, world {first_world + world}"
-                    f"{_blame(kernel)}; clip adjoints, shorten the horizon, or seed and inspect that step",
+                    f"{reason}",
                     start + slot,
+                    _in_batch(shortage, first_world),
                 )
+
+
+def _in_batch(shortage: Shortage | None, first_world: int) -> Shortage | None:
+    """The same, with the world counted in the whole batch."""
+    return None if shortage is None else replace(shortage, world=first_world + shortage.world)
 
 
 def _raise_for_seed(segment: Segment, start: int, count: int, first_world: int) -> None:

@@ -66,6 +66,7 @@ class Part:
         checksums: (segments,) CRC of the inputs that each segment read, filled by the forward pass.
         step: Steps taken so far.
         token: Stands for this part where a reference to it would keep its arrays alive.
+        taken_up: The first segment whose start a run that came from another tape can still store.
         stored: Stack of the segments whose starts are stored, ascending; segment 0 always is.
         stored_rows: Where they are stored.
         free_rows: Rows that hold no snapshot.
@@ -78,6 +79,7 @@ class Part:
     differentiate: bool
     finite: bool
     step: int = 0
+    taken_up: int = 0
     token: object = field(default_factory=object)
 
     def __post_init__(self) -> None:
@@ -93,16 +95,32 @@ class Part:
     def next_store(self) -> int:
         """The segment whose start the forward pass is to store next, or -1 for none."""
         last, newest = self.plan.segments - 1, self.stored[-1]
-        if not self.differentiate or not self.free_rows or newest == last:
+        if not self.differentiate or not self.free_rows or newest == last or self.taken_up > last:
             return -1
+        if newest < self.taken_up:  # what lies between is computed again on the way back
+            return self.taken_up
         return newest + revolve.split(last - newest + 1, 1 + len(self.free_rows))
 
-    def push(self, segment: int, states: rows.Packed) -> None:
-        """Makes a snapshot of slot 0, the start of `segment`."""
+    def push(self, segment: int, states: rows.Packed, slot: int = 0) -> None:
+        """Makes a snapshot of a slot, the start of `segment`."""
         row = self.free_rows.pop()
-        self.checkpoints.save(row, states, 0)
+        self.checkpoints.save(row, states, slot)
         self.stored.append(segment)
         self.stored_rows.append(row)
+
+    def take_up(self, other: Part) -> None:
+        """Goes on where the same run, of other slots, has come to: with its states, its snapshots if cuts are alike."""
+        theirs = other.checkpoints.states
+        self.step = other.step
+        self.checkpoints.save(0, theirs, 0)
+        if self.step:
+            self.checkpoints.save(self.reached_row, theirs, other.reached_row)
+        if self.plan.cuts == other.plan.cuts:
+            for segment, row in zip(other.stored[1:], other.stored_rows[1:], strict=True):
+                self.push(segment, theirs, row)
+            self.taken_up = other.taken_up
+        elif self.step:
+            self.taken_up = self.plan.segment_of(self.step - 1) + 1
 
     def pop(self) -> None:
         """Frees the newest snapshot."""

@@ -60,6 +60,21 @@ class Field:
         return size
 
 
+@dataclass(frozen=True)
+class Shortage:
+    """What a step lacked: there were too few places for what it found.
+
+    Attributes:
+        world: That needed most.
+        needed: Places it needed.
+        places: Places there were.
+    """
+
+    world: int
+    needed: int
+    places: int
+
+
 class Arrays(Mapping[str, wp.array]):
     """Arrays by field name, as a mapping (`state["q"]`) and as attributes (`state.q`)."""
 
@@ -156,3 +171,14 @@ class ExplainingProgram(Program, Protocol):
 
     def explain(self, work: Any, world: int) -> str | None:
         """The reason why a state is not finite after a step of this world that left these intermediates, if known."""
+
+
+@runtime_checkable
+class BoundedProgram(Program, Protocol):
+    """A program whose steps find a varying number of things and have places for so many only.
+
+    A step that finds more leaves a state, or adjoints, that are not finite.
+    """
+
+    def shortage(self, work: Any) -> Shortage | None:
+        """What a recorded step that left these intermediates lacked, if anything."""

@@ -43,6 +43,7 @@ class Run:
         plan: How it is cut into segments.
         states: Kept states by field, (steps // every + 1, worlds, …).
         outputs: Kept outputs by field, (steps // every, worlds, …).
+        keep: The same, as the tape fills them.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Run:
         self.parts = parts
         self.parameter_checksums = parameters
         self.journals = journals
+        self.keep = keep
         self.states = BlockArrays("kept state", keep.states)
         self.outputs = BlockArrays("kept output", keep.outputs)
         self._checkpoints: list[Checkpoints] | None = [part.checkpoints for part in parts]

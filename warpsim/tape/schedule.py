@@ -167,6 +167,11 @@ class Plan:
         return {length for length in found if length <= self.steps}
 
     @property
+    def cuts(self) -> tuple[int | None, ...]:
+        """Where segments begin and how many starts are kept: what two plans of the same run must share."""
+        return self.steps, self.slots, self.first, self.snapshots, self.window
+
+    @property
     def bytes(self) -> int:
         """Memory needed in all, beyond the program's own."""
         return sum(self.memory.values())

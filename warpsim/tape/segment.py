@@ -23,7 +23,7 @@ from warpsim.tape import arena as arenas
 from warpsim.tape import rows
 from warpsim.tape.arena import Arena, ArenaSize
 from warpsim.tape.graph import SlotGraph, SlotStep, capture_slots, eager_slots
-from warpsim.tape.program import ExplainingProgram, Program
+from warpsim.tape.program import BoundedProgram, ExplainingProgram, Program, Shortage
 from warpsim.tape.rows import Packed
 
 
@@ -173,6 +173,12 @@ class Segment:
         if not isinstance(self.program, ExplainingProgram):
             return None
         return self.program.explain(self._work_of(slot).arrays, world)
+
+    def shortage(self, slot: int) -> Shortage | None:
+        """What a slot that was stepped `recorded` lacked, if its program can lack anything."""
+        if not isinstance(self.program, BoundedProgram):
+            return None
+        return self.program.shortage(self._work_of(slot).arrays)
 
     def finite_work(self, slot: int) -> bool:
         """Whether all real intermediates of a recorded slot are finite."""

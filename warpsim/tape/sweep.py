@@ -91,6 +91,16 @@ class Sweep:
         for segment in range(self.plan.segments):
             self._verify(part, self.plan.span(segment))
 
+    def sum_inputs(self, part: Part) -> None:
+        """Fills the checksums of the inputs of all steps that a run has taken."""
+        for segment in range(self.plan.segments):
+            span = self.plan.span(segment)
+            count = min(span.count, part.step - span.start)
+            if count <= 0:
+                return
+            part.feed.fill(span.start, count, 0, self.segment.inputs.fields)
+            part.checksums[segment] = self.segment.inputs.checksum(0, count)
+
     def prepare(self, *, differentiate: bool) -> None:
         """Captures all graphs a run will need, so that it can then be driven from another thread."""
         for length in self.plan.lengths:
@@ -245,6 +255,6 @@ class Sweep:
 
     def _forget(self, part: Part, pull: Pullback, segment: int) -> None:
         """Frees the snapshot of a finished segment, unless all starts are kept for another backward pass."""
-        reuse = self.plan.snapshots < self.plan.segments or not pull.retain
+        reuse = len(part.stored) < self.plan.segments or not pull.retain
         if segment > 0 and reuse and part.stored[-1] == segment:
             part.pop()

@@ -293,7 +293,12 @@ def load_problem(path: Path, problem: TaskProblem, x: torch.Tensor) -> TaskProbl
             added in Python are kept.
         x: (n,): gives the controls of a task that is not in the file.
     """
-    sim = Simulator(path, controls=problem.sim.control_names, device=str(problem.sim.model.device))
+    sim = Simulator(
+        path,
+        controls=problem.sim.control_names,
+        device=str(problem.sim.model.device),
+        max_contacts=problem.sim.scene.options.max_contacts,
+    )
     task = problem.task
     if is_prim(task.name):
         read = read_task(path, sim.scene, task.name)

@@ -92,6 +92,7 @@ def stress(
     terms: Sequence[Term] = (),
     conditions: Sequence[Condition] = (),
     seed: int = 0,
+    max_contacts: int | None = None,
 ) -> Stress:
     """Replays a result with one thing changed at a time; docs/evidence.md lists them.
 
@@ -101,9 +102,10 @@ def stress(
         terms: More terms, those that were added in Python to optimise it.
         conditions: More conditions of success, likewise.
         seed: Of control noise.
+        max_contacts: As in `Simulator`.
     """
     path = Path(fspath(source))
-    sim = Simulator(path)
+    sim = Simulator(path, max_contacts=max_contacts)
     wanted = task if isinstance(task, Task) else read_task(path, sim.scene, task)
     wanted = replace(wanted, terms=(*wanted.terms, *terms), conditions=(*wanted.conditions, *conditions))
     problem = TaskProblem(with_channels(sim, wanted), wanted)

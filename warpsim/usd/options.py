@@ -83,8 +83,21 @@ def _stepping(context: Context, prim: Usd.Prim) -> None:
     softening_pass = context.read.token(prim, "warpsim:softeningPass", choices=SOFTENING_PASSES)
     if softening_pass is not None:
         options.softening_pass = softening_pass
+    _max_contacts(context, prim)
     context.take(options, "impratio", prim, "mjc:option:impratio")
     context.take(options, "solver_tolerance", prim, "mjc:option:tolerance")
+
+
+def _max_contacts(context: Context, prim: Usd.Prim) -> None:
+    count = context.read.number(prim, "warpsim:maxContacts")
+    if count is None:
+        return
+    if count < 1 or count != int(count):
+        raise SceneError(
+            f"{prim.GetPath()}.warpsim:maxContacts is {count:g}; give a whole number from 1 on, or leave it out for as "
+            "many contacts as are needed"
+        )
+    context.scene.options.max_contacts = int(count)
 
 
 def _cone(context: Context, prim: Usd.Prim) -> None:

@@ -74,6 +74,7 @@ EXTENSIONS: dict[str, tuple[Any, str]] = {
     "warpsim:impactSpeed": (_DOUBLE, ""),
     "warpsim:contactSoftening": (_DOUBLE, ""),
     "warpsim:softeningPass": (_TOKEN, ""),
+    "warpsim:maxContacts": (_INT, ""),
     **_named(
         "mjc",
         "",

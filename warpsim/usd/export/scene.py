@@ -77,6 +77,7 @@ def _physics_scene(export: Export) -> None:
         "warpsim:impactSpeed": options.impact_speed if options.impacts else None,
         "warpsim:contactSoftening": options.contact_softening or None,
         "warpsim:softeningPass": options.softening_pass if options.contact_softening else None,
+        "warpsim:maxContacts": options.max_contacts,
         "mjc:option:density": medium.density or None,
         "mjc:option:viscosity": medium.viscosity or None,
         "mjc:option:wind": medium.wind if np.any(medium.wind) else None,
