@@ -72,7 +72,9 @@ class Lineariser:
             chosen = torch.arange(first, first + self._steps).clamp(max=total - 1)  # the last step fills the last part
             with on_torch_stream(self._engine.model.device):
                 self._load(values, chosen % lead[1])
-                parts.append(self._rows({name: tensor[chosen] for name, tensor in given.items()}, tuple(state)))
+                here = {name: tensor[chosen] for name, tensor in given.items()}
+                self._take(here, [divmod(int(k), lead[1]) for k in chosen])
+                parts.append(self._rows(here, tuple(state)))
         rows = {name: torch.cat([part[name] for part in parts])[:total] for name in parts[0]}
         timestep = to_torch(values["world.timestep"])[torch.arange(total) % lead[1]]
         a, b = self._assemble(rows, given["q"], timestep, tuple(state))
@@ -89,9 +91,17 @@ class Lineariser:
                 loaded[name] = to_warp(to_torch(value)[worlds].contiguous(), value.dtype)
         self._engine.load(loaded)
 
+    def _take(self, given: dict[str, torch.Tensor], places: list[tuple[int, int]]) -> None:
+        """Takes the steps that lie side by side; `places` are their numbers and worlds in the trajectory."""
+
+        def where(slot: int, k: int) -> tuple[int, int]:
+            step, world = places[k]
+            return step + 1, world
+
+        self._slot = record_steps(self._engine, self._slot, {**self._rest, **given}, 1, where)
+
     def _rows(self, given: dict[str, torch.Tensor], fields: tuple[str, ...]) -> dict[str, torch.Tensor]:
         """Pulled-back unit covectors, (steps, seeds, …) by state field and control, and the velocities reached."""
-        self._slot = record_steps(self._engine, self._slot, {**self._rest, **given})
         q, qd = self._slot.reached(("q", "qd"), ())
         made: list[dict[str, torch.Tensor]] = []
         for field in fields[1:] if self._semi_implicit else fields:

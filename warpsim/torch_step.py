@@ -6,8 +6,8 @@ loop costs the memory of its states, plus whatever the torch code between steps 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -138,7 +138,11 @@ def take_steps(call: StepCall, tensors: Sequence[torch.Tensor]) -> tuple[torch.T
 
 
 def record_steps(
-    engine: Engine, slots: StepSlots, given: Mapping[str, torch.Tensor], count: int = 1, number: int = 0
+    engine: Engine,
+    slots: StepSlots,
+    given: Mapping[str, torch.Tensor],
+    count: int,
+    where: Callable[[int, int], tuple[int, int]],
 ) -> StepSlots:
     """Takes steps for their adjoints; where contacts, or softened ones that only adjoints see, lack places, with more.
 
@@ -147,7 +151,7 @@ def record_steps(
         slots: Where.
         given: States and controls, as in `StepSlots.forward`.
         count: How many.
-        number: Of the first one, for error messages.
+        where: Turns a slot and a world into the step that is reached and the world, for error messages.
 
     Returns:
         The slots in which they were taken: those given, unless there had to be more places.
@@ -160,9 +164,9 @@ def record_steps(
         if lacking is None:
             return slots
         slot, shortage = lacking
-        step = number + slot + 1
+        step, world = where(slot, shortage.world)
         reason = segment.explanation(slot, shortage.world)
-        engine.make_room(NonFiniteError(f"step {step}, world {shortage.world}: {reason}", step, shortage))
+        engine.make_room(NonFiniteError(f"step {step}, world {world}: {reason}", step, replace(shortage, world=world)))
         controls, outputs = ([f.name for f in fields] for fields in (segment.program.inputs, segment.program.outputs))
         slots = StepSlots(engine.step_segment(tuple(controls), tuple(outputs), segment.slots))
 
@@ -199,9 +203,8 @@ class StepNode(torch.autograd.Function):
             call.engine.load(call.parameters.values)
             call.engine.zero_parameter_gradients()
             given = call.exchanged(ctx.saved_tensors)
-            pulled = record_steps(call.engine, call.slots, given, call.count, call.number).backward(
-                at_end, on_the_way, call.count
-            )
+            slots = record_steps(call.engine, call.slots, given, call.count, lambda k, w: (call.number + k + 1, w))
+            pulled = slots.backward(at_end, on_the_way, call.count)
             shapes = ctx.shapes[len(call.state) + len(call.controls) :]
             pulled |= parameter_gradients(call.engine, dict(zip(call.parameters.tensors, shapes, strict=True)))
         names = (*call.state, *call.controls, *call.parameters.tensors)
