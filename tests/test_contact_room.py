@@ -189,6 +189,17 @@ class TestEveryWayToSimulate:
         assert sim.model.max_contacts >= 12
         assert equal(found, differentiated(Simulator(scene, max_contacts=ROOM), 20))
 
+    def test_impacts_whose_first_touch_had_no_place(self, monkeypatch):
+        """A box lands on four corners within a step; the first to touch is not among the two that have places."""
+        monkeypatch.setattr(PairTable, "max_contacts", property(lambda table: 2))
+        box = solid("box", (0.1, 0.1, 0.1), (0.0, 0.0, 0.113), (-0.08, 0.03, 0.0))
+        scene = object_scene(box, options=Options(timestep=0.004, impacts=True), restitution=0.5)
+        qd = torch.tensor([[0.0, 0.0, -6.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
+        sims = Simulator(scene), Simulator(scene, max_contacts=ROOM)
+        found, expected = (sim.rollout(steps=6, qd=qd).q for sim in sims)
+        assert sims[0].model.max_contacts > 2
+        assert torch.equal(found, expected)
+
     @pytest.mark.parametrize("threads", [1, 2])
     def test_one_world_grows_for_all(self, threads):
         def run(sim: Simulator) -> tuple[torch.Tensor, ...]:
