@@ -199,3 +199,47 @@ def test_warmup_knows_the_modules_with_kernels():
 def test_the_package_runs_as_a_module():
     result = subprocess.run([sys.executable, "-m", "warpsim", "--help"], capture_output=True, text=True, check=False)
     assert result.returncode == 0 and "simulate" in result.stdout
+
+
+@pytest.fixture
+def stack_file(tmp_path):
+    """Five boxes, each turned a little on the one below: 36 contacts, more than there is room for at first."""
+    stage = author.new_stage()
+    author.physics_scene(stage, gravity=9.81, steps_per_second=250)
+    author.ground(author.world(stage))
+    for k in range(5):
+        turn = (np.cos(0.025 * k), 0, 0, np.sin(0.025 * k))
+        box = author.body(author.world(stage), f"Box{k}", position=(0, 0, 0.0999 + 0.1998 * k), rotation=turn)
+        author.box(box, "Shape", (0.1, 0.1, 0.1))
+    author.save(stage, tmp_path / "stack.usda")
+    return tmp_path / "stack.usda"
+
+
+def test_more_contacts_than_there_is_room_for_at_first(stack_file, tmp_path, capsys):
+    """They run, a limit that is set is kept, and neither changes a bit of what is recorded."""
+    record = str(tmp_path / "run.json")
+    arguments = ["simulate", str(stack_file), "--steps", "20", "--quiet", "--record", record]
+    assert main(["inspect", str(stack_file)]) == 0
+    assert "with room, at first, for 32 contacts at a time" in capsys.readouterr().out
+    assert main([*arguments, "--max-contacts", "40"]) == 0
+    assert "at most 36 contacts" in capsys.readouterr().out
+    assert main(["replay", record]) == 0  # without the limit
+    assert "identical bits" in capsys.readouterr().out
+    assert main([*arguments, "--max-contacts", "0"]) == 1
+    assert "max_contacts=0; give a whole number, at least 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["simulate", "--steps", "3", "--quiet"], ["gradcheck", "--steps", "3"], ["validity"]]
+)
+def test_a_limit_of_contacts_is_kept(stack_file, arguments, capsys):
+    command, *more = arguments
+    assert main([command, str(stack_file), *more, "--max-contacts", "35"]) == 1
+    assert "36 contacts but only 35 places: max_contacts is set to that" in capsys.readouterr().err
+
+
+def test_a_limit_of_contacts_on_tasks(tmp_path, capsys):
+    for command, more in (("optimize", ["--no-gif", "-o", str(tmp_path / "out")]), ("stress", [])):
+        task = [str(SCENES / "push.usda"), "--task", "/World/Push", "--max-contacts", "1"]
+        assert main([command, *task, *more]) == 1
+        assert "contacts but only 1 places: max_contacts is set to that" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The PhysicsScene: which friction cone a stage has that names none; contacts softened for optimisation."""
+"""The PhysicsScene: which friction cone a stage has that names none; contacts softened for optimisation; how many."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from pxr import Sdf, Usd
 
 from warpsim.errors import SceneError
+from warpsim.simulator import Simulator
 from warpsim.usd import author
 from warpsim.usd.export.scene import export_scene
 from warpsim.usd.reader import read_usd
@@ -99,4 +100,30 @@ def test_an_unknown_softening_pass_is_refused():
     stage = author.new_stage()
     author.physics_scene(stage, gravity=9.81, attributes={"warpsim:softeningPass": "forward"})
     with pytest.raises(SceneError, match="softeningPass.*both"):
+        read_usd(stage, strict=True)
+
+
+def test_the_most_contacts():
+    """A limit in the file; it comes back as it was from an exported scene, and one given in Python goes before it."""
+    stage = author.new_stage()
+    author.physics_scene(stage, gravity=9.81, attributes={"warpsim:maxContacts": 70})
+    author.ground(author.world(stage))
+    for k in range(6):
+        ball = author.body(author.world(stage), f"Ball{k}", position=(k, 0, 0.1))
+        author.sphere(ball, "Shape", 0.1)
+    scene = read_usd(stage, strict=True)
+    assert scene.options.max_contacts == 70
+    assert Simulator(scene).model.max_contacts == 70
+    assert Simulator(scene, max_contacts=9).model.max_contacts == 9
+    assert read_usd(export_scene(scene)[0], strict=True).options.max_contacts == 70
+    plain = read_usd(author.new_stage(), strict=True)
+    assert plain.options.max_contacts is None
+    assert "maxContacts" not in export_scene(plain)[0].ExportToString()
+
+
+@pytest.mark.parametrize("wrong", [0, -4])
+def test_a_limit_of_contacts_that_makes_no_sense(wrong):
+    stage = author.new_stage()
+    author.physics_scene(stage, gravity=9.81, attributes={"warpsim:maxContacts": wrong})
+    with pytest.raises(SceneError, match=f"warpsim:maxContacts is {wrong}; give a whole number"):
         read_usd(stage, strict=True)

@@ -287,6 +287,7 @@ CASES: list[tuple[str, Callable[[Scene], None], tuple[str, ...]]] = [
     ("impratio", options(impratio=0.0), ("impratio", "above zero")),
     ("iterations", options(solver_iterations=-1), ("solver_iterations", "negative")),
     ("max contacts", options(max_contacts=-1), ("max_contacts",)),
+    ("no contacts", options(max_contacts=0), ("max_contacts", "contacts = False")),
     ("medium", lambda s: setattr(s.medium, "viscosity", -1.0), ("medium", "viscosity", "negative")),
 ]
 
