@@ -14,6 +14,7 @@ import torch
 
 from warpsim.engine import Engine
 from warpsim.tape import diagnostics
+from warpsim.tape.convergence import Unsolved
 from warpsim.tape.rows import Packed
 from warpsim.tape.segment import Segment
 from warpsim.torch_exchange import on_torch_stream, once_differentiable, to_torch
@@ -53,6 +54,13 @@ class StepSlots:
             *(self._states[name][1:count].clone() for name in states),
             *(self._outputs[name][: count - 1].clone() for name in outputs),
         )
+
+    def unsolved(self, count: int = 1, number: int = 0) -> Unsolved:
+        """The solves of `count` recorded steps that did not converge; `number` is the first one's."""
+        found, residuals = Unsolved(), self.segment.unsolved(count)
+        if residuals is not None:
+            found.note(residuals, number, 0)
+        return found
 
     def backward(
         self, adjoints: Mapping[str, torch.Tensor], passed: Mapping[str, torch.Tensor] | None = None, count: int = 1
@@ -168,6 +176,7 @@ class StepNode(torch.autograd.Function):
             call.engine.load(call.parameters.values)
             call.engine.zero_parameter_gradients()
             call.slots.forward(call.exchanged(ctx.saved_tensors), call.count, recorded=True)
+            call.slots.unsolved(call.count, call.number).settle(call.engine.unconverged)
             pulled = call.slots.backward(at_end, on_the_way, call.count)
             shapes = ctx.shapes[len(call.state) + len(call.controls) :]
             pulled |= parameter_gradients(call.engine, dict(zip(call.parameters.tensors, shapes, strict=True)))
@@ -236,6 +245,8 @@ class Stepper:
         )
         tensors = (*state.values(), *controls.values(), *parameters.tensors.values())
         recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        if recorded:
+            self._engine.check_differentiable()
         made = StepNode.apply(call, *tensors) if recorded else take_steps(call, tensors)
         reached, passed = call.made
         at_end = dict(zip(reached, made, strict=False))

@@ -12,7 +12,7 @@ from warpsim.policy.network import Network, NetworkWork
 from warpsim.precision import numpy_real, real
 from warpsim.program import RigidProgram, StepWork
 from warpsim.tape.arena import Arena
-from warpsim.tape.program import Arrays, Field
+from warpsim.tape.program import Arrays, Field, SlotValues
 
 
 @wp.kernel
@@ -155,6 +155,10 @@ class ClosedLoopProgram:
     def explain(self, work: ClosedLoopWork, world: int) -> str | None:
         """Why a step gave numbers that are not finite, if the plant knows."""
         return self.plant.explain(work.step, world)
+
+    def unsolved(self, work: ClosedLoopWork, values: SlotValues) -> np.ndarray | None:
+        """Where the plant's solver did not converge."""
+        return self.plant.unsolved(work.step, values)
 
     def split(self, groups: int) -> list[ClosedLoopProgram]:
         """Programs over contiguous ranges of worlds, sharing this one's parameters."""

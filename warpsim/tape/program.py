@@ -24,10 +24,11 @@ Rules a step must obey:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import warp as wp
 
 from warpsim.errors import unknown_name
@@ -156,3 +157,15 @@ class ExplainingProgram(Program, Protocol):
 
     def explain(self, work: Any, world: int) -> str | None:
         """The reason why a state is not finite after a step of this world that left these intermediates, if known."""
+
+
+SlotValues = Callable[[wp.array], np.ndarray]
+"""From an array among a slot's intermediates to its values in all slots of interest, (slots, …)."""
+
+
+@runtime_checkable
+class SolvingProgram(Program, Protocol):
+    """A program whose steps solve equations by iteration, and whose adjoints are those of the solution."""
+
+    def unsolved(self, work: Any, values: SlotValues) -> np.ndarray | None:
+        """(slots, worlds) residuals of the worst solves that did not converge, 0 where all did; None: none to solve."""
