@@ -66,7 +66,6 @@ class Lineariser:
             controls: By name, (steps, W, …) each; those left out are at their defaults.
             values: Parameters in force, (W, n, …) each.
         """
-        self._engine.check_differentiable()
         lead = state["q"].shape[:2]
         given = {name: tensor.detach().flatten(0, 1) for name, tensor in (*state.items(), *controls.items())}
         total, parts, unsolved = lead.numel(), [], Unsolved()
