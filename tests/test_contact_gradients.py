@@ -157,7 +157,7 @@ def test_memory_of_the_backward_pass_does_not_depend_on_the_iterations_allowed()
     sizes = []
     for iterations in (20, 200):
         scene = on_the_floor("elliptic", "euler")
-        scene.options.solver_iterations = iterations
+        scene.options.solver_iterations, scene.options.solver_stop = iterations, "authored"
         sizes.append(measure(RigidProgram(compile_model(scene), controls=())))
     assert sizes[0] == sizes[1]
 
@@ -166,7 +166,7 @@ def test_gradients_do_not_depend_on_the_iterations_allowed():
     found = []
     for iterations in (20, 50, 200):
         scene = on_the_floor("elliptic", "euler")
-        scene.options.solver_iterations = iterations
+        scene.options.solver_iterations, scene.options.solver_stop = iterations, "authored"
         found.append(moving(scene, 5).gradient())
     for other in found[1:]:
         for name, value in found[0].items():

@@ -12,6 +12,7 @@ from contact_support import object_scene, solid
 from core_scenes import rich_scene, rich_state
 from planted_errors import AdjointFault, Fault, scale
 from warpsim.constraint.contact_law import HELD, STRUCK
+from warpsim.gradcheck.coverage import AT_AN_EDGE, OF_THE_WORLD
 from warpsim.gradcheck.modes import ModeObserver
 from warpsim.gradcheck.stage_blame import BETWEEN, DERIVE, SOLVE
 from warpsim.model.derive import Derivation
@@ -300,12 +301,54 @@ def test_the_report_opens_with_what_is_differentiated_and_closes_with_the_settin
         assert word in tail
 
 
-def test_a_loose_solver_is_told_from_a_wrong_gradient():
+def test_a_loose_tolerance_makes_no_gradient_wrong():
     sim = floor()
     loose = Simulator(replace(sim.scene, options=replace(sim.scene.options, solver_tolerance=1e-2)))
     loose.reset(qd=sim.state.qd)
     report = loose.gradcheck(12, parameters=(), window=WINDOW)
     assert report.ok, str(report)
+
+
+def hinges(*damping: float) -> Simulator:
+    """Rods on hinges: the first upright and at rest, which no damping can reach; the others swing."""
+    scene = Scene()
+    for i, value in enumerate(damping):
+        axis = np.array([0.0, 0.0, 1.0] if i == 0 else [0.0, 1.0, 0.0])
+        scene.bodies.append(Body(f"rod{i}", position=np.array([0.0, 2.0 * i, 0.0])))
+        scene.joints.append(Joint(f"hinge{i}", "hinge", f"rod{i}", axis=axis, damping=value))
+        place = np.array([0.0, 0.0, 0.3] if i == 0 else [0.3, 0.0, 0.0])
+        scene.shapes.append(Shape(f"rod{i}", "sphere", f"rod{i}", place, size=np.array([0.1, 0.0, 0.0])))
+        scene.shapes[-1].collides = False
+    return Simulator(scene)
+
+
+def test_the_report_says_which_entries_a_verdict_is_about():
+    """The one hinge that is damped does not move; the gradient by the others is not zero, and nobody judged it."""
+    report = hinges(0.3, 0.0, 0.0).gradcheck(4, parameters=("joint.damping", "body.mass"), window=2)
+    (section,) = report.sections
+    damping = section.judged["joint.damping"]
+    assert section.verdict("joint.damping") == "zero"
+    assert (damping.judged, damping.total, damping.norm) == (1, 3, 0.0)
+    assert dict(damping.skipped) == {AT_AN_EDGE: 2}
+    whole = section.norms["joint.damping"]
+    assert whole > 0.0
+    lines = str(report).splitlines()
+    at = next(i for i, line in enumerate(lines) if line.lstrip().startswith("joint.damping"))
+    assert lines[at].endswith(f"norm 0, of all entries {whole:.3g}")
+    assert lines[at + 1].strip() == f"judged 1 of 3 entries (skipped: 2 {AT_AN_EDGE})"
+    mass = section.judged["body.mass"]
+    assert mass.total == 4 and mass.skipped[OF_THE_WORLD] == 1
+    assert section.judged["q"].judged == section.judged["q"].total == 3
+    assert section.judged["q"].norm == pytest.approx(section.norms["q"], rel=1e-12)
+
+
+def test_an_input_of_which_nothing_is_judged_is_named():
+    report = hinges(0.0, 0.0).gradcheck(2, parameters=("joint.damping",), window=1)
+    (section,) = report.sections
+    assert "joint.damping" not in section.findings
+    text = str(report)
+    assert f"judged 0 of 2 entries (skipped: 2 {AT_AN_EDGE})" in text
+    assert f"not judged; norm of all entries {section.norms['joint.damping']:.3g}" in text
 
 
 def bouncing(height: float) -> Simulator:

@@ -324,7 +324,7 @@ def test_intermediates_of_slots_lie_one_stride_apart():
 def test_the_status_of_a_step_is_that_of_its_worst_solve():
     """A cube that strikes the floor with one solver iteration allowed: the impact needs more."""
     scene = cube(2e-3, 0.5)
-    scene.options.solver_iterations = 1
+    scene.options.solver_iterations, scene.options.solver_stop = 1, "authored"
     model = compile_model(scene)
     Derivation(model).run()
     tape = CheckpointedTape(RigidProgram(model, controls=(), outputs=("solver_status",)), steps=12, segment=2)

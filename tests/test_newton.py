@@ -43,7 +43,7 @@ def test_it_converges_and_says_so():
 
 
 def test_too_few_iterations():
-    _, c = solved(two_boxes(solver_iterations=2))
+    _, c = solved(two_boxes(solver_iterations=2, solver_stop="authored"))
     assert c.status.numpy()[0].tolist() == [2, int(TOO_FEW_ITERATIONS)]
     assert c.error.numpy()[0] > 1e-10
     assert "largest number of iterations" in solver_text(c, 0)

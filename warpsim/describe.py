@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from warpsim.program import output_fields
+from warpsim.scene.convergence import solver_limits
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Equality, Joint, Scene, Shape, Tendon
 from warpsim.scene.ledger import STATUSES
 from warpsim.scene.pieces import pieces_of
@@ -257,7 +258,8 @@ def _settings(sim: Simulator) -> Iterator[str]:
         yield "constraints off"
     else:
         contacts = f"contacts with {o.cone} friction cones, impratio {o.impratio:g}" if o.contacts else "contacts off"
-        yield f"{contacts}; Newton, at most {o.solver_iterations} iterations, tolerance {o.solver_tolerance:g}"
+        limits = solver_limits(o)
+        yield f"{contacts}; Newton, at most {limits.iterations} iterations, tolerance {limits.tolerance:g}"
         room = "at most" if o.max_contacts is not None else "room, at first, for"
         yield f"{sim.model.npair} pairs of shapes may touch, with {room} {sim.model.max_contacts} contacts at a time"
         if o.contact_softening:

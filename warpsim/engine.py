@@ -21,6 +21,7 @@ from warpsim.scene import Scene
 from warpsim.state_observer import StateObserver
 from warpsim.tape.budget import check_type, parse
 from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.convergence import check_choice
 from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.program import Program
 from warpsim.tape.run import Run
@@ -71,9 +72,19 @@ class Engine:
     Attributes:
         model: The compiled scene; another one, over the same parameters, once there were too few places for contacts.
         defaults: The scene's own parameter values.
+        unconverged: What gradients do about steps that did not converge.
     """
 
-    def __init__(self, scene: Scene, *, worlds: int, device: str | wp.Device) -> None:
+    def __init__(self, scene: Scene, *, worlds: int, device: str | wp.Device, unconverged: str = "raise") -> None:
+        """Compiles.
+
+        Args:
+            scene: What is simulated.
+            worlds: How many copies.
+            device: Where.
+            unconverged: What gradients do about steps that did not converge, see `CheckpointedTape`.
+        """
+        self.unconverged = check_choice(unconverged)
         self.model = compile_model(scene, worlds=whole_number("worlds", worlds), device=_device(device))
         self.defaults: ParameterValues = {name: wp.clone(a) for name, a in self.model.authored.items()}
         self._loaded: dict[str, wp.array] = dict(self.defaults)
@@ -91,6 +102,15 @@ class Engine:
         if name not in self.model.authored:
             raise unknown_name("parameter", name, self.model.authored)
         return self.model.authored[name]
+
+    def check_differentiable(self) -> None:
+        """Raises if steps keep an authored cap of the solver and so have no gradients."""
+        if self.model.options.solver_stop == "authored":
+            raise InputError(
+                'with iterations="authored" steps may stop before the solver converges, and gradients are those of '
+                "converged steps: this simulation is forward only. Leave iterations= out to get gradients, or work "
+                "under torch.no_grad()"
+            )
 
     def load(self, values: ParameterValues) -> None:
         """Puts parameter values in force; what is already there is not copied again."""
@@ -172,6 +192,7 @@ class Engine:
             schedule=spec.schedule,
             threads=spec.threads,
             groups=groups,
+            unconverged=self.unconverged,
         )
 
     def network(self, policy: PolicySpec) -> Network:

@@ -51,6 +51,25 @@ class RangeError(InputError, SimulationError):
         self.worlds = tuple(worlds)
 
 
+class UnconvergedError(SimulationError):
+    """A gradient through a step whose solver did not converge: it would be that of another step.
+
+    Attributes:
+        step: The last such step.
+        world: The first world in which it was so.
+        residual: Of its solve: norm of the forces out of balance, over the sum of the mass matrix's diagonal.
+    """
+
+    def __init__(self, message: str, step: int, world: int, residual: float) -> None:
+        """Takes the message and the place."""
+        super().__init__(message)
+        self.step, self.world, self.residual = step, world, residual
+
+
+class UnconvergedWarning(UserWarning):
+    """A gradient goes through steps whose solver did not converge."""
+
+
 class LeftOutWarning(UserWarning):
     """A file was read whose physics is only in part simulated."""
 

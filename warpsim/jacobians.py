@@ -17,6 +17,7 @@ from warpsim.engine import Engine, ParameterValues
 from warpsim.initial import InitialState
 from warpsim.scene import Scene
 from warpsim.tangent import basis, move_derivatives, projection
+from warpsim.tape.convergence import Unsolved
 from warpsim.torch_exchange import on_torch_stream, to_torch, to_warp
 from warpsim.torch_step import StepSlots, record_steps
 
@@ -49,7 +50,7 @@ class Lineariser:
         """
         self._like = like
         self._steps = min(_MOST_STEPS, max(1, _DOFS // max(like.model.nv, 1)))
-        self._engine = Engine(scene, worlds=self._steps, device=like.model.device)
+        self._engine = Engine(scene, worlds=self._steps, device=like.model.device, unconverged=like.unconverged)
         self._slot = StepSlots(self._engine.step_segment(controls, ()))
         self._controls = controls
         self._rest = InitialState(self._engine.model).state()
@@ -67,7 +68,7 @@ class Lineariser:
         """
         lead = state["q"].shape[:2]
         given = {name: tensor.detach().flatten(0, 1) for name, tensor in (*state.items(), *controls.items())}
-        total, parts = lead.numel(), []
+        total, parts, unsolved = lead.numel(), [], Unsolved()
         for first in range(0, total, self._steps):
             chosen = torch.arange(first, first + self._steps).clamp(max=total - 1)  # the last step fills the last part
             with on_torch_stream(self._engine.model.device):
@@ -75,10 +76,19 @@ class Lineariser:
                 here = {name: tensor[chosen] for name, tensor in given.items()}
                 self._take(here, [divmod(int(k), lead[1]) for k in chosen])
                 parts.append(self._rows(here, tuple(state)))
+            self._note(unsolved, chosen[: total - first], lead[1])
+        unsolved.settle(self._engine.unconverged)
         rows = {name: torch.cat([part[name] for part in parts])[:total] for name in parts[0]}
         timestep = to_torch(values["world.timestep"])[torch.arange(total) % lead[1]]
         a, b = self._assemble(rows, given["q"], timestep, tuple(state))
         return Linearisation(a.unflatten(0, lead), b.unflatten(0, lead))
+
+    def _note(self, unsolved: Unsolved, chosen: torch.Tensor, worlds: int) -> None:
+        """Notes those of the chosen steps that did not converge, each under its own step and world."""
+        residuals = self._slot.segment.unsolved(1)
+        if residuals is not None and residuals.any():
+            for copy, place in enumerate(chosen.tolist()):
+                unsolved.note(residuals[:, copy : copy + 1], *divmod(place, worlds))
 
     def _load(self, values: ParameterValues, worlds: torch.Tensor) -> None:
         """Gives each copy the parameters of the world it is a copy of."""

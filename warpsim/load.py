@@ -9,6 +9,7 @@ from typing import Any
 
 from warpsim.errors import AssumedWarning, InputError, LeftOutWarning, WarpsimError
 from warpsim.scene import Scene
+from warpsim.scene.convergence import with_stop
 from warpsim.scene.ledger import assumed, unsupported
 from warpsim.usd.reader import read_usd
 
@@ -50,11 +51,11 @@ def load_scene(
     if is_usd(path):
         if keyframe is not None:
             raise InputError(f"keyframe={keyframe!r}: keyframes are read from MJCF files, and {path} is USD")
-        return read_usd(path, **options)
+        return with_stop(read_usd(path, **options), None)
     if path.suffix.lower() in MJCF_SUFFIXES:
         if _no_mujoco is not None:
             raise WarpsimError(_no_mujoco)
-        return mjcf.read_mjcf(path, keyframe=keyframe, **options)
+        return with_stop(mjcf.read_mjcf(path, keyframe=keyframe, **options), None)
     raise InputError(f"{path}: unknown suffix {path.suffix!r}; use one of {', '.join((*USD_SUFFIXES, *MJCF_SUFFIXES))}")
 
 

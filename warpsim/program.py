@@ -10,7 +10,7 @@ import warp as wp
 
 from warpsim import step
 from warpsim.constraint.contact_output import contact_forces
-from warpsim.constraint.report import contacts_needed, report, report_fields
+from warpsim.constraint.report import contacts_needed, report, report_fields, unsolved
 from warpsim.constraint.stage import constraint_forces
 from warpsim.constraint.violation import constraint_error
 from warpsim.constraint.work import ConstraintWork
@@ -32,7 +32,7 @@ from warpsim.precision import real, vec3
 from warpsim.sensors.layout import sensor_layout, sensor_size
 from warpsim.sensors.measure import SensorWork, make_sensor_work, measure
 from warpsim.tape.arena import Arena
-from warpsim.tape.program import Arrays, Field, Shortage
+from warpsim.tape.program import Arrays, Field, Shortage, SlotValues
 
 
 def output_fields(model: Model) -> dict[str, Field]:
@@ -208,6 +208,11 @@ class RigidProgram:
     @property
     def _places(self) -> int:
         return self.model.max_contacts
+
+    def unsolved(self, work: StepWork, values: SlotValues) -> np.ndarray | None:
+        """(slots, W) residuals where the constraint solver did not converge, else 0; None without constraints."""
+        solves = [s.constraint for s in work.solves if s.constraint is not None]
+        return unsolved([(values(c.status), values(c.error)) for c in solves]) if solves else None
 
     def split(self, groups: int) -> list[RigidProgram]:
         """Programs over contiguous ranges of worlds, sharing this one's parameter arrays."""

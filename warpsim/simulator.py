@@ -215,6 +215,7 @@ class Simulator(Stepping):
         Returns:
             A (N, W, n, n) and B (N, W, n, control_size), not in torch's graph.
         """
+        self._engine.check_differentiable()
         steps = len(trajectory.times) - 1
         given = self._default_controls(steps) if controls is None else self._controls.split(controls, steps)
         if set(given) != set(self.control_names):
@@ -250,6 +251,7 @@ class Simulator(Stepping):
             window: Most steps of a window.
             seed: Of the random directions.
         """
+        self._engine.check_differentiable()
         if steps is None and controls is None:
             steps = max(1, round(2.0 / self.timestep))
         count = given_steps(controls, steps)

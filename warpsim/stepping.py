@@ -24,6 +24,7 @@ from warpsim.model.model import Model
 from warpsim.parameter_input import CONTROLLED, InForce, ParameterInput
 from warpsim.program import held_controls, output_fields
 from warpsim.scene import Scene
+from warpsim.scene.convergence import with_stop
 from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.schedule import Plan, Schedule
 from warpsim.torch_exchange import to_torch, to_warp, torch_device, torch_real
@@ -64,6 +65,8 @@ class Stepping(Contents):
         sensor_seed: int | None = None,
         impacts: bool | None = None,
         max_contacts: int | None = None,
+        iterations: str | None = None,
+        unconverged: str = "raise",
     ) -> None:
         """Loads and compiles.
 
@@ -86,8 +89,13 @@ class Stepping(Contents):
                 restitution and gradients that are the motion's (see docs/differentiation.md); None: as in the scene.
             max_contacts: Contacts per world for which there is room from the start, and no more: a step with more
                 raises. None: as in the scene, where by default room is made as contacts need it.
+            iterations: "converged": the constraint solver goes to the optimum, whatever cap the scene sets on it;
+                "authored": it stops at the scene's cap, and there are no gradients; None: as in the scene, whose own
+                choice is "converged" unless it was made otherwise in Python.
+            unconverged: What a gradient does about a step whose solver did not converge all the same: "raise"
+                `UnconvergedError`, which names step, world and residual, or "warn" and return what was computed.
         """
-        self.scene = load_scene(source, strict=strict, keyframe=keyframe)
+        self.scene = with_stop(load_scene(source, strict=strict, keyframe=keyframe), iterations)
         if strict is not False and not isinstance(source, Scene):
             warn_of_ledger(self.scene, fspath(source))
         if max_contacts is not None:
@@ -101,9 +109,11 @@ class Stepping(Contents):
             "sensor_seed": sensor_seed,
             "impacts": impacts,
             "max_contacts": max_contacts,
+            "iterations": iterations,
+            "unconverged": unconverged,
         }
         self._source = Source(self.scene, None if isinstance(source, Scene) else Path(fspath(source)))
-        self._engine = Engine(self.scene, worlds=worlds, device=device)
+        self._engine = Engine(self.scene, worlds=worlds, device=device, unconverged=unconverged)
         model = self._engine.model
         super().__init__(ControlLayout(model, default_controls(model) if controls is None else controls))
         self.outputs = self._check_outputs(outputs)

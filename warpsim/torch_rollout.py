@@ -272,5 +272,6 @@ def roll_out(
         *(() if call.weights is None else (call.weights,)),
     )
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        call.engine.check_differentiable()
         return dict(zip((*call.state, *call.spec.outputs), RolloutNode.apply(call, *tensors), strict=True))
     return run_forward(call, tensors, differentiate=False)[1]

@@ -14,6 +14,7 @@ import torch
 
 from warpsim.engine import Engine
 from warpsim.tape import diagnostics
+from warpsim.tape.convergence import Unsolved
 from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.rows import Packed
 from warpsim.tape.segment import Segment
@@ -54,6 +55,13 @@ class StepSlots:
             *(self._states[name][1:count].clone() for name in states),
             *(self._outputs[name][: count - 1].clone() for name in outputs),
         )
+
+    def unsolved(self, count: int = 1, number: int = 0) -> Unsolved:
+        """The solves of `count` recorded steps that did not converge; `number` is the first one's."""
+        found, residuals = Unsolved(), self.segment.unsolved(count)
+        if residuals is not None:
+            found.note(residuals, number, 0)
+        return found
 
     def backward(
         self, adjoints: Mapping[str, torch.Tensor], passed: Mapping[str, torch.Tensor] | None = None, count: int = 1
@@ -204,6 +212,7 @@ class StepNode(torch.autograd.Function):
             call.engine.zero_parameter_gradients()
             given = call.exchanged(ctx.saved_tensors)
             slots = record_steps(call.engine, call.slots, given, call.count, lambda k, w: (call.number + k + 1, w))
+            slots.unsolved(call.count, call.number).settle(call.engine.unconverged)
             pulled = slots.backward(at_end, on_the_way, call.count)
             shapes = ctx.shapes[len(call.state) + len(call.controls) :]
             pulled |= parameter_gradients(call.engine, dict(zip(call.parameters.tensors, shapes, strict=True)))
@@ -272,6 +281,8 @@ class Stepper:
         )
         tensors = (*state.values(), *controls.values(), *parameters.tensors.values())
         recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        if recorded:
+            self._engine.check_differentiable()
         try:
             made = StepNode.apply(call, *tensors) if recorded else take_steps(call, tensors)
         except NonFiniteError as error:

@@ -47,8 +47,6 @@ _WARM_STEPS = 50
 _SETTLE = 2000
 _DIFFERENCES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 """The longer the horizon, the more contacts a long step would switch."""
-_ITERATIONS = 100
-"""The ant's file allows the solver four, too few now and then: the gradient is that of the converged step."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,6 @@ class Knots:
         self.budget = budget
         path = CASES[case].path
         scene = read_mjcf(path)
-        scene.options.solver_iterations = _ITERATIONS
         self.model = compile_model(scene)
         Derivation(self.model).run()
         self.program = RigidProgram(self.model, controls=("actuator",))

@@ -9,6 +9,7 @@ from mujoco import rollout
 from tools.bench.cases import LEAST_PUSH, Case, Inputs
 from tools.bench.differences import directional_error
 from tools.bench.timing import Workload
+from warpsim.scene.convergence import MIN_ITERATIONS
 
 _INTEGRATORS = {
     "euler": mujoco.mjtIntegrator.mjINT_EULER,
@@ -19,9 +20,13 @@ _SEED = 7
 
 
 def load(case: Case) -> mujoco.MjModel:
-    """The case's model with its integrator, and without constraints where the case is smooth."""
+    """The case's model with its integrator, and without constraints where the case is smooth.
+
+    A cap on its solver is raised as ours is, so that both solve the same problem.
+    """
     model = mujoco.MjModel.from_xml_path(str(case.path))
     model.opt.integrator = _INTEGRATORS[case.integrator]
+    model.opt.iterations = max(model.opt.iterations, MIN_ITERATIONS)
     if not case.contact:
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
     return model

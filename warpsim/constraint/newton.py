@@ -8,8 +8,6 @@ within a bracket on the sign of the slope), and stops when the scaled gradient f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import warp as wp
 
 from warpsim.constraint.hessian import factor_hessian, solve_hessian
@@ -47,14 +45,6 @@ class NewtonVectors:
     mass_a: wp.array2d(dtype=real)  # (W, nv) M a
     mass_p: wp.array2d(dtype=real)  # (W, nv) M p
     curve: wp.array2d(dtype=real)  # (W, 3) cost, slope, curvature
-
-
-@dataclass(frozen=True)
-class NewtonSettings:
-    """When to stop."""
-
-    iterations: int
-    tolerance: float
 
 
 def allocate_vectors(worlds: int, rows: int, nv: int, device: wp.Device) -> NewtonVectors:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import warp as wp
 
-from warpsim.constraint.newton import NOT_DEFINITE, STATUS_TEXT, TOO_FEW_ITERATIONS
+from warpsim.constraint.newton import CONVERGED, NOT_DEFINITE, STATUS_TEXT, TOO_FEW_ITERATIONS
 from warpsim.constraint.work import ConstraintWork
 from warpsim.indexing import natural
 from warpsim.model.model import Model
-from warpsim.precision import real
+from warpsim.precision import PRECISION, real
 from warpsim.tape.program import Field
 
 
@@ -115,6 +115,28 @@ def report(m: Model, solves: Sequence[ConstraintWork], outputs: Mapping[str, wp.
 def contacts_needed(c: ConstraintWork) -> np.ndarray:
     """(W,) places for contacts that a recorded evaluation needed, with those that the adjoint alone sees."""
     return np.maximum(c.contacts.count.numpy(), c.soft_contacts.count.numpy())
+
+
+ACCEPTED_RESIDUAL = 1e-6 if PRECISION == "float64" else 1e-2
+"""Residual up to which a solve that ended above its tolerance counts as converged: what rounding leaves of stiff rows
+lies below it, and such a residual moves a gradient by less than differences can show."""
+
+
+def unsolved(solves: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Residuals of the worst solves that did not converge, 0 where all did.
+
+    Args:
+        solves: Status (…, 2) and error (…) of each solve, as in `ConstraintWork`.
+    """
+    worst = np.zeros(solves[0][1].shape)
+    for status, error in solves:
+        code = status[..., 1]
+        if not code.any():  # the usual case: CONVERGED is 0
+            continue
+        failed = (code == int(NOT_DEFINITE)) | ((code != int(CONVERGED)) & ~(error <= ACCEPTED_RESIDUAL))
+        residual = np.where(np.isfinite(error) & (error > 0.0), error, np.inf)
+        worst = np.maximum(worst, np.where(failed, residual, 0.0))
+    return worst
 
 
 def solver_text(c: ConstraintWork, world: int) -> str:

@@ -43,6 +43,7 @@ from warpsim.model.model import Model
 from warpsim.model.state import State, Work
 from warpsim.model.topology import Topology
 from warpsim.precision import real
+from warpsim.scene.convergence import solver_limits
 from warpsim.stages import stage
 
 
@@ -185,14 +186,15 @@ def newton(
     m: Model, s: State, work: Work, c: ConstraintWork, scratch: ConstraintScratch, rest: wp.array, *, keep: bool
 ) -> None:
     """`c.qdd`: the smooth acceleration comes in, the constrained one goes out; `keep` leaves H's factor."""
+    limits = solver_limits(m.options)
     wp.launch(
         _newton_kernel,
         dim=m.worlds,
         inputs=[
             m.topology,
             scratch.rows,
-            m.options.solver_iterations,
-            m.options.solver_tolerance,
+            limits.iterations,
+            limits.tolerance,
             int(keep),
             work.mass_matrix,
             work.dof_implicit,

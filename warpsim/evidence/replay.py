@@ -15,6 +15,7 @@ from warpsim.evidence.fingerprint import scene_hash, versions
 from warpsim.evidence.record import RunRecord
 from warpsim.evidence.run import record_run
 from warpsim.load import load_scene
+from warpsim.scene.convergence import with_stop
 from warpsim.simulator import Simulator
 
 
@@ -67,8 +68,8 @@ def _simulator(record: RunRecord, scene: str | PathLike[str] | None) -> Simulato
         raise InputError("the record's scene did not come from a file; give the file it was saved to")
     if not Path(source).is_file():
         raise InputError(f"the record's scene {str(source)!r} is not there; give its file with --scene")
-    description = load_scene(source)
-    if scene_hash(description) != record.scene["scene_sha256"]:
+    stop = record.settings.get("solver_stop")
+    if scene_hash(with_stop(load_scene(source), stop)) != record.scene["scene_sha256"]:
         raise InputError(
             f"{source}: the scene is not the one that was recorded (its hash differs); give the file as it was"
         )
@@ -77,6 +78,7 @@ def _simulator(record: RunRecord, scene: str | PathLike[str] | None) -> Simulato
         worlds=record.settings["worlds"],
         device=record.device,
         controls=record.settings["controls"],
+        iterations=stop,
     )
     changed: dict[Any, Any] = {
         name: value

@@ -10,6 +10,7 @@ import torch
 import warp as wp
 
 from warpsim.errors import InputError
+from warpsim.gradcheck.coverage import Coverage, coverage
 from warpsim.gradcheck.differences import SWEEP, estimate
 from warpsim.gradcheck.directions import (
     DEFAULT_PARAMETERS,
@@ -21,16 +22,16 @@ from warpsim.gradcheck.directions import (
 from warpsim.gradcheck.losses import Loss, RandomForm, UserLoss
 from warpsim.gradcheck.modes import StepModes
 from warpsim.gradcheck.probe import Move, Point, Probe
-from warpsim.gradcheck.report import Report, Section
-from warpsim.gradcheck.stage_blame import Blame, blame
-from warpsim.gradcheck.verdicts import EXACT, NOISY, SMOOTHED, WRONG, Circumstances, Derivative, Finding, judge
+from warpsim.gradcheck.report import Blame, Report, Section
+from warpsim.gradcheck.stage_blame import blame
+from warpsim.gradcheck.verdicts import EXACT, SMOOTHED, WRONG, Circumstances, Derivative, Finding, judge
 from warpsim.gradcheck.windows import Window, find_windows, whole_window
 from warpsim.model.model import Model
 from warpsim.scene import Scene
 from warpsim.trajectory import Source, Trajectory
 
-TIGHT_TOLERANCE, TIGHT_ITERATIONS = 1e-14, 200
-"""The solver's, for differences: their noise is the solver's error over the step."""
+_TIGHT = 1e-14
+"""The solver's tolerance where single stages are blamed, whose differences see nothing but its error otherwise."""
 _WORLDS = 64
 _OF_CONTACT = tuple(f"shape.{name}" for name in ("friction", "solref", "solimp", "solmix", "margin", "restitution"))
 """Parameters that act through contact alone."""
@@ -91,16 +92,9 @@ class _Checker:
     def __init__(self, subject: Subject, outputs: tuple[str, ...], seed: int) -> None:
         self._subject = subject
         controls = tuple(subject.point.controls)
-        scene = subject.scene
-        tight = replace(
-            scene.options,
-            solver_tolerance=min(TIGHT_TOLERANCE, scene.options.solver_tolerance),
-            solver_iterations=max(TIGHT_ITERATIONS, scene.options.solver_iterations),
-        )
         self._settings = {"device": subject.device, "controls": controls, "outputs": outputs}
-        self._one = Probe(scene, worlds=1, **self._settings)
-        self._tight_scene = replace(scene, options=tight)
-        self._many = Probe(self._tight_scene, worlds=_WORLDS, **self._settings)
+        self._one = Probe(subject.scene, worlds=1, **self._settings)
+        self._many = Probe(subject.scene, worlds=_WORLDS, **self._settings)
         self._seed = seed
         self._whole = self._one.run(subject.point)
 
@@ -123,9 +117,9 @@ class _Checker:
         value, gradients = self._one.gradients(point, loss, self._subject.parameters)
         size = loss.size(self._one.run(point))
         modes = self._one.modes(point, self._one.run(point))
+        directions = self._directions(point)
         derivatives = {
-            name: self._derivatives(point, loss, directions, gradients, size)
-            for name, directions in self._directions(point).items()
+            name: self._derivatives(point, loss, found, gradients, size) for name, found in directions.items() if found
         }
         largest = max((d.terms for found in derivatives.values() for d in found), default=0.0)
         groups = {
@@ -134,12 +128,22 @@ class _Checker:
         }
         groups = self._second_opinions(point, loss, groups)
         wrong = [f.derivative.direction for found in groups.values() for f in found if f.verdict == WRONG]
-        guilty: tuple[Blame, ...] = ()
-        if wrong:
-            made, room = self._one.run(point), self._one.model.max_contacts
-            guilty = blame(self._tight_scene, self._subject.device, point, wrong, made, room)
-        norm = {name: float(gradient.norm()) for name, gradient in gradients.items()}
-        return Section(window, loss.text, value, groups, norm, guilty)
+        guilty = self._blame(point, wrong) if wrong else ()
+        norms = {name: float(gradient.norm()) for name, gradient in gradients.items()}
+        judged = {name: self._coverage(point, name, found, gradients[name]) for name, found in directions.items()}
+        return Section(window, loss.text, value, groups, norms, judged, guilty)
+
+    def _blame(self, point: Point, wrong: Sequence[Direction]) -> tuple[Blame, ...]:
+        """Stages whose adjoints are wrong."""
+        scene = self._subject.scene
+        options = replace(scene.options, solver_tolerance=min(_TIGHT, scene.options.solver_tolerance))
+        made, room = self._one.run(point), self._one.model.max_contacts
+        return tuple(blame(replace(scene, options=options), self._subject.device, point, wrong, made, room))
+
+    def _coverage(self, point: Point, name: str, found: Sequence[Direction], gradient: torch.Tensor) -> Coverage:
+        """What of an input is judged."""
+        values = {**point.state, **point.controls, **point.parameters}[name] if name != "q" else gradient
+        return coverage(name, values.numpy(force=True), found, gradient.numpy(force=True))
 
     def _point(self, window: Window) -> Point:
         """Inputs of a window, cut out of the rollout."""
@@ -155,7 +159,7 @@ class _Checker:
             found[name] = state_directions(name, model.nv if name == "q" else len(tensor), model)
         for name in self._subject.parameters:
             found[name] = parameter_directions(name, point.parameters[name].numpy(force=True), model, rng)
-        return {name: directions for name, directions in found.items() if directions}
+        return found
 
     def _derivatives(
         self,
@@ -202,23 +206,14 @@ class _Checker:
         return Circumstances(largest, saturated, softened, lacking)
 
     def _second_opinions(self, point: Point, loss: Loss, groups: dict[str, list[Finding]]) -> dict[str, list[Finding]]:
-        """Gradients that differ on purpose, or for want of iterations, are not wrong: asks a twin that has neither.
-
-        Softening in the backward pass alone changes gradients by design; a loose solver leaves them inaccurate. If the
-        gradient is right with both out of the way, that is what the verdict says.
-        """
-        options = self._subject.scene.options
-        softened = options.contact_softening > 0.0 and options.softening_pass == "backward"
-        loose = options.solver_tolerance > TIGHT_TOLERANCE
-        doubted = {n: [f for f in found if f.verdict == WRONG] for n, found in groups.items()}
-        if not any(doubted.values()) or not (softened or loose):
+        """Gradients that softening in the backward pass changes by design are not wrong: asks a twin without it."""
+        scene = self._subject.scene
+        softened = scene.options.contact_softening > 0.0 and scene.options.softening_pass == "backward"
+        doubted = any(f.verdict == WRONG for found in groups.values() for f in found)
+        if not doubted or not softened:
             return groups
-        scene = self._tight_scene
-        if softened:
-            scene = replace(scene, options=replace(scene.options, contact_softening=0.0))
-        twin = Probe(scene, worlds=1, **self._settings)
+        twin = Probe(replace(scene, options=replace(scene.options, contact_softening=0.0)), worlds=1, **self._settings)
         _, gradients = twin.gradients(point, loss, self._subject.parameters)
-        verdict, reason = (SMOOTHED, "by softening in the backward pass") if softened else (NOISY, "loose solver")
         for name, findings in groups.items():
             for i, finding in enumerate(findings):
                 if finding.verdict == WRONG:
@@ -226,5 +221,5 @@ class _Checker:
                     products = gradients[name].numpy(force=True) * d.direction.tangent
                     other = replace(d, gradient=float(products.sum()), terms=float(np.abs(products).sum()))
                     if judge(other, Circumstances(0.0)).verdict == EXACT:
-                        findings[i] = Finding(d, verdict, f"{reason}: {finding.reason}")
+                        findings[i] = Finding(d, SMOOTHED, f"by softening in the backward pass: {finding.reason}")
         return groups

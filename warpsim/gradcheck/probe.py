@@ -52,7 +52,8 @@ class Probe:
     def __init__(
         self, scene: Scene, *, worlds: int, device: wp.Device, controls: tuple[str, ...], outputs: tuple[str, ...] = ()
     ) -> None:
-        self._engine = Engine(scene, worlds=worlds, device=device)
+        # a check is to show wrong gradients, not to stop at them
+        self._engine = Engine(scene, worlds=worlds, device=device, unconverged="warn")
         self._initial = InitialState(self.model)
         self._controls = controls
         self._outputs = outputs

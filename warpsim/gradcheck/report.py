@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from warpsim.gradcheck.coverage import Coverage
 from warpsim.gradcheck.verdicts import EXACT, SMOOTHED, SWITCH, VERDICTS, WRONG, ZERO, Finding
 from warpsim.gradcheck.windows import Window
 from warpsim.precision import PRECISION
 from warpsim.scene import Options, Scene
+from warpsim.scene.convergence import solver_limits
 
 _MOST_LINES = 6
 
@@ -41,7 +43,8 @@ class Section:
         loss_text: What was differentiated.
         loss: Its value.
         findings: By input.
-        norms: Gradient norm by input.
+        norms: Gradient norm by input, over all its entries.
+        judged: By input, which of its entries the findings are about; an input may have none.
         guilty: Stages found wrong, if any derivative is.
     """
 
@@ -50,6 +53,7 @@ class Section:
     loss: float
     findings: Mapping[str, list[Finding]]
     norms: Mapping[str, float]
+    judged: Mapping[str, Coverage]
     guilty: tuple[Blame, ...]
 
     def verdict(self, name: str) -> str:
@@ -107,7 +111,8 @@ class Report:
     def _settings(self, o: Options) -> Iterator[str]:
         softening = f"{o.contact_softening:g} m, {o.softening_pass} pass" if o.contact_softening else "none"
         yield f"smoothing: {softening}; regularisation: soft contact, solref and solimp as authored, {o.cone} cone"
-        yield f"solver: tolerance {o.solver_tolerance:g}, at most {o.solver_iterations} iterations, {o.integrator}"
+        limits = solver_limits(o)
+        yield f"solver: tolerance {limits.tolerance:g}, at most {limits.iterations} iterations, {o.integrator}"
         horizon = self.steps * self.timestep
         yield f"horizon: {self.steps} steps, {horizon:g} s"
         for s in self.sections:
@@ -126,13 +131,24 @@ def _section_lines(section: Section) -> Iterator[str]:
         text = ", ".join(f"{verdict} {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
         judged = [f.deviation for f in findings if f.verdict in (EXACT, SMOOTHED)]
         worst = f"worst {max(judged):.0e}" if judged else ""
-        yield f"  {name:<{width}}  {text:<28} {worst:<12} norm {section.norms[name]:.3g}"
+        covered, norm = section.judged[name], f"norm {section.judged[name].norm:.3g}"
+        yield f"  {name:<{width}}  {text:<28} {worst:<12} {norm}{_beyond(covered, section.norms[name])}"
+        yield f"      {covered}"
         yield from _remarks(findings)
+    for name, covered in section.judged.items():
+        if name not in section.findings and covered.total:
+            yield f"  {name:<{width}}  not judged; norm of all entries {section.norms[name]:.3g}"
+            yield f"      {covered}"
     for guilty in section.guilty:
         yield (
             f"  guilty stage: {guilty.stage} (step {guilty.step}, off by {guilty.deviation:.1e}, by its "
             f"{', '.join(guilty.inputs[:4])})"
         )
+
+
+def _beyond(covered: Coverage, norm: float) -> str:
+    """The norm over all entries, where some of them are not judged."""
+    return f", of all entries {norm:.3g}" if covered.judged < covered.total else ""
 
 
 def _remarks(findings: list[Finding]) -> Iterator[str]:

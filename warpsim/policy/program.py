@@ -12,7 +12,7 @@ from warpsim.policy.network import Network, NetworkWork
 from warpsim.precision import numpy_real, real
 from warpsim.program import RigidProgram, StepWork
 from warpsim.tape.arena import Arena
-from warpsim.tape.program import Arrays, Field, Shortage
+from warpsim.tape.program import Arrays, Field, Shortage, SlotValues
 
 
 @wp.kernel
@@ -159,6 +159,10 @@ class ClosedLoopProgram:
     def shortage(self, work: ClosedLoopWork) -> Shortage | None:
         """Places for contacts that a recorded step lacked."""
         return self.plant.shortage(work.step)
+
+    def unsolved(self, work: ClosedLoopWork, values: SlotValues) -> np.ndarray | None:
+        """Where the plant's solver did not converge."""
+        return self.plant.unsolved(work.step, values)
 
     def split(self, groups: int) -> list[ClosedLoopProgram]:
         """Programs over contiguous ranges of worlds, sharing this one's parameters."""

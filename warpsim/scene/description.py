@@ -29,6 +29,7 @@ SHAPE_SIZES_USED = {"plane": 0, "sphere": 1, "capsule": 2, "cylinder": 2, "cone"
 INTEGRATORS = ("euler", "implicitfast", "rk4")
 CONES = ("elliptic", "pyramidal")
 SOFTENING_PASSES = ("both", "backward")
+SOLVER_STOPS = ("converged", "authored")
 TRANSMISSIONS = ("joint", "tendon", "site")
 ACTUATOR_DYNAMICS = ("none", "integrator", "filter", "filterexact")
 EQUALITY_KINDS = ("connect", "weld", "joint", "tendon", "distance", "axes")
@@ -399,6 +400,9 @@ class Options:
     impratio: float = 1.0
     solver_iterations: int = 100
     solver_tolerance: float = 1e-10
+    solver_stop: str = "converged"
+    """One of SOLVER_STOPS. "converged": steps are solved to the optimum, whatever cap the two numbers above set (see
+    `warpsim.scene.convergence`); "authored": they stop where those say, and have no gradients."""
     implicit_damping: bool = True
     """Euler only: joint damping is integrated implicitly (MuJoCo's eulerdamp)."""
     limit_timeconst: bool = True

@@ -30,6 +30,7 @@ from warpsim.scene.description import (
     SHAPE_KINDS,
     SHAPE_SIZES_USED,
     SOFTENING_PASSES,
+    SOLVER_STOPS,
     TRANSMISSIONS,
     Actuator,
     ContactOverride,
@@ -331,6 +332,7 @@ def _check_world(scene: Scene) -> None:
         raise SceneError(f"options: impratio is {options.impratio}; it must be above zero")
     check_not_negative(options, "solver_iterations", "solver_tolerance", "contact_softening")
     check_choice("options", "softening_pass", options.softening_pass, SOFTENING_PASSES)
+    check_choice("options", "solver_stop", options.solver_stop, SOLVER_STOPS)
     if options.impact_speed <= 0:
         raise SceneError(f"options: impact_speed is {options.impact_speed} m/s; it must be above zero")
     if options.impacts and options.contact_softening > 0:

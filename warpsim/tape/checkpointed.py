@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from warpsim.errors import InputError, unknown_name, whole_number
-from warpsim.tape import budget, checks, footprint, rows, seeds
+from warpsim.errors import InputError, UnconvergedError, unknown_name, whole_number
+from warpsim.tape import budget, checks, convergence, footprint, rows, seeds
 from warpsim.tape import home as homes
 from warpsim.tape import inputs as feeds
 from warpsim.tape import threads as teams
@@ -54,6 +54,7 @@ class CheckpointedTape:
         groups: int | None = None,
         capture: bool = True,
         check: bool = True,
+        unconverged: str = "raise",
     ) -> None:
         """Plans; nothing runs yet.
 
@@ -75,11 +76,14 @@ class CheckpointedTape:
             capture: Replay captured graphs; False launches eagerly, with the same bits.
             check: Try the step once, at the first rollout, against the rules of a program; and stop at states and
                 adjoints that are not finite.
+            unconverged: What `backward` does about steps whose solver did not converge, if the program can tell:
+                "raise" `UnconvergedError`, or "warn" and return what it computed.
         """
         if threads > 1 and not capture:
             raise InputError("threads replay captured graphs; use threads=1 with capture=False")
         self.program = program
         self._check = check
+        self._unconverged = convergence.check_choice(unconverged)
         self._tried = False
         self._home = homes.make(storage, program.device)
         self._parameters = ParameterSet(program.parameters)
@@ -228,6 +232,9 @@ class CheckpointedTape:
             clip: Largest norm of the state adjoint of a world that is handed from segment to segment.
             on_segment: Called after each segment.
             progress: Show a bar.
+
+        Raises:
+            UnconvergedError: A step did not converge, and the tape was not told to warn.
         """
         self._check_backward(run)
         program, steps = self.program, self.plan.steps
@@ -247,6 +254,7 @@ class CheckpointedTape:
                 retain=retain,
                 clip=clip,
                 on_segment=None if on_segment is None else self._team.guarded(on_segment),
+                unconverged=self._unconverged,
             )
             for sweep in self._sweeps
         ]
@@ -254,8 +262,19 @@ class CheckpointedTape:
         if run.journals:
             self._resume(run, pulls, seeds.checksum(by_state, by_output))
         work = list(zip(self._sweeps, run.parts, pulls, strict=True))
+
+        def pull_back(item: tuple[Sweep, Part, Pullback]) -> None:
+            try:
+                item[0].backward(item[1], item[2], tick)
+            except UnconvergedError:  # the other groups go on, so that the last step of all is named
+                pass
+
         with self._bar("backward", progress) as tick:
-            self._team.run(_quiet(lambda item: item[0].backward(item[1], item[2], tick)), work)
+            self._team.run(_quiet(pull_back), work)
+        unsolved = convergence.Unsolved()
+        for pull in pulls:
+            unsolved.add(pull.unsolved)
+        unsolved.settle(self._unconverged)
         if self._check:
             self._parameters.check_gradients()
         if not retain:

@@ -14,7 +14,7 @@ import warp as wp
 from warpsim.errors import InputError
 from warpsim.tape import rows
 from warpsim.tape.arena import Arena
-from warpsim.tape.program import Arrays, Field, Program, SplittableProgram
+from warpsim.tape.program import Arrays, Field, Program, SlotValues, SolvingProgram, SplittableProgram
 
 RunningCostLauncher = Callable[[Arrays, Arrays, Arrays, Arrays, Arrays, wp.array], None]
 """Called as `launch(parameters, state, inputs, next_state, outputs, cost)`; adds to `cost`, (worlds,), zero before."""
@@ -66,6 +66,10 @@ class RunningCost:
         outputs[self._name].zero_()
         parameters = Arrays("parameter of the cost", self._own)
         self._launch(parameters, state, inputs, next_state, outputs, outputs[self._name])
+
+    def unsolved(self, work: Any, values: SlotValues) -> np.ndarray | None:
+        """That of the program."""
+        return self._program.unsolved(work, values) if isinstance(self._program, SolvingProgram) else None
 
     def split(self, groups: int) -> list[RunningCost]:
         """Splits the program and the parameters of the cost alike."""

@@ -24,10 +24,11 @@ Rules a step must obey:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import warp as wp
 
 from warpsim.errors import unknown_name
@@ -182,3 +183,15 @@ class BoundedProgram(Program, Protocol):
 
     def shortage(self, work: Any) -> Shortage | None:
         """What a recorded step that left these intermediates lacked, if anything."""
+
+
+SlotValues = Callable[[wp.array], np.ndarray]
+"""From an array among a slot's intermediates to its values in all slots of interest, (slots, …)."""
+
+
+@runtime_checkable
+class SolvingProgram(Program, Protocol):
+    """A program whose steps solve equations by iteration, and whose adjoints are those of the solution."""
+
+    def unsolved(self, work: Any, values: SlotValues) -> np.ndarray | None:
+        """(slots, worlds) residuals of the worst solves that did not converge, 0 where all did; None: none to solve."""

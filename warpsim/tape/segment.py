@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import warp as wp
 
 from warpsim.errors import InputError
@@ -23,7 +24,7 @@ from warpsim.tape import arena as arenas
 from warpsim.tape import rows
 from warpsim.tape.arena import Arena, ArenaSize
 from warpsim.tape.graph import SlotGraph, SlotStep, capture_slots, eager_slots
-from warpsim.tape.program import BoundedProgram, ExplainingProgram, Program, Shortage
+from warpsim.tape.program import BoundedProgram, ExplainingProgram, Program, Shortage, SolvingProgram
 from warpsim.tape.rows import Packed
 
 
@@ -94,6 +95,8 @@ class Segment:
         self._plain_work: list[Work] = []
         self._recorded_arenas: Sequence[Arena] = ()
         self._recorded_work: dict[int, Work] = {}  # by slot, of those that were captured or stepped eagerly
+        self._solving = program if isinstance(program, SolvingProgram) else None
+        self._over: dict[tuple[int, int], wp.array] = {}  # views of a slot-0 array in that many slots
         self._tapes: dict[int, wp.Tape] = {}
         self._plain: SlotGraph | None = None
         self._recorded: SlotGraph | None = None
@@ -179,6 +182,24 @@ class Segment:
         if not isinstance(self.program, BoundedProgram):
             return None
         return self.program.shortage(self._work_of(slot).arrays)
+
+    def unsolved(self, count: int) -> np.ndarray | None:
+        """(count, worlds) residuals of solves that did not converge in recorded slots 0 … `count` - 1, else 0.
+
+        Nothing is computed for it: the slots' intermediates lie at equal distances, and each holds its solver's report.
+        """
+        if self._solving is None:
+            return None
+        return self._solving.unsolved(self._work_of(0).arrays, lambda array: self._over_slots(array, count))
+
+    def _over_slots(self, array: wp.array, count: int) -> np.ndarray:
+        """Values, in the first `count` recorded slots, of one of slot 0's intermediates."""
+        key = (array.ptr, count)
+        if key not in self._over:
+            shape, strides = (count, *array.shape), (self._size.slot, *array.strides)
+            view = wp.array(ptr=array.ptr, dtype=array.dtype, shape=shape, strides=strides, device=array.device)
+            self._over[key] = view
+        return self._over[key].numpy()
 
     def finite_work(self, slot: int) -> bool:
         """Whether all real intermediates of a recorded slot are finite."""

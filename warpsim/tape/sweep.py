@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from warpsim.tape import diagnostics, revolve, rows
+from warpsim.tape.convergence import Unsolved
 from warpsim.tape.diagnostics import SegmentReport
 from warpsim.tape.parameters import StaleInputError
 from warpsim.tape.part import Part
@@ -39,6 +40,8 @@ class Pullback:
         on_segment: Called after each segment, or None.
         finished: Called after each segment, when everything about it has been written.
         resume_from: Segment to begin with, when those after it are done and their adjoint is in row 0 of the slots.
+        unconverged: One of `convergence.CHOICES`.
+        unsolved: Solves on the way that did not converge.
     """
 
     state_seeds: dict[str, Seed]
@@ -51,6 +54,8 @@ class Pullback:
     on_segment: Callable[[SegmentReport], None] | None = None
     finished: Callable[[int], None] | None = None
     resume_from: int | None = None
+    unconverged: str = "raise"
+    unsolved: Unsolved = field(default_factory=Unsolved)
 
     def remaining(self, plan: Plan) -> int:
         """Number of segments still to be differentiated."""
@@ -155,6 +160,7 @@ class Sweep:
             self._verify(part, span)
             if not recorded:
                 self._step(part, span, 0, span.count, recorded=True)
+            self._check_solves(pull, span)
             self._end_adjoint.copy_row(0, adjoints.states, 0)  # as the segment after this one has left it
             self._seed(pull, span)
             self.segment.backward(0, span.count)
@@ -221,6 +227,18 @@ class Sweep:
 
         revolve.approach(stored, target, 1 + len(part.free_rows), advance)
         self._at = None
+
+    def _check_solves(self, pull: Pullback, span: Span) -> None:
+        """Notes the solves of a recorded segment that did not converge.
+
+        Raises:
+            UnconvergedError: There are some, and that is how it was chosen.
+        """
+        residuals = self.segment.unsolved(span.count)
+        if residuals is not None and residuals.any():
+            pull.unsolved.note(residuals, span.start, self.worlds.start)
+            if pull.unconverged == "raise":
+                raise pull.unsolved.error
 
     def _seed(self, pull: Pullback, span: Span) -> None:
         """Writes a segment's seeds; the adjoint of its end state is its seed, or what the segment after it left."""
