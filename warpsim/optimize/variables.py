@@ -16,6 +16,9 @@ from warpsim.attributes.attribute import Attribute
 from warpsim.errors import InputError
 from warpsim.usd.writer import OptimisedValue
 
+_AT_BOUND = 1e-4
+"""Share of the room a variable has at which it is as good as at its bound: the change of variable never gets there."""
+
 
 class Variable:
     """One value, shared by all its attributes, as a smooth function of unconstrained numbers x of about unit size.
@@ -31,7 +34,8 @@ class Variable:
         shape: Of the value: the attributes', with `worlds` in front if each world has its own.
         components: (n,) places of the flat value that vary; the others stay at `start`.
         worlds: How many worlds have a value of their own; None: all share one.
-        lower: (n,) bounds of x, −inf where the change of variable keeps them.
+        lower: (n,) bounds of x, −inf where the change of variable keeps them; without bounds of its own a variable has
+            those of its attributes, such as 0 for friction.
         upper: (n,) likewise.
     """
 
@@ -117,10 +121,18 @@ class Variable:
             )
 
     def _projected_bounds(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Bounds of x that methods keep: those of projected components, and the attribute's own of unbounded ones."""
         open_ended = torch.full_like(self._low, torch.inf)
-        if not self._projected:
-            return -open_ended, open_ended
-        return self._low / self._scale, self._high / self._scale
+        low, high = (self._low, self._high) if self._projected else (-open_ended, open_ended)
+        plain = ~(self._below | self._above)
+        for attribute in self.attributes:
+            own_low, own_high = (
+                torch.tensor(side.ravel()[self.components]) for side in (attribute.lower, attribute.upper)
+            )
+            # A least value that is above zero stands for "positive", and is itself none to simulate with.
+            low = torch.where(plain & (own_low <= 0.0), torch.maximum(low, own_low), low)
+            high = torch.where(plain, torch.minimum(high, own_high), high)
+        return low / self._scale, high / self._scale
 
     @property
     def label(self) -> str:
@@ -162,6 +174,16 @@ class Variable:
         if self.attributes[0].kind.family == "quaternion":
             whole = whole / torch.linalg.vector_norm(whole, dim=-1, keepdim=True)
         return whole.reshape((*lead, *self._start.shape))
+
+    def at_bound(self, x: torch.Tensor) -> torch.Tensor:
+        """(size,): whether the value at x (size,) is at a bound that a change of variable keeps, or as good as at it."""
+        value = self.value(x.detach()).reshape(self.worlds or 1, -1)[:, torch.as_tensor(self.components)]
+        low, high = self._low.expand(value.shape), self._high.expand(value.shape)
+        both = self._below & self._above
+        room_below = torch.where(both, high - low, self._first - low)
+        room_above = torch.where(both, high - low, high - self._first)
+        below = self._below & (value - low <= _AT_BOUND * room_below)
+        return (below | (self._above & (high - value <= _AT_BOUND * room_above))).reshape(-1)
 
     def encode(self, value: Any) -> torch.Tensor:
         """(size,) the x that gives a value, which must lie within the bounds."""
@@ -239,6 +261,11 @@ class Variables:
             value = variable.value(part)
             found.update(dict.fromkeys(variable.attributes, value))
         return found
+
+    def at_bound(self, x: torch.Tensor) -> torch.Tensor:
+        """(n,): which values at x (n,) are at a bound that a change of variable keeps."""
+        parts = torch.split(x, self._sizes)
+        return torch.cat([variable.at_bound(part) for variable, part in zip(self.variables, parts, strict=True)])
 
     def rounded(self, x: torch.Tensor) -> dict[Attribute, torch.Tensor]:
         """As `values`, rounded to what the attributes' types store: what a file written from x would hold."""
