@@ -62,7 +62,7 @@ class Identification:
 
     @property
     def at_noise_level(self) -> bool | None:
-        """Whether the residuals are as small as the stated noise, within what chance explains; None: none was stated."""
+        """Whether the residuals are as small as the stated noise, as far as chance goes; None: none was stated."""
         if self.stated_noise is None:
             return None
         return self.noise <= self.stated_noise * (1 + self.chance)
@@ -95,6 +95,8 @@ class FitEnd:
     Attributes:
         names: (n,).
         x: (n,): the estimates.
+        plain: (n,): the same as plain variables, of which the following are.
+        slope: (n,): d plain / d x.
         root: (n, n): R of J = Q·R.
         gradient: (n,): Jᵀr, exact.
         squares: ‖r‖².
@@ -105,6 +107,8 @@ class FitEnd:
 
     names: Sequence[str]
     x: torch.Tensor
+    plain: torch.Tensor
+    slope: torch.Tensor
     root: torch.Tensor
     gradient: torch.Tensor
     squares: float
@@ -129,12 +133,13 @@ def identify(end: FitEnd) -> Identification:
     chance = _CHANCE / math.sqrt(2 * freedom) if freedom > 0 else math.inf
     determined &= math.isfinite(noise)
     known = determined & determined[:, None]
-    covariance = torch.where(known, spread @ spread.T * (noise if math.isfinite(noise) else 0.0) ** 2, 0.0)
+    of_x = spread / torch.where(determined, end.slope, 1.0)[:, None]
+    covariance = torch.where(known, of_x @ of_x.T * (noise if math.isfinite(noise) else 0.0) ** 2, 0.0)
     covariance = covariance + torch.diag(torch.where(determined, 0.0, torch.inf).to(covariance))
     sentences = [
         *_misfit(end, noise, chance, freedom),
         *_unfinished(end, spread, noise),
-        *_ambiguities(end, noise, sigma, directions / scale, lengths),
+        *_ambiguities(end, noise, sigma, directions, scale),
     ]
     return Identification(
         names=tuple(end.names),
@@ -170,34 +175,46 @@ def _unfinished(end: FitEnd, spread: torch.Tensor, noise: float) -> list[str]:
     free = torch.where(end.at_bound, 0.0, end.gradient)
     whitened = spread.T @ free
     away = float(torch.linalg.vector_norm(whitened))
-    left = spread @ whitened / end.x.abs().clamp_min(1.0)
+    left = spread @ whitened / end.plain.abs().clamp_min(1.0)
     if not math.isfinite(noise) or away <= _UNFINISHED * noise or float(left.abs().max()) <= 1e-6:
         return []
     return [f"The search ended before its optimum: the next step is {away / noise:.2g} standard deviations long."]
 
 
 def _ambiguities(
-    end: FitEnd, noise: float, sigma: torch.Tensor, moves: torch.Tensor, lengths: torch.Tensor
+    end: FitEnd, noise: float, sigma: torch.Tensor, directions: torch.Tensor, scale: torch.Tensor
 ) -> list[str]:
-    """Names what the data do not determine; `moves` (n, n) are changes of x by singular value, one per row."""
+    """Names what the data do not determine.
+
+    Args:
+        end: Where the fit ended.
+        noise: Of one residual.
+        sigma: (n,): singular values of J with columns of unit length.
+        directions: (n, n): changes of x in units of `scale` that belong to them, one per row, of unit length.
+        scale: (n,): lengths of J's columns.
+    """
     held, names = end.at_bound, tuple(end.names)
+    silent = torch.linalg.vector_norm(end.root, dim=0) == 0
     found = [f"{name} is held by its bound." for name, h in zip(names, held.tolist(), strict=True) if h]
-    silent = (lengths == 0) & ~held
-    found += [f"The data do not depend on {name}." for name, s in zip(names, silent.tolist(), strict=True) if s]
-    for value, move in zip(sigma, moves, strict=True):
-        lost = value <= _NOTHING * sigma[0]
-        move = torch.where((lengths > 0) & ~held, move, 0.0)
+    found += [
+        f"The data do not depend on {name}." for name, s in zip(names, (silent & ~held).tolist(), strict=True) if s
+    ]
+    for value, direction in zip(sigma, directions, strict=True):
+        lost = bool(value <= _NOTHING * sigma[0])
+        direction = torch.where(silent | held, 0.0, direction)
+        move = direction / scale
         # As much as noise moves x this way (one standard deviation) against the size of x, which is about one.
-        blurred = not lost and bool((move.abs() * noise / value > end.x.abs().clamp_min(1.0)).any())
-        if move.any() and (lost or blurred):
-            found.append(_ambiguity(names, move, lost=bool(lost)))
+        blurred = not lost and bool((move.abs() * noise / value > end.plain.abs().clamp_min(1.0)).any())
+        if direction.abs().max() > _PART and (lost or blurred):
+            found.append(_ambiguity(names, direction if lost else move, move, lost=lost))
     return found
 
 
-def _ambiguity(names: tuple[str, ...], move: torch.Tensor, *, lost: bool) -> str:
-    share = move / move.abs().max()
-    share = share * torch.sign(share[share.abs().argmax()])
-    parts = [(name, value) for name, value in zip(names, share.tolist(), strict=True) if abs(value) > 0.05]
+def _ambiguity(names: tuple[str, ...], direction: torch.Tensor, move: torch.Tensor, *, lost: bool) -> str:
+    """A sentence on the parameters that take part in a direction by more than a twentieth of what the first does."""
+    share = move / move[move.abs().argmax()]
+    takes_part = (direction.abs() > 0.05 * direction.abs().max()).tolist()
+    parts = [(name, value) for name, value, part in zip(names, share.tolist(), takes_part, strict=True) if part]
     why = "" if lost else " within the noise"
     if len(parts) == 1:
         return f"The data do not determine {parts[0][0]}{why}."

@@ -8,7 +8,7 @@ import torch
 from warpsim.errors import InputError, SimulationError
 from warpsim.optimize.candidates import rows_side_by_side
 from warpsim.optimize.evaluation import project
-from warpsim.optimize.problem import Problem
+from warpsim.optimize.plain_problem import PlainProblem
 
 _SHORTER = (1.0, 1e-2)
 """Shares of the difference that are tried one after the other where candidates beside the point fail."""
@@ -18,12 +18,12 @@ class Fit:
     """Residuals at a point, and the exact gradient of half their squares when first asked for.
 
     Attributes:
-        x: (n,).
+        x: (n,), plain variables.
         residuals: (m,), without a graph of their own to keep; empty where x cannot be simulated.
         loss: Half their sum of squares; infinite where x cannot be simulated.
     """
 
-    def __init__(self, problem: Problem, x: torch.Tensor, *, strict: bool = False) -> None:
+    def __init__(self, problem: PlainProblem, x: torch.Tensor, *, strict: bool = False) -> None:
         """Simulates x.
 
         Args:
@@ -60,7 +60,7 @@ class Fit:
         return bool(np.isfinite(self.loss)) and bool(torch.isfinite(self.gradient).all())
 
 
-def jacobian_by_seeds(problem: Problem, x: torch.Tensor, m: int) -> torch.Tensor:
+def jacobian_by_seeds(problem: PlainProblem, x: torch.Tensor, m: int) -> torch.Tensor:
     """J (m, n), exact: each residual in a world of its own is pulled back."""
     copies = x.expand(m, -1).clone().requires_grad_()
     (rows,) = torch.autograd.grad(problem.residual_rows(copies).diagonal().sum(), copies)
@@ -68,7 +68,7 @@ def jacobian_by_seeds(problem: Problem, x: torch.Tensor, m: int) -> torch.Tensor
 
 
 def jacobian_by_differences(
-    problem: Problem, fit: Fit, difference: float, *, strict: bool = False
+    problem: PlainProblem, fit: Fit, difference: float, *, strict: bool = False
 ) -> torch.Tensor | None:
     """J (m, n) by central differences; one-sided where a bound is in the way or one side cannot be simulated.
 
@@ -117,6 +117,6 @@ def _slopes(fit: Fit, sides: torch.Tensor, rows: torch.Tensor, missing: torch.Te
     return torch.where(known[:, None], slope, torch.nan).T
 
 
-def _named(problem: Problem, found: torch.Tensor) -> str:
+def _named(problem: PlainProblem, found: torch.Tensor) -> str:
     unknown = (~torch.isfinite(found).all(0)).tolist()
     return ", ".join(name for name, u in zip(problem.names, unknown, strict=True) if u)

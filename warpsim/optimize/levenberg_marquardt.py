@@ -5,14 +5,15 @@ computed. J itself only shapes the steps and the covariance. With n parameters a
 by central differences (each candidate in a world of its own, all at once) or m by reverse mode (each residual seeded in
 a world of its own), which is exact but dearer wherever there are more data than parameters.
 
-Steps are damped after Marquardt, which does not depend on units, and kept within a box around the point (a trust region)
-besides: where a change of variable keeps a bound, a Gauss–Newton step from afar would end where the bound has swallowed
-all slope. A candidate that cannot be simulated, or beside which nothing can be, is a step that failed.
+It works in plain variables (see `plain_problem`), where bounds are a box. Steps are damped after Marquardt, which does
+not depend on units, and kept within a trust region besides. A candidate that cannot be simulated, or beside which
+nothing can be, is a step that failed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,14 +21,17 @@ import torch
 
 from warpsim.optimize.box_qp import box_qp
 from warpsim.optimize.evaluation import free_gradient, norm, project
+from warpsim.optimize.horizons import HORIZONS, grow
 from warpsim.optimize.identification import FitEnd, Identification, identify
 from warpsim.optimize.iterate import Iterate
 from warpsim.optimize.least_squares import Fit, jacobian_by_differences, jacobian_by_seeds
-from warpsim.optimize.problem import HidesBounds, Problem
+from warpsim.optimize.plain_problem import PlainProblem
+from warpsim.optimize.problem import Problem
 from warpsim.optimize.result import Stopped
 
 _REVERSE_COST = 3.0
 """A reverse pass and the forward pass it needs, in forward passes."""
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,9 @@ class LevenbergMarquardt:
         damping: At the start, as a share of the diagonal of JᵀJ.
         radius: Largest change of a component of x in the first step, as a share of max(1, |x|); later ones adapt.
         trials: Most steps tried in one iteration.
+        horizons: Shares of the time whose data are fitted first, roughly, one after the other, where a problem is one
+            over time (see `Shortens`); (): all data at once; "auto": an eighth, a quarter, a half. They are the
+            search's first iteration, and count if they lower the loss over the whole time.
         noise: Standard deviation of the noise in one residual, in the residuals' unit; the report says whether the fit
             comes down to it. None: unknown.
     """
@@ -49,65 +56,88 @@ class LevenbergMarquardt:
     damping: float = 1e-3
     radius: float = 0.5
     trials: int = 20
+    horizons: Sequence[float] | Literal["auto"] = "auto"
     noise: float | None = None
     name = "levenberg_marquardt"
 
     def begin(self, problem: Problem, x: torch.Tensor) -> Iterate:
         """The iterate at a start (n,)."""
-        fit = Fit(problem, x, strict=True)
-        memory = {"damping": self.damping, "growth": 2.0, "radius": self.radius}
+        view = PlainProblem(problem)
+        fit = Fit(view, _onto_bounds(view, view.of(x)), strict=True)
+        memory = {**self._fresh(), "horizons": list(HORIZONS if self.horizons == "auto" else self.horizons)}
         if not fit.finite:
-            return Iterate(fit.x, fit.loss, torch.nan, 1, memory)
-        begun = self._iterate(problem, fit, 1, memory, strict=True)
+            return Iterate(x, fit.loss, torch.nan, 1, memory)
+        begun = self._iterate(view, fit, 1, memory, strict=True)
         assert begun is not None
         return begun
 
     def advance(self, problem: Problem, iterate: Iterate) -> Iterate:
         """Damped Gauss–Newton steps until one lowers the sum of squares; the damping follows Nielsen's rule (1999)."""
-        memory, x, evaluations = iterate.memory, iterate.x, iterate.evaluations
-        damping, growth, radius, dropped = memory["damping"], memory["growth"], memory["radius"], iterate.dropped
+        if iterate.memory["horizons"]:
+            grown = self._from_short_horizons(problem, iterate)
+            if grown is not None:
+                return grown
+        view, memory, evaluations, dropped = PlainProblem(problem), iterate.memory, iterate.evaluations, iterate.dropped
+        at, damping, growth, radius = memory["plain"], memory["damping"], memory["growth"], memory["radius"]
         end: tuple[Stopped, str] = ("stalled", f"none of {self.trials} steps lowers the sum of squares")
         for _ in range(self.trials):
-            step, promised = _step(problem, x, memory, damping, radius)
-            if promised <= 1e-15 * iterate.loss or norm(step) <= 1e-14 * (1 + norm(x)):
+            step, promised = _step(view, at, memory, damping, radius)
+            if promised <= 1e-15 * iterate.loss or norm(step) <= 1e-14 * (1 + norm(at)):
                 end = ("converged", "the next step would be smaller than rounding")
                 break
-            size = norm(step / x.abs().clamp_min(1.0))
-            fit = Fit(problem, project(problem, x + step))
+            size = norm(step / at.abs().clamp_min(1.0))
+            fit = Fit(view, _onto_bounds(view, at + step))
             evaluations += 1
             gain = (iterate.loss - fit.loss) / promised
             if gain > 1e-4 and fit.finite:
-                kept = {"damping": damping * max(1 / 3, 1 - (2 * gain - 1) ** 3), "growth": 2.0}
+                kept = {**self._fresh(), "damping": damping * max(1 / 3, 1 - (2 * gain - 1) ** 3)}
                 kept["radius"] = max(radius, 2 * size) if gain > 0.75 else radius if gain > 0.25 else size / 2
-                found = self._iterate(problem, fit, evaluations, kept, dropped=dropped)
+                found = self._iterate(view, fit, evaluations, kept, dropped=dropped)
                 if found is not None:
                     return found
             dropped += not np.isfinite(fit.loss)
             damping, growth, radius = damping * growth, growth * 2, size / 2
-        return Iterate(x, iterate.loss, iterate.gradient_norm, evaluations, memory, end, dropped)
+        return replace(iterate, evaluations=evaluations, finished=end, dropped=dropped)
+
+    def _fresh(self) -> dict[str, Any]:
+        """What steps depend on, as at a start whose horizons are done."""
+        return {"damping": self.damping, "growth": 2.0, "radius": self.radius, "horizons": []}
+
+    def _from_short_horizons(self, problem: Problem, iterate: Iterate) -> Iterate | None:
+        """The iterate where growing horizons lead; None where that is no better than this one."""
+        grown = grow(problem, replace(self, horizons=()), iterate.x, iterate.memory["horizons"])
+        evaluations, dropped = iterate.evaluations + grown.evaluations + 1, iterate.dropped + grown.dropped
+        if grown.evaluations == 0:
+            return None
+        view = PlainProblem(problem)
+        fit = Fit(view, _onto_bounds(view, view.of(grown.x)))
+        if not fit.loss < iterate.loss or not fit.finite:
+            return None
+        return self._iterate(view, fit, evaluations, self._fresh(), dropped=dropped)
 
     def report(self, problem: Problem, iterate: Iterate) -> Identification | None:
         """Covariance of the estimates, and what the data cannot tell apart; None where they are not finite."""
         if "root" not in iterate.memory:
             return None
-        memory, x = iterate.memory, iterate.x
-        pushed = free_gradient(problem, x, memory["gradient"]) != memory["gradient"]
-        hidden = problem.at_bound(x) if isinstance(problem, HidesBounds) else torch.zeros_like(pushed)
+        view, memory = PlainProblem(problem), iterate.memory
+        held = free_gradient(view, memory["plain"], memory["gradient"]) != memory["gradient"]
         end = FitEnd(
             names=problem.names,
-            x=x,
+            x=iterate.x,
+            plain=memory["plain"],
+            slope=view.slope(iterate.x),
             root=memory["root"],
             gradient=memory["gradient"],
             squares=2 * iterate.loss,
             count=memory["count"],
-            at_bound=pushed | hidden,
+            at_bound=held,
             stated_noise=self.noise,
         )
         return identify(end)
 
     def _iterate(
         self,
-        problem: Problem,
+        view: PlainProblem,
         fit: Fit,
         evaluations: int,
         memory: dict[str, Any],
@@ -117,27 +147,39 @@ class LevenbergMarquardt:
     ) -> Iterate | None:
         """The iterate at a fit; None where J cannot be computed, unless that is an error."""
         m, n = len(fit.residuals), len(fit.x)
+        rows: torch.Tensor | None
         if self.jacobian == "reverse" or (self.jacobian == "auto" and _REVERSE_COST * m <= 2 * n):
-            rows, used = jacobian_by_seeds(problem, fit.x, m), m
+            rows, used = jacobian_by_seeds(view, fit.x, m), m
         else:
-            rows, used = jacobian_by_differences(problem, fit, self.difference, strict=strict), 2 * n
+            rows, used = jacobian_by_differences(view, fit, self.difference, strict=strict), 2 * n
         if rows is None:
             return None
         root = torch.linalg.qr(rows, mode="r").R
         root = torch.cat([root, root.new_zeros(n - len(root), n)]) if m < n else root  # fewer data than parameters
-        kept = {**memory, "root": root, "gradient": fit.gradient, "count": m}
-        size = norm(free_gradient(problem, fit.x, fit.gradient))
-        return Iterate(fit.x, fit.loss, size, evaluations + used, kept, dropped=dropped)
+        kept = {**memory, "root": root, "gradient": fit.gradient, "count": m, "plain": fit.x}
+        size = norm(free_gradient(view, fit.x, fit.gradient))
+        return Iterate(view.x(fit.x), fit.loss, size, evaluations + used, kept, dropped=dropped)
 
 
-def _step(problem: Problem, x: torch.Tensor, memory: Any, damping: float, radius: float) -> tuple[torch.Tensor, float]:
+def _onto_bounds(view: PlainProblem, plain: torch.Tensor) -> torch.Tensor:
+    """Within the bounds, and on one that is only a rounding away: what is not on it is not held by it."""
+    plain = project(view, plain)
+    for bound in (view.lower, view.upper):
+        near = torch.isfinite(bound) & ((plain - bound).abs() <= _ROUNDING * (1 + bound.abs()))
+        plain = torch.where(near, bound, plain)
+    return plain
+
+
+def _step(
+    view: PlainProblem, at: torch.Tensor, memory: Any, damping: float, radius: float
+) -> tuple[torch.Tensor, float]:
     """The damped step within bounds and trust region, and by how much the undamped model says it lowers the loss."""
     root, gradient = memory["root"].numpy(), memory["gradient"].numpy()
     hessian = root.T @ root
     scale = np.diag(hessian).copy()
     scale[scale <= 1e-12 * scale.max()] = max(scale.max(), 1.0) * 1e-12
-    reach = radius * x.abs().clamp_min(1.0)
-    low, high = torch.maximum(problem.lower - x, -reach).numpy(), torch.minimum(problem.upper - x, reach).numpy()
-    step = box_qp(hessian + damping * np.diag(scale), gradient, low, high, np.zeros(len(x))).x
+    reach = radius * at.abs().clamp_min(1.0)
+    low, high = torch.maximum(view.lower - at, -reach).numpy(), torch.minimum(view.upper - at, reach).numpy()
+    step = box_qp(hessian + damping * np.diag(scale), gradient, low, high, np.zeros(len(at))).x
     moved = root @ step
     return torch.from_numpy(step), float(-gradient @ step - 0.5 * moved @ moved)

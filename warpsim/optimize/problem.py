@@ -61,15 +61,6 @@ class Problem(Protocol):
 
 
 @runtime_checkable
-class HidesBounds(Protocol):
-    """A problem with bounds that x does not show, since changes of variable keep them."""
-
-    def at_bound(self, x: torch.Tensor) -> torch.Tensor:
-        """(n,) bool: components of x (n,) whose values are at such a bound."""
-        ...
-
-
-@runtime_checkable
 class Shortens(Protocol):
     """A problem over time that can be cut off early, to be solved for a short horizon first."""
 

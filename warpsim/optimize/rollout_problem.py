@@ -12,6 +12,7 @@ from warpsim.attributes.attribute import Attribute
 from warpsim.controls import given_steps
 from warpsim.errors import InputError
 from warpsim.optimize.candidates import losses_side_by_side
+from warpsim.optimize.plain_problem import PlainVariables
 from warpsim.optimize.variables import Variables
 from warpsim.simulator import Simulator
 from warpsim.trajectory import Trajectory
@@ -61,9 +62,10 @@ class RolloutProblem:
         values: dict[Any, torch.Tensor] = dict(self.variables.values(x))
         return self._sims[worlds].rollout(parameters=values, **{**self._rollout, **changes})
 
-    def at_bound(self, x: torch.Tensor) -> torch.Tensor:
-        """As in `HidesBounds`."""
-        return self.variables.at_bound(x)
+    @property
+    def plain(self) -> PlainVariables:
+        """As in `HasPlainVariables`."""
+        return self.variables.plain
 
     def shortened(self, share: float) -> RolloutProblem | None:
         """As in `Shortens`: rows after the first part are NaN to the residuals, and what they make NaN is left out."""
