@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
+from warpsim.optimize.evaluation import norm
+
 _NOTHING = 1e-6
 """Singular values below this share of the largest count as zero; columns of J are scaled to unit length first."""
 _PART = 1e-3
@@ -25,8 +27,8 @@ class Identification:
     Attributes:
         names: (n,): the parameters.
         x: (n,): their estimates.
-        noise: Standard deviation of one residual, estimated from those that are left: √(‖r‖² / (m − rank of J)), held
-            parameters left out. Where there are no more data than that: what was stated, else inf.
+        noise: Standard deviation of one residual, estimated from those that are left: √(‖r‖² / (m − rank of J)).
+            Where there are no more data than that: what was stated, else inf.
         stated_noise: Standard deviation that the residuals were said to have; None: nothing was said.
         chance: By which share of itself the noise may come out larger than stated: five standard deviations.
         covariance: (n, n): of the estimates, noise²·(JᵀJ)⁻¹ over what the data determine. Infinite on the diagonal, and
@@ -122,11 +124,10 @@ def identify(end: FitEnd) -> Identification:
     lengths = torch.linalg.vector_norm(end.root, dim=0)
     scale = torch.where(lengths > 0, lengths, 1.0)
     _, sigma, directions = torch.linalg.svd(end.root / scale)
-    # What a bound holds does not vary: the others as if it were known.
-    _, free_sigma, free = torch.linalg.svd(torch.where(end.at_bound, 0.0, end.root / scale))
-    lost = free_sigma <= _NOTHING * sigma[0]
-    determined = ~((free[lost].abs() > _PART).any(0) | (lengths == 0) | end.at_bound)
-    spread = free.T * torch.where(lost, 0.0, 1 / free_sigma) / scale[:, None]
+    lost = sigma <= _NOTHING * sigma[0]
+    # The others are no surer for a bound that one of them has run into: it stays free here.
+    determined = ~((directions[lost].abs() > _PART).any(0) | (lengths == 0) | end.at_bound)
+    spread = directions.T * torch.where(lost, 0.0, 1 / sigma) / scale[:, None]
 
     freedom = end.count - int((~lost).sum())
     noise = math.sqrt(end.squares / freedom) if freedom > 0 else end.stated_noise or math.inf
@@ -138,7 +139,7 @@ def identify(end: FitEnd) -> Identification:
     covariance = covariance + torch.diag(torch.where(determined, 0.0, torch.inf).to(covariance))
     sentences = [
         *_misfit(end, noise, chance, freedom),
-        *_unfinished(end, spread, noise),
+        *_unfinished(end, noise),
         *_ambiguities(end, noise, sigma, directions, scale),
     ]
     return Identification(
@@ -170,13 +171,14 @@ def _misfit(end: FitEnd, noise: float, chance: float, freedom: int) -> list[str]
     ]
 
 
-def _unfinished(end: FitEnd, spread: torch.Tensor, noise: float) -> list[str]:
+def _unfinished(end: FitEnd, noise: float) -> list[str]:
     """Says that the search ended before its optimum."""
-    free = torch.where(end.at_bound, 0.0, end.gradient)
-    whitened = spread.T @ free
-    away = float(torch.linalg.vector_norm(whitened))
-    left = spread @ whitened / end.plain.abs().clamp_min(1.0)
-    if not math.isfinite(noise) or away <= _UNFINISHED * noise or float(left.abs().max()) <= 1e-6:
+    free = (~end.at_bound).to(end.root)
+    size = end.plain.abs().clamp_min(1.0)
+    hessian = (end.root * free).T @ (end.root * free)
+    left = torch.linalg.pinv(hessian, rtol=_NOTHING**2, hermitian=True) @ (end.gradient * free)
+    away = float(torch.linalg.vector_norm(end.root @ left))
+    if not math.isfinite(noise) or away <= _UNFINISHED * noise or norm(left / size) <= 1e-6:
         return []
     return [f"The search ended before its optimum: the next step is {away / noise:.2g} standard deviations long."]
 
