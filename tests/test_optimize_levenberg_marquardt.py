@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.optimize import curve_fit, least_squares
 
-from warpsim.errors import InputError, SimulationError
+from warpsim.errors import InputError, RangeError, SimulationError
 from warpsim.optimize import FunctionProblem, minimise
 
 TIMES = torch.linspace(0, 4, 60, dtype=torch.float64)
@@ -123,8 +123,11 @@ def test_covariance_in_other_units():
 def test_fewer_data_than_parameters():
     problem = FunctionProblem([1.0, 1.0, 1.0], residuals=lambda x: torch.stack([x.sum() - 6, x[0] - x[1]]))
     result = minimise(problem, "levenberg_marquardt")
-    assert result.loss < 1e-20 and result.report.noise == 0.0
-    assert any("cannot tell apart x0, x1 and x2" in s for s in result.report.sentences)
+    report = result.report
+    assert result.loss < 1e-20 and report.noise == torch.inf  # no residual is left to tell it
+    assert torch.isinf(report.deviation).all() and not report.determined.any()
+    assert report.sentences[0].startswith("There are 2 data for 3 parameters")
+    assert any("cannot tell apart x0, x1 and x2" in s for s in report.sentences)
 
 
 def test_wrong_problems():
@@ -132,5 +135,97 @@ def test_wrong_problems():
         minimise(FunctionProblem([1.0], loss=lambda x: x.sum()), "levenberg_marquardt")
     with pytest.raises(InputError, match="do not depend on x"):
         minimise(FunctionProblem([1.0], residuals=lambda x: torch.ones(3)), "levenberg_marquardt")
-    with pytest.raises(SimulationError, match="not finite"):
-        minimise(FunctionProblem([1.0], residuals=lambda x: (1 + 1e-9 - x).sqrt()), "levenberg_marquardt")
+
+    def nowhere_else(x: torch.Tensor) -> torch.Tensor:
+        if x.item() != 1.0:
+            raise SimulationError("blew up")
+        return x
+
+    with pytest.raises(SimulationError, match="not finite along x0"):
+        minimise(FunctionProblem([1.0], residuals=nowhere_else), "levenberg_marquardt")
+
+
+def test_bad_candidates_are_stepped_around():
+    """The optimum is at 1; beyond 1.5 nothing can be simulated, and Gauss-Newton steps from -3 lead there."""
+
+    def residuals(x: torch.Tensor) -> torch.Tensor:
+        if x[0] > 1.5:
+            raise SimulationError("blew up")
+        if x[0] < -4.0:
+            raise RangeError("out of range")
+        return torch.stack([torch.atan(x[0] - 1), 0.1 * (x[0] - 1)])
+
+    result = minimise(FunctionProblem([-3.0], residuals=residuals), "levenberg_marquardt", radius=10.0)
+    assert result.x.item() == pytest.approx(1.0) and result.dropped > 0
+    with pytest.raises(SimulationError, match="blew up"):
+        minimise(FunctionProblem([3.0], residuals=residuals), "levenberg_marquardt")
+
+
+def test_derivatives_are_one_sided_beside_what_cannot_be_simulated():
+    """The optimum is within half a difference of where the simulation fails, and of a second way to fail."""
+
+    def residuals(x: torch.Tensor) -> torch.Tensor:
+        if x[0] > 1.0 + 1e-7:
+            raise RangeError("out of range", [0])
+        return torch.stack([x[0] - 1, torch.where(x[1] < 2.0, torch.nan, x[1] - 2), x[0] * x[1] - 2])
+
+    result = minimise(FunctionProblem([0.5, 3.0], residuals=residuals), "levenberg_marquardt")
+    assert result.loss < 1e-12
+    np.testing.assert_allclose(result.x.numpy(), [1.0, 2.0], atol=1e-6)
+
+
+def test_what_no_data_determine_is_never_certain():
+    data = noisy()
+
+    def residuals(x: torch.Tensor) -> torch.Tensor:
+        return decay(torch.cat([x[:1] + x[3:4], x[1:3]])) - data
+
+    names = ("part", "damping", "rate", "other", "colour")
+    problem = FunctionProblem([0.5, 0.2, 2.7, 0.5, 3.0], residuals=lambda x: residuals(x) + 0 * x[4], names=names)
+    report = minimise(problem, "levenberg_marquardt").report
+    assert report.determined.tolist() == [False, True, True, False, False]
+    assert torch.isinf(report.deviation[[0, 3, 4]]).all()
+    sure = FunctionProblem([1.0, 0.2, 2.7], residuals=lambda x: decay(x) - data)
+    expected = minimise(sure, "levenberg_marquardt").report.deviation
+    torch.testing.assert_close(report.deviation[1:3], expected[1:3], rtol=1e-4, atol=0)
+    spread = report.covariance_of(lambda x: torch.stack([x[0], x[1], x[1] + x[4]])).diagonal()
+    assert torch.isfinite(spread).tolist() == [False, True, False]
+    shown = str(report)
+    assert "part: " in shown and "±" not in shown.splitlines()[0]
+    assert torch.equal(report.correlation.diagonal(), torch.ones(5, dtype=torch.float64))
+
+
+def test_a_value_at_its_bound_is_named_and_has_no_deviation():
+    """The others are no surer for it: their deviations are those of a fit in which it is free."""
+    data = noisy()
+    problem = FunctionProblem([1.0, 0.2, 2.7], residuals=lambda x: decay(x) - data, upper=[torch.inf, 0.3, torch.inf])
+    result = minimise(problem, "levenberg_marquardt")
+    report = result.report
+    assert report.sentences == ("x1 is held by its bound.",)
+    assert report.deviation.isinf().tolist() == [False, True, False]
+    jacobian = torch.autograd.functional.jacobian(decay, result.x)
+    noise = (2 * result.loss / (len(TIMES) - 3)) ** 0.5
+    expected = noise * torch.linalg.inv(jacobian.T @ jacobian).diagonal().sqrt()
+    torch.testing.assert_close(report.deviation[[0, 2]], expected[[0, 2]], rtol=1e-4, atol=0)
+    assert report.noise == pytest.approx(noise)
+
+
+def test_a_fit_far_above_the_stated_noise_says_so():
+    """A model that lacks the damping: the residuals are what it lacks."""
+    data = noisy()
+    poor = FunctionProblem([1.0, 2.9], residuals=lambda x: decay(torch.stack([x[0], 0 * x[0], x[1]])) - data)
+    report = minimise(poor, "levenberg_marquardt", noise=0.02).report
+    assert report.at_noise_level is False
+    assert f"The residuals are {report.noise / 0.02:.3g} times the stated noise" in report.sentences[0]
+    assert report.noise > 0.2 and (report.deviation > 0.02).all()  # scaled by the residuals
+    right = FunctionProblem([1.0, 0.2, 2.7], residuals=lambda x: decay(x) - data)
+    report = minimise(right, "levenberg_marquardt", noise=0.02).report
+    assert report.at_noise_level and report.sentences == ("The data determine all 3 parameters.",)
+    assert minimise(right, "levenberg_marquardt").report.at_noise_level is None
+
+
+def test_a_fit_that_was_cut_off_says_so():
+    data = noisy()
+    problem = FunctionProblem([1.0, 0.2, 2.7], residuals=lambda x: decay(x) - data)
+    report = minimise(problem, "levenberg_marquardt", iterations=2).report
+    assert report.sentences[0].startswith("The search ended before its optimum")

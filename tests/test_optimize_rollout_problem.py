@@ -45,7 +45,7 @@ def test_gradients_are_those_of_differences(problem):
 
 def test_a_fit_says_that_a_swing_shows_one_number_only(problem):
     # The angle obeys θ̈ = −g·Σmc/ΣI·sin θ: gravity and the bob's mass enter through one factor.
-    result = minimise(problem, "levenberg_marquardt")
+    result = minimise(problem, "levenberg_marquardt", gradient=1e-11)
     assert result.loss < 1e-18
     (said,) = result.report.sentences
     assert f"cannot tell apart {GRAVITY} and {BOB}" in said
@@ -59,6 +59,20 @@ def test_a_fit_finds_gravity(problem):
     alone = RolloutProblem(sim, gravity, lambda t: (t.q - data).transpose(0, 1).flatten(1), steps=200, keep_every=10)
     (found,) = alone.values(minimise(alone, "levenberg_marquardt").x).values()
     assert found.item() == pytest.approx(12.0, rel=1e-8)
+
+
+def test_a_short_horizon_has_the_first_residuals(problem):
+    x = torch.tensor([0.1, -0.2], dtype=torch.float64)
+    short = problem.shortened(0.25)
+    assert torch.equal(short.residuals(x), problem.residuals(x)[:6])  # rows 0, 10 … 50 of 200 steps
+    leaf = x.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(short.residuals(leaf).square().sum(), leaf)
+    (expected,) = torch.autograd.grad(problem.residuals(leaf)[:6].square().sum(), leaf)
+    torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-14)
+    assert problem.shortened(1.0) is None
+    sim = Simulator(PENDULUM)
+    last = RolloutProblem(sim, problem.variables, lambda t: t.q[-1], steps=200)
+    assert last.shortened(0.5) is None  # nothing of it depends on the first half alone
 
 
 def test_wrong_residuals(problem):

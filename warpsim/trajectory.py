@@ -149,6 +149,15 @@ class Trajectory(Observed):
         interval = rows * float(self.times[1]) if len(self.times) > 1 else 0.0
         return Trajectory(self._model, self._source, tensors, interval, self._values)
 
+    def padded(self, rows: int) -> Trajectory:
+        """As if of so many rows: those after its own, which were not simulated, are NaN."""
+        more = rows - len(self.times)
+        if more < 0:
+            raise InputError(f"the trajectory has {len(self.times)} rows, more than {rows}")
+        tensors = {n: torch.cat([t, t.new_full((more, *t.shape[1:]), torch.nan)]) for n, t in self._tensors.items()}
+        interval = float(self.times[1]) if len(self.times) > 1 else 0.0
+        return Trajectory(self._model, self._source, tensors, interval, self._values)
+
     def warp(self, name: str) -> wp.array:
         """The Warp array over the same memory, of scalars."""
         return wp.from_torch(self[name].detach(), requires_grad=False)

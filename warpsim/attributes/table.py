@@ -68,7 +68,10 @@ class AttributeTable:
             )
         numbers = tensor.detach().cpu().numpy()
         if not np.isfinite(numbers).all():
-            raise InputError(f"{attribute.path} was given {numbers.tolist()}; the numbers must be finite")
+            raise RangeError(
+                f"{attribute.path} was given {numbers.tolist()}; the numbers must be finite",
+                _worlds(~np.isfinite(numbers), attribute),
+            )
         outside = (numbers < attribute.lower) | (numbers > attribute.upper)
         if outside.any():
             low, high = float(attribute.lower.min()), float(attribute.upper.max())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import torch
@@ -41,6 +42,41 @@ def losses_side_by_side(losses: Callable[[torch.Tensor], torch.Tensor], x: torch
         except SimulationError:
             return losses_one_by_one(lambda row: losses(row[None])[0], x)
     return _infinity(x)
+
+
+def rows_side_by_side(rows: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor | None:
+    """(k, m) residuals of candidates x (k, n), each in a world of its own; NaN where one cannot be simulated.
+
+    Args:
+        rows: Of candidates (k, n) in k worlds; raises `SimulationError` where one of them fails.
+        x: (k, n).
+
+    Returns:
+        None where none of them can be simulated.
+    """
+    dropped = torch.zeros(len(x), dtype=torch.bool, device=x.device)
+    while not dropped.all():
+        try:
+            return torch.where(dropped[:, None], torch.nan, rows(_filled(x, dropped)))
+        except RangeError as error:
+            found = [world for world in error.worlds if not dropped[world]]
+            if not found:
+                return _rows_one_by_one(rows, x)
+            dropped[found] = True
+        except SimulationError:
+            return _rows_one_by_one(rows, x)
+    return None
+
+
+def _rows_one_by_one(rows: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor | None:
+    found: dict[int, torch.Tensor] = {}
+    for k, row in enumerate(x):
+        with contextlib.suppress(SimulationError):
+            found[k] = rows(row[None])[0]
+    if not found:
+        return None
+    failed = torch.full_like(next(iter(found.values())), torch.nan)
+    return torch.stack([found.get(k, failed) for k in range(len(x))])
 
 
 def _filled(x: torch.Tensor, dropped: torch.Tensor) -> torch.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import torch
 
@@ -54,12 +55,26 @@ class Evaluation:
         return math.isfinite(self.loss) and bool(torch.isfinite(self.gradient).all())
 
 
-def project(problem: Problem, x: torch.Tensor) -> torch.Tensor:
+class Bounded(Protocol):
+    """What has a box; see `Problem`."""
+
+    @property
+    def lower(self) -> torch.Tensor:
+        """(n,)."""
+        ...
+
+    @property
+    def upper(self) -> torch.Tensor:
+        """(n,)."""
+        ...
+
+
+def project(problem: Bounded, x: torch.Tensor) -> torch.Tensor:
     """The nearest point within the bounds."""
     return torch.minimum(torch.maximum(x, problem.lower), problem.upper)
 
 
-def free_gradient(problem: Problem, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+def free_gradient(problem: Bounded, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     """The gradient without components at a bound that the descent would cross; zero at a constrained optimum."""
     blocked = ((x <= problem.lower) & (gradient > 0)) | ((x >= problem.upper) & (gradient < 0))
     return torch.where(blocked, 0.0, gradient)

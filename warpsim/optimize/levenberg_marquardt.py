@@ -4,26 +4,34 @@ The gradient Jᵀr is exact, from one reverse pass, so the point to which the me
 computed. J itself only shapes the steps and the covariance. With n parameters and m residuals it costs 2·n simulations
 by central differences (each candidate in a world of its own, all at once) or m by reverse mode (each residual seeded in
 a world of its own), which is exact but dearer wherever there are more data than parameters.
+
+It works in plain variables (see `plain_problem`), where bounds are a box. Steps are damped after Marquardt, which does
+not depend on units, and kept within a trust region besides. A candidate that cannot be simulated, or beside which
+nothing can be, is a step that failed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from warpsim.errors import InputError, SimulationError
 from warpsim.optimize.box_qp import box_qp
 from warpsim.optimize.evaluation import free_gradient, norm, project
-from warpsim.optimize.identification import Identification, identify
+from warpsim.optimize.horizons import HORIZONS, grow
+from warpsim.optimize.identification import FitEnd, Identification, identify
 from warpsim.optimize.iterate import Iterate
+from warpsim.optimize.least_squares import Fit, jacobian_by_differences, jacobian_by_seeds
+from warpsim.optimize.plain_problem import PlainProblem
 from warpsim.optimize.problem import Problem
 from warpsim.optimize.result import Stopped
 
 _REVERSE_COST = 3.0
 """A reverse pass and the forward pass it needs, in forward passes."""
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
@@ -34,126 +42,144 @@ class LevenbergMarquardt:
         jacobian: "differences", "reverse", or "auto": the cheaper for the numbers of parameters and residuals.
         difference: Half the distance of the points of a central difference, in units of x.
         damping: At the start, as a share of the diagonal of JᵀJ.
+        radius: Largest change of a component of x in the first step, as a share of max(1, |x|); later ones adapt.
         trials: Most steps tried in one iteration.
+        horizons: Shares of the time whose data are fitted first, roughly, one after the other, where a problem is one
+            over time (see `Shortens`); (): all data at once; "auto": an eighth, a quarter, a half. They are the
+            search's first iteration, and count if they lower the loss over the whole time.
+        noise: Standard deviation of the noise in one residual, in the residuals' unit; the report says whether the fit
+            comes down to it. None: unknown.
     """
 
     jacobian: Literal["auto", "differences", "reverse"] = "auto"
     difference: float = 1e-5
     damping: float = 1e-3
+    radius: float = 0.5
     trials: int = 20
+    horizons: Sequence[float] | Literal["auto"] = "auto"
+    noise: float | None = None
     name = "levenberg_marquardt"
 
     def begin(self, problem: Problem, x: torch.Tensor) -> Iterate:
         """The iterate at a start (n,)."""
-        return self._iterate(problem, _Fit(problem, x, strict=True), 1, {"damping": self.damping, "growth": 2.0})
+        view = PlainProblem(problem)
+        fit = Fit(view, _onto_bounds(view, view.of(x)), strict=True)
+        memory = {**self._fresh(), "horizons": list(HORIZONS if self.horizons == "auto" else self.horizons)}
+        if not fit.finite:
+            return Iterate(x, fit.loss, torch.nan, 1, memory)
+        begun = self._iterate(view, fit, 1, memory, strict=True)
+        assert begun is not None
+        return begun
 
     def advance(self, problem: Problem, iterate: Iterate) -> Iterate:
         """Damped Gauss–Newton steps until one lowers the sum of squares; the damping follows Nielsen's rule (1999)."""
-        memory, x, evaluations = iterate.memory, iterate.x, iterate.evaluations
-        damping, growth = memory["damping"], memory["growth"]
+        if iterate.memory["horizons"]:
+            grown = self._from_short_horizons(problem, iterate)
+            if grown is not None:
+                return grown
+        view, memory, evaluations, dropped = PlainProblem(problem), iterate.memory, iterate.evaluations, iterate.dropped
+        at, damping, growth, radius = memory["plain"], memory["damping"], memory["growth"], memory["radius"]
         end: tuple[Stopped, str] = ("stalled", f"none of {self.trials} steps lowers the sum of squares")
         for _ in range(self.trials):
-            step, promised = _step(problem, x, memory, damping)
-            if promised <= 1e-15 * iterate.loss or norm(step) <= 1e-14 * (1 + norm(x)):
+            step, promised = _step(view, at, memory, damping, radius)
+            if promised <= 1e-15 * iterate.loss or norm(step) <= 1e-14 * (1 + norm(at)):
                 end = ("converged", "the next step would be smaller than rounding")
                 break
-            fit = _Fit(problem, project(problem, x + step))
+            size = norm(step / at.abs().clamp_min(1.0))
+            fit = Fit(view, _onto_bounds(view, at + step))
             evaluations += 1
             gain = (iterate.loss - fit.loss) / promised
             if gain > 1e-4 and fit.finite:
-                damping *= max(1 / 3, 1 - (2 * gain - 1) ** 3)
-                return self._iterate(problem, fit, evaluations, {"damping": damping, "growth": 2.0})
-            damping, growth = damping * growth, growth * 2
-        return Iterate(x, iterate.loss, iterate.gradient_norm, evaluations, memory, end)
+                kept = {**self._fresh(), "damping": damping * max(1 / 3, 1 - (2 * gain - 1) ** 3)}
+                kept["radius"] = max(radius, 2 * size) if gain > 0.75 else radius if gain > 0.25 else size / 2
+                found = self._iterate(view, fit, evaluations, kept, dropped=dropped)
+                if found is not None:
+                    return found
+            dropped += not np.isfinite(fit.loss)
+            damping, growth, radius = damping * growth, growth * 2, size / 2
+        return replace(iterate, evaluations=evaluations, finished=end, dropped=dropped)
+
+    def _fresh(self) -> dict[str, Any]:
+        """What steps depend on, as at a start whose horizons are done."""
+        return {"damping": self.damping, "growth": 2.0, "radius": self.radius, "horizons": []}
+
+    def _from_short_horizons(self, problem: Problem, iterate: Iterate) -> Iterate | None:
+        """The iterate where growing horizons lead; None where that is no better than this one."""
+        grown = grow(problem, replace(self, horizons=()), iterate.x, iterate.memory["horizons"])
+        evaluations, dropped = iterate.evaluations + grown.evaluations + 1, iterate.dropped + grown.dropped
+        if grown.evaluations == 0:
+            return None
+        view = PlainProblem(problem)
+        fit = Fit(view, _onto_bounds(view, view.of(grown.x)))
+        if not fit.loss < iterate.loss or not fit.finite:
+            return None
+        return self._iterate(view, fit, evaluations, self._fresh(), dropped=dropped)
 
     def report(self, problem: Problem, iterate: Iterate) -> Identification | None:
         """Covariance of the estimates, and what the data cannot tell apart; None where they are not finite."""
         if "root" not in iterate.memory:
             return None
-        gradient = iterate.memory["gradient"]
-        held = (free_gradient(problem, iterate.x, gradient) == 0) & (gradient != 0)
-        root, count = iterate.memory["root"], iterate.memory["count"]
-        return identify(problem.names, iterate.x, root, 2 * iterate.loss, count, held)
-
-    def _iterate(self, problem: Problem, fit: _Fit, evaluations: int, memory: dict[str, Any]) -> Iterate:
-        if not fit.finite:
-            return Iterate(fit.x, fit.loss, torch.nan, evaluations, memory)
-        rows, used = self._jacobian(problem, fit)
-        root = torch.linalg.qr(rows, mode="r").R
-        root = torch.cat([root, root.new_zeros(len(fit.x) - len(root), len(fit.x))])  # fewer data than parameters
-        kept = {**memory, "root": root, "gradient": fit.gradient, "count": len(rows)}
-        size = norm(free_gradient(problem, fit.x, fit.gradient))
-        return Iterate(fit.x, fit.loss, size, evaluations + used, kept)
-
-    def _jacobian(self, problem: Problem, fit: _Fit) -> tuple[torch.Tensor, int]:
-        """J (m, n), and how many candidates it took."""
-        m, n = len(fit.residuals), len(fit.x)
-        reverse = self.jacobian == "reverse" or (self.jacobian == "auto" and _REVERSE_COST * m <= 2 * n)
-        return (
-            (_by_seeds(problem, fit.x, m), m) if reverse else (_by_differences(problem, fit.x, self.difference), 2 * n)
+        view, memory = PlainProblem(problem), iterate.memory
+        held = free_gradient(view, memory["plain"], memory["gradient"]) != memory["gradient"]
+        end = FitEnd(
+            names=problem.names,
+            x=iterate.x,
+            plain=memory["plain"],
+            slope=view.slope(iterate.x),
+            root=memory["root"],
+            gradient=memory["gradient"],
+            squares=2 * iterate.loss,
+            count=memory["count"],
+            at_bound=held,
+            stated_noise=self.noise,
         )
+        return identify(end)
+
+    def _iterate(
+        self,
+        view: PlainProblem,
+        fit: Fit,
+        evaluations: int,
+        memory: dict[str, Any],
+        *,
+        strict: bool = False,
+        dropped: int = 0,
+    ) -> Iterate | None:
+        """The iterate at a fit; None where J cannot be computed, unless that is an error."""
+        m, n = len(fit.residuals), len(fit.x)
+        rows: torch.Tensor | None
+        if self.jacobian == "reverse" or (self.jacobian == "auto" and _REVERSE_COST * m <= 2 * n):
+            rows, used = jacobian_by_seeds(view, fit.x, m), m
+        else:
+            rows, used = jacobian_by_differences(view, fit, self.difference, strict=strict), 2 * n
+        if rows is None:
+            return None
+        root = torch.linalg.qr(rows, mode="r").R
+        root = torch.cat([root, root.new_zeros(n - len(root), n)]) if m < n else root  # fewer data than parameters
+        kept = {**memory, "root": root, "gradient": fit.gradient, "count": m, "plain": fit.x}
+        size = norm(free_gradient(view, fit.x, fit.gradient))
+        return Iterate(view.x(fit.x), fit.loss, size, evaluations + used, kept, dropped=dropped)
 
 
-class _Fit:
-    """Residuals at a point, and the exact gradient of half their squares when first asked for."""
-
-    def __init__(self, problem: Problem, x: torch.Tensor, *, strict: bool = False) -> None:
-        self.x = x
-        self._leaf = x.clone().requires_grad_()
-        self._gradient: torch.Tensor | None = None
-        self.residuals = x.new_full((0,), torch.nan)
-        self.loss = float("inf")
-        try:
-            self.residuals = problem.residuals(self._leaf)
-            self.loss = self.residuals.square().sum().item() / 2
-        except SimulationError:
-            if strict:
-                raise
-        if self.residuals.ndim != 1:
-            raise InputError(f"the residuals have shape {tuple(self.residuals.shape)}; give a vector")
-
-    @property
-    def gradient(self) -> torch.Tensor:
-        if self._gradient is None:
-            if not self.residuals.requires_grad:
-                raise InputError("the residuals do not depend on x, so nothing can be fitted; check what they read")
-            (self._gradient,) = torch.autograd.grad(self.residuals, self._leaf, self.residuals.detach())
-        return self._gradient
-
-    @property
-    def finite(self) -> bool:
-        return bool(np.isfinite(self.loss)) and bool(torch.isfinite(self.gradient).all())
+def _onto_bounds(view: PlainProblem, plain: torch.Tensor) -> torch.Tensor:
+    """Within the bounds, and on one that is only a rounding away: what is not on it is not held by it."""
+    plain = project(view, plain)
+    for bound in (view.lower, view.upper):
+        near = torch.isfinite(bound) & ((plain - bound).abs() <= _ROUNDING * (1 + bound.abs()))
+        plain = torch.where(near, bound, plain)
+    return plain
 
 
-def _step(problem: Problem, x: torch.Tensor, memory: Any, damping: float) -> tuple[torch.Tensor, float]:
-    """The damped step within the bounds, and by how much the undamped model says it lowers the loss."""
+def _step(
+    view: PlainProblem, at: torch.Tensor, memory: Any, damping: float, radius: float
+) -> tuple[torch.Tensor, float]:
+    """The damped step within bounds and trust region, and by how much the undamped model says it lowers the loss."""
     root, gradient = memory["root"].numpy(), memory["gradient"].numpy()
     hessian = root.T @ root
     scale = np.diag(hessian).copy()
     scale[scale <= 1e-12 * scale.max()] = max(scale.max(), 1.0) * 1e-12
-    low, high = (problem.lower - x).numpy(), (problem.upper - x).numpy()
-    step = box_qp(hessian + damping * np.diag(scale), gradient, low, high, np.zeros(len(x))).x
+    reach = radius * at.abs().clamp_min(1.0)
+    low, high = torch.maximum(view.lower - at, -reach).numpy(), torch.minimum(view.upper - at, reach).numpy()
+    step = box_qp(hessian + damping * np.diag(scale), gradient, low, high, np.zeros(len(at))).x
     moved = root @ step
     return torch.from_numpy(step), float(-gradient @ step - 0.5 * moved @ moved)
-
-
-def _by_seeds(problem: Problem, x: torch.Tensor, m: int) -> torch.Tensor:
-    copies = x.expand(m, -1).clone().requires_grad_()
-    (rows,) = torch.autograd.grad(problem.residual_rows(copies).diagonal().sum(), copies)
-    return rows
-
-
-def _by_differences(problem: Problem, x: torch.Tensor, difference: float) -> torch.Tensor:
-    """Central differences, one-sided where a bound is in the way."""
-    moves = torch.diag(difference * x.abs().clamp_min(1.0))
-    ahead, behind = project(problem, x + moves), project(problem, x - moves)
-    with torch.no_grad():
-        rows = problem.residual_rows(torch.cat([ahead, behind]))
-    if not torch.isfinite(rows).all():
-        raise SimulationError(
-            "residuals beside this point are not finite, so their derivatives are unknown; keep the start away from "
-            "where the simulation fails, or bound the parameters"
-        )
-    distance = (ahead - behind).diagonal()
-    change = rows[: len(x)] - rows[len(x) :]
-    return torch.where(distance[:, None] > 0, change / torch.where(distance > 0, distance, 1.0)[:, None], 0.0).T

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -57,6 +57,22 @@ class Problem(Protocol):
 
     def residual_rows(self, x: torch.Tensor) -> torch.Tensor:
         """(k, m) residuals of k candidates x (k, n) at once, differentiable."""
+        ...
+
+
+@runtime_checkable
+class Shortens(Protocol):
+    """A problem over time that can be cut off early, to be solved for a short horizon first."""
+
+    def shortened(self, share: float) -> Problem | None:
+        """The same choice of x judged by the first part of the time alone.
+
+        Args:
+            share: Of the time, between 0 and 1.
+
+        Returns:
+            A problem with those residuals that depend on this part alone; None where there are none.
+        """
         ...
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from warpsim.attributes.attribute import Attribute
+from warpsim.controls import given_steps
 from warpsim.errors import InputError
 from warpsim.optimize.candidates import losses_side_by_side
+from warpsim.optimize.plain_problem import PlainVariables
 from warpsim.optimize.variables import Variables
 from warpsim.simulator import Simulator
 from warpsim.trajectory import Trajectory
@@ -59,6 +62,34 @@ class RolloutProblem:
         values: dict[Any, torch.Tensor] = dict(self.variables.values(x))
         return self._sims[worlds].rollout(parameters=values, **{**self._rollout, **changes})
 
+    @property
+    def plain(self) -> PlainVariables:
+        """As in `HasPlainVariables`."""
+        return self.variables.plain
+
+    def shortened(self, share: float) -> RolloutProblem | None:
+        """As in `Shortens`: rows after the first part are NaN to the residuals, and what they make NaN is left out."""
+        every = self._rollout.get("keep_every", 1)
+        whole = given_steps(self._rollout.get("controls"), self._rollout.get("steps")) // every
+        rows = math.ceil(share * whole)
+        if not 1 <= rows < whole:
+            return None
+        cut = {**self._rollout, "steps": rows * every}
+        if cut.get("controls") is not None:
+            cut["controls"] = _first_steps(cut["controls"], rows * every)
+
+        def padded(motion: Trajectory) -> torch.Tensor:
+            return self._residuals(motion.padded(whole + 1))
+
+        short = RolloutProblem(self._sims[1], self.variables, padded, **cut)
+        short._sims = self._sims
+        with torch.no_grad():
+            known = torch.isfinite(short.residuals(self.start))
+        if not known.any():
+            return None
+        short._residuals = lambda motion: padded(motion)[:, known]
+        return short
+
     def residual_rows(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
         made = self._residuals(self.rollout(x))
@@ -80,3 +111,10 @@ class RolloutProblem:
 
     def _losses(self, x: torch.Tensor) -> torch.Tensor:
         return self.residual_rows(x).square().sum(-1) / 2
+
+
+def _first_steps(controls: Any, steps: int) -> Any:
+    """The controls of the first steps, however they were given."""
+    if isinstance(controls, Mapping):
+        return {name: values[:steps] for name, values in controls.items()}
+    return controls[:steps]

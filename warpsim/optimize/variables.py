@@ -14,7 +14,12 @@ import torch
 
 from warpsim.attributes.attribute import Attribute
 from warpsim.errors import InputError
+from warpsim.optimize.plain_problem import PlainVariables
 from warpsim.usd.writer import OptimisedValue
+
+_AT_BOUND = 1e-6
+"""How near plain variables come to a bound that a change of variable keeps and never gets to, in units of the start's
+distance from it."""
 
 
 class Variable:
@@ -31,7 +36,8 @@ class Variable:
         shape: Of the value: the attributes', with `worlds` in front if each world has its own.
         components: (n,) places of the flat value that vary; the others stay at `start`.
         worlds: How many worlds have a value of their own; None: all share one.
-        lower: (n,) bounds of x, −inf where the change of variable keeps them.
+        lower: (n,) bounds of x, −inf where the change of variable keeps them; without bounds of its own a variable has
+            those of its attributes, such as 0 for friction.
         upper: (n,) likewise.
     """
 
@@ -82,6 +88,9 @@ class Variable:
         self._projected = projected
         self._below = torch.isfinite(self._low) & (not projected)
         self._above = torch.isfinite(self._high) & (not projected)
+        # The start's distance from the nearer bound, one where there is none.
+        rooms = torch.stack([self._first - self._low, self._high - self._first])
+        self._unit = torch.where(self._below | self._above, rooms.min(0).values, 1.0)
         self.lower, self.upper = self._projected_bounds()
 
     def _check_group(self) -> None:
@@ -117,10 +126,18 @@ class Variable:
             )
 
     def _projected_bounds(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Bounds of x that methods keep: those of projected components, and the attribute's own of unbounded ones."""
         open_ended = torch.full_like(self._low, torch.inf)
-        if not self._projected:
-            return -open_ended, open_ended
-        return self._low / self._scale, self._high / self._scale
+        low, high = (self._low, self._high) if self._projected else (-open_ended, open_ended)
+        plain = ~(self._below | self._above)
+        for attribute in self.attributes:
+            own_low, own_high = (
+                torch.tensor(side.ravel()[self.components]) for side in (attribute.lower, attribute.upper)
+            )
+            # A least value that is above zero stands for "positive", and is itself none to simulate with.
+            low = torch.where(plain & (own_low <= 0.0), torch.maximum(low, own_low), low)
+            high = torch.where(plain, torch.minimum(high, own_high), high)
+        return low / self._scale, high / self._scale
 
     @property
     def label(self) -> str:
@@ -162,6 +179,33 @@ class Variable:
         if self.attributes[0].kind.family == "quaternion":
             whole = whole / torch.linalg.vector_norm(whole, dim=-1, keepdim=True)
         return whole.reshape((*lead, *self._start.shape))
+
+    @property
+    def plain(self) -> PlainVariables:
+        """Numbers in which the value is linear: x itself without bounds, else the distance from the bound."""
+        both, edge = self._below & self._above, torch.full_like(self._low, _AT_BOUND)
+        open_ended = torch.full_like(edge, torch.inf)
+        room = torch.where(both, (self._high - self._low) / self._unit, open_ended)  # in units of the start's distance
+        low = torch.where(self._below, edge, torch.where(self._above, -open_ended, self.lower))
+        high = torch.where(
+            both, room - edge, torch.where(self._above, -edge, torch.where(self._below, open_ended, self.upper))
+        )
+        scale, below, above = self._scale, self._below, self._above
+
+        def of(x: torch.Tensor) -> torch.Tensor:
+            x = x.reshape(*x.shape[:-1], -1, len(scale))
+            grown = torch.exp(scale * torch.where(below ^ above, x, 0.0))
+            made = torch.where(below, grown, torch.where(above, -grown, x))
+            return torch.where(both, torch.where(both, room, 1.0) * torch.sigmoid(scale * x), made).flatten(-2)
+
+        def back(plain: torch.Tensor) -> torch.Tensor:
+            plain = plain.reshape(*plain.shape[:-1], -1, len(scale))
+            positive = torch.where(below, plain, torch.where(above, -plain, 1.0))
+            made = torch.where(below ^ above, torch.log(positive) / scale, plain)
+            share = torch.where(both, plain / torch.where(both, room, 1.0), 0.5)
+            return torch.where(both, torch.logit(share) / scale, made).flatten(-2)
+
+        return PlainVariables(low.repeat(self.worlds or 1), high.repeat(self.worlds or 1), of, back)
 
     def encode(self, value: Any) -> torch.Tensor:
         """(size,) the x that gives a value, which must lie within the bounds."""
@@ -239,6 +283,19 @@ class Variables:
             value = variable.value(part)
             found.update(dict.fromkeys(variable.attributes, value))
         return found
+
+    @property
+    def plain(self) -> PlainVariables:
+        """As in `HasPlainVariables`."""
+        parts = [variable.plain for variable in self.variables]
+
+        def of(x: torch.Tensor) -> torch.Tensor:
+            return torch.cat([p.of(v) for p, v in zip(parts, torch.split(x, self._sizes, dim=-1), strict=True)], -1)
+
+        def back(plain: torch.Tensor) -> torch.Tensor:
+            return torch.cat([p.x(v) for p, v in zip(parts, torch.split(plain, self._sizes, dim=-1), strict=True)], -1)
+
+        return PlainVariables(torch.cat([p.lower for p in parts]), torch.cat([p.upper for p in parts]), of, back)
 
     def rounded(self, x: torch.Tensor) -> dict[Attribute, torch.Tensor]:
         """As `values`, rounded to what the attributes' types store: what a file written from x would hold."""
