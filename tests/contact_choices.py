@@ -139,7 +139,7 @@ def parallel(scene: Scene, table: PairTable, found) -> np.ndarray:
     if table.ranges[0][0].name != "convex":
         return np.zeros(len(found.count), bool)
     active = np.arange(found.feature.shape[1])[None] < found.count[:, None]
-    first = _constraints(scene.shapes[0].kind, (found.feature >> 2) & 0x3FFF)
-    second = _constraints(scene.shapes[1].kind, found.feature >> 16)
+    first = _constraints(scene.shapes[0].kind, (found.feature >> 2) & 0x3FFFFFFF)
+    second = _constraints(scene.shapes[1].kind, found.feature >> 32)
     single = (found.feature & 3) == 0
     return (active & single & (np.maximum(first, second) == 2) & (np.minimum(first, second) > 0)).any(1)

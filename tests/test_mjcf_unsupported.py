@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from small_models import BALL, SPATIAL, TENDON, WET, jointed, model_of
-from warpsim.errors import UnsupportedError
+from warpsim.errors import LeftOutWarning, UnsupportedError
 from warpsim.mjcf import read_mjcf, scene_from_mjmodel
 from warpsim.scene import Scene, validate
 from warpsim.scene.ledger import unsupported
+from warpsim.simulator import Simulator
 
 RAG = """<flexcomp name="rag" type="grid" dim="2" count="3 3 1" spacing=".1 .1 .1" mass="1" radius=".01">
   <edge equality="true"/></flexcomp>"""
@@ -114,7 +115,6 @@ UNSUPPORTED = {
     ),
     "integrator implicit": (model_of(option='<option integrator="implicit"/>'), "integrator implicit"),
     "integrator discrete": (model_of(option='<option integrator="discrete"/>'), "integrator discrete"),
-    "no-slip solver": (model_of(option='<option noslip_iterations="2"/>'), "noslip_iterations"),
     "override": (model_of(option='<option><flag override="enable"/></option>'), "flag override"),
     "sleep": (model_of(option='<option><flag sleep="enable"/></option>'), "flag sleep"),
     "exact diagonal": (model_of(option='<option><flag diagexact="enable"/></option>'), "flag diagexact"),
@@ -135,7 +135,7 @@ def test_unsupported_features_are_refused_or_noted(xml, fragment):
 
 def test_one_message_lists_all_that_is_unsupported():
     xml = model_of(
-        option='<option integrator="implicit" noslip_iterations="1"/>',
+        option='<option integrator="implicit"/>',
         tendon=SPATIAL,
         actuator='<muscle name="m" joint="h" lengthrange="0 1"/><motor name="fine" joint="h"/>',
     )
@@ -143,7 +143,6 @@ def test_one_message_lists_all_that_is_unsupported():
         read_mjcf(xml)
     for fragment in (
         "integrator implicit",
-        "noslip",
         "tendon 'wire'",
         "actuator 'm': dyntype muscle",
         "gaintype muscle",
@@ -152,6 +151,19 @@ def test_one_message_lists_all_that_is_unsupported():
     scene = read_mjcf(xml, strict=False)
     assert [actuator.name for actuator in scene.actuators] == ["fine"]
     assert scene.tendons == []
+
+
+def test_the_no_slip_solver_is_noted_and_warned_of_once(tmp_path):
+    path = tmp_path / "creeping.xml"
+    path.write_text(model_of(option='<option noslip_iterations="2"/>'))
+    with pytest.warns(LeftOutWarning, match="noslip_iterations.*contacts creep") as caught:
+        Simulator(path)
+    assert len(caught) == 1
+    (entry,) = unsupported(read_mjcf(path).ledger)
+    assert (entry.path, entry.attribute) == ("option", "noslip_iterations")
+    path.write_text(model_of(option='<option noslip_iterations="2" integrator="implicit"/>'))
+    with pytest.raises(UnsupportedError, match="1 feature"):
+        read_mjcf(path)
 
 
 def test_values_that_differ_between_the_dofs_of_a_joint():

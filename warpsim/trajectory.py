@@ -18,6 +18,7 @@ from warpsim.model.model import Model
 from warpsim.names import find, find_joint
 from warpsim.scene import Scene
 from warpsim.sensors.layout import sensor_place
+from warpsim.usd.export.result import export_result
 from warpsim.usd.motion import Motion
 from warpsim.usd.writer import OptimisedValue, write_result
 
@@ -36,12 +37,7 @@ def check_target(target: Path, source: Path | None) -> None:
         return
     if not is_usd(target):
         raise InputError(f"{target}: trajectories are saved as .npz, .usda or .usdc")
-    if source is None or not is_usd(source):
-        raise InputError(
-            f"{target}: an animation is written over the USD file that was simulated, and this scene did not come "
-            "from one; convert it with `warpsim convert`, or save a .npz file"
-        )
-    if target.resolve() == source.resolve():
+    if source is not None and target.resolve() == source.resolve():
         raise InputError(f"{target} is the scene itself, which is never written; choose another name")
 
 
@@ -168,7 +164,7 @@ class Trajectory(Observed):
         Args:
             path: ".npz": all tensors of all worlds, `times` and the names. A USD file: one world as an animation over
                 the scene it came from, with the attributes that the rollout was given, which opens in any USD viewer
-                and loads again.
+                and loads again. A scene that came from no USD file (MJCF, URDF, Python) is written as USD beside it.
             world: For USD: which world.
 
         Returns:
@@ -178,8 +174,9 @@ class Trajectory(Observed):
         check_target(target, self._source.path)
         if target.suffix == ".npz":
             return [self._save_arrays(target)]
-        assert self._source.path is not None
         motion = self.motion(world)
+        if self._source.path is None or not is_usd(self._source.path):
+            return export_result(target, self._source.scene, motion)
         values = None if self._values is None else self._values(world)
         return write_result(target, self._source.path, self._source.scene, motion, values=values)
 

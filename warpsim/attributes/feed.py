@@ -1,7 +1,8 @@
 """Values of attributes, as tensors, → the parameters and the initial state they feed, in torch's graph.
 
 Attributes whose readings are affine, and that do not meet in a product, add up: base + Σ J·(value − base value). The
-others are read together, anew at each value, and differenced there when a gradient is asked for.
+others, and values beyond where a reading was found to be affine, are read together, anew at each value, and differenced
+there when a gradient is asked for.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ class Feed:
     def numbers(self, rows: Sequence[np.ndarray]) -> np.ndarray:
         """(M,) for one value of each attribute."""
         total = self._map.base.numbers.copy()
-        joint = {a: row for a, row in zip(self.attributes, rows, strict=True) if a in self._together}
+        joint = self._joint(rows)
         if joint:
             total = self._point(joint).numbers.copy()
         for attribute, row in zip(self.attributes, rows, strict=True):
-            if attribute not in self._together:
+            if attribute not in joint:
                 change = (row - attribute.numbers).ravel()
                 if change.any():
                     total[attribute.slope.rows] += attribute.slope.matrix @ change
@@ -67,15 +68,20 @@ class Feed:
 
     def pull(self, rows: Sequence[np.ndarray], adjoint: np.ndarray) -> list[np.ndarray]:
         """Gradients by each attribute's value, for the adjoint (M,) of `numbers`."""
-        joint = {a: row for a, row in zip(self.attributes, rows, strict=True) if a in self._together}
+        joint = self._joint(rows)
         found = []
         for attribute in self.attributes:
-            if attribute in self._together:
+            if attribute in joint:
                 gradient = self._local_slope(joint, attribute).T @ adjoint
             else:
                 gradient = attribute.slope.matrix.T @ adjoint[attribute.slope.rows]
             found.append(gradient.reshape(attribute.shape))
         return found
+
+    def _joint(self, rows: Sequence[np.ndarray]) -> dict[Attribute, np.ndarray]:
+        """The values that are read together."""
+        pairs = zip(self.attributes, rows, strict=True)
+        return {a: row for a, row in pairs if a in self._together or not a.slope.holds(row)}
 
     def split(self, numbers: np.ndarray) -> list[np.ndarray]:
         """(…, M) → the parts that are fed, (…, n, …) each."""

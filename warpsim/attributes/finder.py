@@ -67,7 +67,7 @@ def _survey(scene_map: SceneMap, found: _Found, value: np.ndarray) -> Slope:
         return scene_map.read({found.path: found.kind.exact(numbers)})
 
     try:
-        return survey(read, scene_map.base, value)
+        return survey(read, scene_map.base, value, bounds_of(found.attribute.GetName()))
     except KinkError as error:
         raise InputError(f"{found.path}: {error}") from error
 

@@ -1,15 +1,18 @@
 """How the numbers physics reads depend on one attribute: derivatives of the reading by differences.
 
 Reading is affine in most attributes (a unit, a frame). There one difference per component, however long, is the
-derivative to rounding; points far from the base show whether it is so. Where it is not (rotations, products with a
-scale) differences are central, short and local. Values go to the reader in double precision, so nothing is lost to the
-attribute's own type.
+derivative to rounding. Whether it is so is probed: in directions of no special kind, which shows products and curves,
+and along each component to both sides as far as the stage allows, which shows bends (the largest of several scales
+counts, a bound is met). What was probed bounds where the derivative is trusted. Elsewhere, and where reading is not
+affine (rotations, products with a scale), differences are central, short and local. Values go to the reader in double
+precision, so nothing is lost to the attribute's own type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -22,6 +25,10 @@ Read = Callable[[np.ndarray], Point]
 _LONG_STEPS = (2.0**-3, -(2.0**-3), 2.0**-7, -(2.0**-7), 2.0**-12, -(2.0**-12))
 _SHORT_STEP = 2.0**-17
 _FAR = (-0.7, 6.0)
+_REACH = (2.0**10, 2.0**2, 0.9, 2.0**-3)
+"""How far single components are probed, in their scales: the first of these up to which the reading does not bend."""
+_SHRINKS = 4
+"""How often the box of these reaches is halved until its corners agree, too."""
 _ROUNDING = 1e-9
 _KINK = 1e-2
 _CURVATURE = 1e-2
@@ -42,18 +49,32 @@ class Slope:
     Attributes:
         rows: (k,) places in `Point.numbers` that depend on the attribute.
         matrix: (k, n) by component.
-        affine: Whether this holds at every value.
+        low: (n,) the values from which on …
+        high: (n,) … and up to which it is the same; None: it holds at one value only.
     """
 
     rows: np.ndarray
     matrix: np.ndarray
-    affine: bool
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
 
     @staticmethod
-    def of(columns: np.ndarray, affine: bool) -> Slope:
-        """From a dense (M, n) matrix."""
+    def of(columns: np.ndarray, box: tuple[np.ndarray, np.ndarray] | None) -> Slope:
+        """From a dense (M, n) matrix, and where it holds."""
         rows = np.flatnonzero(columns.any(axis=1))
-        return Slope(rows, columns[rows], affine)
+        low, high = (None, None) if box is None else box
+        return Slope(rows, columns[rows], low, high)
+
+    @property
+    def affine(self) -> bool:
+        """Whether it holds at more than one value."""
+        return self.low is not None
+
+    def holds(self, value: np.ndarray) -> bool:
+        """Whether this is the slope all the way from the value on the stage to another."""
+        if self.low is None or self.high is None:
+            return False
+        return bool((value.ravel() >= self.low).all() and (value.ravel() <= self.high).all())
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -62,22 +83,25 @@ def difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.where(a == b, 0.0, a - b)
 
 
-def survey(read: Read, base: Point, value: np.ndarray) -> Slope:
-    """The slope at a value, and whether it is the same elsewhere.
+def survey(read: Read, base: Point, value: np.ndarray, bounds: tuple[float, float] = (-np.inf, np.inf)) -> Slope:
+    """The slope at a value, and where it is the same.
 
     Args:
         read: The stage with the attribute at a value.
         base: That at `value`.
         value: Of the attribute.
+        bounds: The least and largest value that means something.
 
     Raises:
         JumpError: Every step from the value changes something discrete, or cannot be simulated.
         KinkError: The reading has a kink there.
     """
     steps, columns = _long_differences(read, base, value)
-    if _is_affine(read, base, value, steps, columns):
-        return Slope.of(columns, affine=True)
-    return Slope.of(central_differences(read, base, value), affine=False)
+    probe = _Probe(read, base, value, steps, columns)
+    box = _straight_box(probe, bounds) if probe.is_straight() else None
+    if box is not None:
+        return Slope.of(columns, box)
+    return Slope.of(central_differences(read, base, value), None)
 
 
 def scales(value: np.ndarray) -> np.ndarray:
@@ -132,23 +156,80 @@ def _long_differences(read: Read, base: Point, value: np.ndarray) -> tuple[np.nd
     return np.array(steps), np.stack(columns, axis=1)
 
 
-def _is_affine(read: Read, base: Point, value: np.ndarray, steps: np.ndarray, columns: np.ndarray) -> bool:
-    parts = np.random.default_rng(0).uniform(0.5, 1.0, size=len(steps))  # a direction of no special kind
-    signs = np.where(np.arange(len(steps)) % 2, -1.0, 1.0)
-    checked = 0
-    for length in _FAR:
-        move = length * parts * steps * (signs if length < 0 else 1.0)
+def _straight_box(probe: _Probe, bounds: tuple[float, float]) -> tuple[np.ndarray, np.ndarray] | None:
+    """(n,) least and (n,) largest values between which the reading does not bend; None where that is nowhere."""
+    start = probe.value.ravel()
+    ends, bends = np.stack([start, start]), False
+    for i, scale in enumerate(scales(probe.value)):
+        for side, bound in enumerate(bounds):
+            for reach in _REACH:
+                end = _within(start[i], (2 * side - 1) * reach * scale, bound)
+                agreed = probe.agrees(np.where(np.arange(len(start)) == i, end, start))
+                if agreed:
+                    ends[side, i] = end
+                    break
+                bends |= agreed is False
+                if agreed is False and reach == _REACH[-1]:
+                    return None
+    for _ in range(_SHRINKS):
+        if all(probe.agrees(corner) is not False for corner in _corners(ends, bends)):
+            return ends[0], ends[1]
+        ends, bends = 0.5 * (ends + start), True
+    return None
+
+
+def _corners(ends: np.ndarray, every: bool) -> list[np.ndarray]:
+    """Corners of the box with opposite corners `ends` (2, n): these two, or every one of few, or some of many."""
+    count = ends.shape[1]
+    if count == 1:
+        return []
+    if every and count <= 3:
+        sides = np.array(list(product((0, 1), repeat=count)))
+    else:
+        some = np.random.default_rng(1).integers(0, 2, size=(6 if every else 0, count))
+        sides = np.concatenate([np.zeros((1, count), int), np.ones((1, count), int), some])
+    return [ends[side, np.arange(count)] for side in sides]
+
+
+def _within(value: float, move: float, bound: float) -> float:
+    """The moved value; where that is beyond the bound, most of the way to it."""
+    moved = value + move
+    return moved if (bound - moved) * move > 0 or np.isinf(bound) else bound + (value - bound) * 2.0**-10
+
+
+@dataclass(frozen=True)
+class _Probe:
+    """A linear prediction of the reading, to be held against it."""
+
+    read: Read
+    base: Point
+    value: np.ndarray
+    steps: np.ndarray
+    columns: np.ndarray
+
+    def agrees(self, moved: np.ndarray) -> bool | None:
+        """Whether the reading at a value (n,) is as foretold; None where the stage cannot be read there."""
+        move = moved - self.value.ravel()
         try:
-            point = _steady(read, base, value + move.reshape(value.shape))
+            point = _steady(self.read, self.base, moved.reshape(self.value.shape))
         except JumpError:
-            continue
-        checked += 1
-        if not agrees(point, base, columns @ move, np.abs(columns) @ np.abs(move)):
-            return False
-    return checked > 0
+            return None
+        size = np.abs(self.columns) @ np.abs(move)
+        drawn_out = float(np.abs(move / self.steps).max())
+        return agrees(point, self.base, self.columns @ move, size, drawn_out=drawn_out)
+
+    def is_straight(self) -> bool:
+        """Whether it holds where all components move together, in a direction of no special kind."""
+        if len(self.steps) == 1:
+            return True  # a single component is probed on its own
+        parts = np.random.default_rng(0).uniform(0.5, 1.0, size=len(self.steps))
+        signs = np.where(np.arange(len(self.steps)) % 2, -1.0, 1.0)
+        moves = [length * parts * self.steps * (signs if length < 0 else 1.0) for length in _FAR]
+        found = [self.agrees(self.value.ravel() + move) for move in moves]
+        return False not in found and True in found
 
 
-def agrees(point: Point, base: Point, predicted: np.ndarray, size: np.ndarray) -> bool:
+def agrees(point: Point, base: Point, predicted: np.ndarray, size: np.ndarray, *, drawn_out: float = 1.0) -> bool:
     """Whether a point is where a linear prediction puts it, up to rounding.
 
     Args:
@@ -156,9 +237,11 @@ def agrees(point: Point, base: Point, predicted: np.ndarray, size: np.ndarray) -
         base: Where the prediction starts.
         predicted: (M,) change from the base.
         size: (M,) how large the terms of the prediction are.
+        drawn_out: How much longer the change is than the step that its slope was taken from, whose rounding grows so.
     """
     off = np.abs(difference(point.numbers, base.numbers) - predicted)
-    return bool((off <= _ROUNDING * size + 1e-13 * (1.0 + np.nan_to_num(np.abs(base.numbers), posinf=0.0))).all())
+    noise = 1e-13 * max(1.0, drawn_out) * (1.0 + np.nan_to_num(np.abs(base.numbers), posinf=0.0))
+    return bool((off <= _ROUNDING * size + noise).all())
 
 
 def _moved(value: np.ndarray, component: int, step: float) -> np.ndarray:

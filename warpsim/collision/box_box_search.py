@@ -187,14 +187,14 @@ def find_box_box(
     margin: real,
     world: int,
     start: int,
-    candidate_feature: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
 ) -> int:
     """Up to eight contacts: one of two edges, or the incident face clipped by the reference face."""
     feature = separating_feature(position_b - position_a, frame_a, size_a, frame_b, size_b, margin)
     if feature < 0:
         return 0
     if (feature & 3) == EDGES:
-        candidate_feature[world, start] = feature
+        candidate_feature[world, start] = wp.int64(feature)
         return 1
     count = int(0)
     second = (feature >> 2) & 1
@@ -212,6 +212,6 @@ def find_box_box(
         if code >= 0 and count < 8:
             distance, _point, _normal = box_box(position_a, frame_a, size_a, position_b, frame_b, size_b, code)
             if distance < margin:
-                candidate_feature[world, start + count] = code
+                candidate_feature[world, start + count] = wp.int64(code)
                 count += 1
     return count

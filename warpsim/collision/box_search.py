@@ -193,7 +193,7 @@ def find_capsule_box(
     margin: real,
     world: int,
     start: int,
-    candidate_feature: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
 ) -> int:
     """Up to two contacts: the ends of the part of the segment that lies over the face it touches.
 
@@ -212,7 +212,7 @@ def find_capsule_box(
         region = facing_region(nearest, size)
         distance, _point, _normal = capsule_box(centre, axis, radius, position, frame, size, feature)
         if distance < margin:
-            candidate_feature[world, start] = feature
+            candidate_feature[world, start] = wp.int64(feature)
             count = 1
         side = face_axis(region)
         if wp.abs(nearest[side]) < size[side]:  # the segment pierces the box, and looks at no face more than another
@@ -224,8 +224,8 @@ def find_capsule_box(
         if over_face or over_face_elsewhere(inverse @ (ball - position), local, local_axis, size, region, t):
             distance, _point, _normal = capsule_box(centre, axis, radius, position, frame, size, code)
             if distance < margin and count < 2:
-                if count == 0 or code != candidate_feature[world, start]:
-                    candidate_feature[world, start + count] = code
+                if count == 0 or wp.int64(code) != candidate_feature[world, start]:
+                    candidate_feature[world, start + count] = wp.int64(code)
                     count += 1
     return count
 

@@ -158,7 +158,7 @@ class SearchWork:
     pair_count: wp.array
     """(W, np) int32: active candidates of a pair."""
     candidate_feature: wp.array
-    """(W, nc) int32."""
+    """(W, nc) int64."""
     candidate_seed: wp.array
     """(W, ns) vec3: result of an iterative search."""
 
@@ -168,7 +168,7 @@ class SearchWork:
         device = table.pair_case.device
         return SearchWork(
             pair_count=wp.zeros((worlds, table.pair_count), dtype=wp.int32, device=device),
-            candidate_feature=wp.zeros((worlds, table.candidates), dtype=wp.int32, device=device),
+            candidate_feature=wp.zeros((worlds, table.candidates), dtype=wp.int64, device=device),
             candidate_seed=wp.zeros((worlds, table.seeds), dtype=vec3, device=device),
         )
 
@@ -182,7 +182,7 @@ class Contacts:
     pair: wp.array
     """(W, mc) int32 into the table's pairs."""
     feature: wp.array
-    """(W, mc) int32: which features of the pair touch, a code of the pair's kind."""
+    """(W, mc) int64: which features of the pair touch, a code of the pair's kind."""
     seed: wp.array
     """(W, mc) vec3: where an iterative search ended; no gradient."""
     distance: wp.array
@@ -201,7 +201,7 @@ class Contacts:
         return Contacts(
             count=wp.zeros(worlds, dtype=wp.int32, device=device),
             pair=wp.zeros(shape, dtype=wp.int32, device=device),
-            feature=wp.zeros(shape, dtype=wp.int32, device=device),
+            feature=wp.zeros(shape, dtype=wp.int64, device=device),
             seed=wp.zeros(shape, dtype=vec3, device=device),
             distance=wp.zeros(shape, dtype=real, device=device, requires_grad=requires_grad),
             point=wp.zeros(shape, dtype=vec3, device=device, requires_grad=requires_grad),

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
 import tempfile
 import zipfile
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+
+_CHECKSUM = "checksum"
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    MemoryError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    AttributeError,
+    struct.error,
+    zlib.error,
+    zipfile.BadZipFile,
+)
+"""What NumPy and zipfile raise over a file that is damaged or none of theirs."""
 
 
 def cache_directory(kind: str) -> Path:
@@ -29,13 +48,22 @@ def content_key(settings: str, *arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
+def _checksum(kind: str, key: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """Of the arrays as stored, bound to the name they are stored under."""
+    names = sorted(arrays)
+    types = " ".join(f"{name}:{arrays[name].dtype.str}" for name in names)
+    return content_key(f"{kind} {key} {types}", *(arrays[name] for name in names))
+
+
 def load_arrays(kind: str, key: str, names: Sequence[str]) -> dict[str, np.ndarray] | None:
-    """The stored arrays; None where they are absent or unreadable, so that they are computed anew."""
+    """The stored arrays; None where they are absent, damaged or not ours, so that they are computed anew."""
     try:
-        with np.load(cache_directory(kind) / f"{key}.npz") as stored:
-            return {name: stored[name] for name in names}
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        with np.load(cache_directory(kind) / f"{key}.npz", allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in names}
+            checksum = str(stored[_CHECKSUM])
+    except _UNREADABLE:
         return None
+    return arrays if checksum == _checksum(kind, key, arrays) else None
 
 
 def store_arrays(kind: str, key: str, **arrays: np.ndarray) -> None:
@@ -44,5 +72,5 @@ def store_arrays(kind: str, key: str, **arrays: np.ndarray) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=folder, suffix=".npz")
     with os.fdopen(handle, "wb") as stream:
-        np.savez(stream, **arrays)  # type: ignore[arg-type]
+        np.savez(stream, **arrays, **{_CHECKSUM: np.array(_checksum(kind, key, arrays))})  # type: ignore[arg-type]
     os.replace(temporary, folder / f"{key}.npz")

@@ -22,9 +22,17 @@ EIGHTH_TURN = wp.constant(real(0.7853981633974483))
 
 
 @wp.func
+def has_own_points(core: Core, grids: GridData) -> bool:
+    """Whether a shape's points are listed: a grid's are, and those of a hull with too many vertices to try them all."""
+    if has_grid(core.kind):
+        return True
+    return core.kind == HULL and grids.point_start[core.shape + 1] > grids.point_start[core.shape]
+
+
+@wp.func
 def material_point_count(core: Core, hulls: HullData, grids: GridData) -> int:
     """How many points a shape offers; a plane offers none."""
-    if has_grid(core.kind):
+    if has_own_points(core, grids):
         return grids.point_start[core.shape + 1] - grids.point_start[core.shape]
     if core.kind == HULL:
         return hulls.vertex_start[core.shape + 1] - hulls.vertex_start[core.shape]
@@ -52,7 +60,7 @@ def around(i: int, radius: real, z: real) -> vec3:
 def material_point(core: Core, i: int, hulls: HullData, grids: GridData) -> vec3:
     """Point i of a shape, in its own frame."""
     size = core.size
-    if has_grid(core.kind):
+    if has_own_points(core, grids):
         return grids.point[grids.point_start[core.shape] + i] * size[0]
     if core.kind == HULL:
         return hulls.vertex[hulls.vertex_start[core.shape] + i] * size[0]

@@ -11,7 +11,7 @@ import warp as wp
 from warpsim.collision.grid import GridData
 from warpsim.collision.hulls import hull_data, shape_mesh, stacked, starts_of
 from warpsim.collision.mesh_audit import audit_mesh
-from warpsim.collision.mesh_points import raised_points, surface_points
+from warpsim.collision.mesh_points import MAX_SURFACE_POINTS, raised_points, spread_points, surface_points
 from warpsim.collision.mesh_sdf import SdfGrid, mesh_sdf
 from warpsim.collision.support import HullData
 from warpsim.precision import numpy_real, real, vec3
@@ -55,6 +55,14 @@ def _touching_points(mesh: Mesh, raised: bool) -> np.ndarray:
     return raised_points(vertices, faces) if raised else surface_points(vertices, faces)
 
 
+def _spread_large_hulls(hulls: HullData, points: list[np.ndarray | None]) -> None:
+    """Lists the points by which hulls with more vertices than a field takes meet one."""
+    starts, vertices = hulls.vertex_start.numpy(), hulls.vertex.numpy()
+    for i, (start, stop) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+        if stop - start > MAX_SURFACE_POINTS:
+            points[i] = spread_points(vertices[start:stop], MAX_SURFACE_POINTS)
+
+
 def build_geometry(scene: Scene, device: wp.DeviceLike = None, *, shapes: Collection[int] | None = None) -> Geometry:
     """Builds (or loads from the cache) everything the scene's meshes and hulls need to collide.
 
@@ -87,6 +95,8 @@ def build_geometry(scene: Scene, device: wp.DeviceLike = None, *, shapes: Collec
         grids.append(grid)
         points.append(surface)
         radii[i] = np.linalg.norm(np.asarray(mesh.vertices)[np.unique(mesh.faces)], axis=1).max()
+    if any(grids):
+        _spread_large_hulls(hulls, points)
     data = _grid_arrays(grids, points, device)
     memory = int(data.coefficient.size) * np.dtype(numpy_real).itemsize
     return Geometry(hulls, data, wp.array(radii.astype(numpy_real), dtype=real, device=device), memory, wanted)

@@ -14,8 +14,6 @@ from warpsim.errors import SceneError
 from warpsim.precision import numpy_real, vec3
 from warpsim.scene.description import Mesh, Scene, Shape
 
-MAX_FEATURES = 5460
-"""Vertices, edges or faces of one hull: a feature code has 14 bits."""
 _COPLANAR = 1e-10
 """Triangles whose normals differ by less (1 − cosine) are one face."""
 
@@ -63,6 +61,8 @@ def _merge_coplanar(normals: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
 
 def _hull_points(mesh: Mesh) -> np.ndarray:
     points = np.asarray(mesh.vertices, float)
+    if mesh.hull_vertices is not None and points.ndim == 2:
+        points = points[_hull_indices(mesh, len(points))]
     if points.ndim != 2 or points.shape[1:] != (3,) or len(points) < 4:
         raise SceneError(f"mesh {mesh.name!r}: a hull needs at least four vertices as an (n, 3) array")
     if not np.isfinite(points).all():
@@ -70,14 +70,21 @@ def _hull_points(mesh: Mesh) -> np.ndarray:
     return points
 
 
+def _hull_indices(mesh: Mesh, count: int) -> np.ndarray:
+    indices = np.asarray(mesh.hull_vertices)
+    if indices.ndim != 1 or indices.dtype.kind not in "iu" or (indices < 0).any() or (indices >= count).any():
+        raise SceneError(f"mesh {mesh.name!r}: hull_vertices must be whole numbers within 0…{count - 1}")
+    return indices
+
+
 def convex_hull(mesh: Mesh) -> Hull:
     """Computes the convex hull of a mesh's vertices.
 
     Args:
-        mesh: Only its vertices are read.
+        mesh: Only its vertices, or those of them that it names for its hull, are read.
 
     Raises:
-        SceneError: Non-finite vertices, a flat point set, or a hull too fine for the feature codes.
+        SceneError: Non-finite vertices, or a flat point set.
     """
     points = _hull_points(mesh)
     try:
@@ -93,22 +100,24 @@ def convex_hull(mesh: Mesh) -> Hull:
     normals = area / np.maximum(size, 1e-300)[:, None]
     neighbours = _neighbours(triangles)
     group = _merge_coplanar(normals, neighbours)
-    largest = np.array([np.argmax(np.where(group == g, size, -1.0)) for g in range(group.max() + 1)])
+    by_group = np.lexsort((-size, group))
+    largest = by_group[np.searchsorted(group[by_group], np.arange(group.max() + 1))]
     rim = group[:, None] != group[neighbours]
     edges = np.stack([triangles, np.roll(triangles, -1, axis=1)], axis=-1)[rim]
     edges = np.unique(np.sort(edges, axis=1), axis=0)
     used = np.unique(edges)  # vertices in the middle of a flat face never touch alone
     number = np.full(len(vertices), -1)
     number[used] = np.arange(len(used))
-    outlines = [np.intersect1d(triangles[group == g], used) for g in range(len(largest))]
+    outlines = _outlines(group, triangles, number >= 0)
     faces = np.array([_face_corners(o, n, vertices) for o, n in zip(outlines, normals[largest], strict=True)])
-    most = max(len(used), len(edges), len(faces))
-    if most > MAX_FEATURES:
-        raise SceneError(
-            f"mesh {mesh.name!r}: its hull has {len(used)} vertices and {len(edges)} edges, more than {MAX_FEATURES}; "
-            f"simplify the mesh, or collide it as kind 'mesh'"
-        )
     return Hull(vertices[used], number[edges], number[faces], normals[largest])
+
+
+def _outlines(group: np.ndarray, triangles: np.ndarray, used: np.ndarray) -> list[np.ndarray]:
+    """The used vertices of each group of triangles, in order."""
+    kept = used[triangles]
+    pairs = np.unique(np.stack([np.repeat(group, 3)[kept.reshape(-1)], triangles[kept]], axis=1), axis=0)
+    return np.split(pairs[:, 1], np.searchsorted(pairs[:, 0], np.arange(1, group.max() + 1)))
 
 
 def _face_corners(corners: np.ndarray, normal: np.ndarray, vertices: np.ndarray) -> list[int]:

@@ -35,11 +35,15 @@ def surface_points(vertices: np.ndarray, faces: np.ndarray, count: int = MAX_SUR
     """
     used = vertices[np.unique(faces)]
     if len(used) >= count:
-        candidates, fixed = used, 0
-    else:
-        candidates, fixed = np.concatenate([used, _area_samples(vertices, faces, 8 * count)]), len(used)
-    first = int(np.argmax(np.linalg.norm(candidates - used.mean(axis=0), axis=1))) if fixed == 0 else 0
-    return candidates[_farthest_points(candidates, count, first, fixed)]
+        return spread_points(used, count)
+    candidates = np.concatenate([used, _area_samples(vertices, faces, 8 * count)])
+    return candidates[_farthest_points(candidates, count, 0, len(used))]
+
+
+def spread_points(points: np.ndarray, count: int) -> np.ndarray:
+    """Picks `count` well-spread ones of at least as many points (n, 3), the one furthest out first."""
+    first = int(np.argmax(np.linalg.norm(points - points.mean(axis=0), axis=1)))
+    return points[_farthest_points(points, count, first, 0)]
 
 
 def raised_points(vertices: np.ndarray, faces: np.ndarray, count: int = MAX_SURFACE_POINTS) -> np.ndarray:

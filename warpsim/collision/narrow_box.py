@@ -32,7 +32,7 @@ def narrow_box_kernel(
     pair_margin: wp.array2d(dtype=real),
     # out
     pair_count: wp.array2d(dtype=int),
-    candidate_feature: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
 ):
     """Active features of sphere–box, sphere–cylinder, capsule–box and box–box pairs."""
     world, local = wp.tid()
@@ -70,7 +70,7 @@ def narrow_box_kernel(
                 position_a, size_a[0], column(frame_a, 2), position_b, frame_b, size_b, feature
             )
         if distance < margin:
-            candidate_feature[world, start] = feature
+            candidate_feature[world, start] = wp.int64(feature)
             pair_count[world, pair] = 1
     else:
         pair_count[world, pair] = find_box_box(

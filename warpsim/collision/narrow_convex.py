@@ -4,9 +4,9 @@ GJK and EPA give the touching points; where those lie on the shapes names the fe
 polish what curved shapes leave open. A face against anything becomes plane contacts, several per pair, so that shapes
 rest.
 
-Feature bits: type (2), feature of the first shape (14), of the second (14). Type 0: the two features themselves
-(`convex_contact`); 1: the first shape's face as a plane, against a point of the second (numbered as in
-`plane_contact`, hulls by vertex); 2: the same with the roles exchanged.
+Feature bits (`contact_code`): type (2), feature of the first shape (30), of the second (30). Type 0: the two
+features themselves (`convex_contact`); 1: the first shape's face as a plane, against a point of the second (numbered as
+in `plane_contact`, hulls by vertex); 2: the same with the roles exchanged.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.collision.bounds import bounding_radius, bounds_apart
+from warpsim.collision.convex_code import contact_code
 from warpsim.collision.convex_contact import convex_contact
 from warpsim.collision.convex_feature import constraint_count
 from warpsim.collision.convex_plane import face_plane, plane_point, point_count
@@ -67,13 +68,15 @@ def find_on_face(
     other: Core,
     hulls: HullData,
     margin: real,
-    base: int,
-    shift: int,
+    swapped: bool,
     world: int,
     start: int,
-    candidate_feature: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
 ) -> int:
-    """Up to four points of `other` near a face of `plane`: the deepest, then those that spread the contacts widest."""
+    """Up to four points of `other` near a face of `plane`: the deepest, then those that spread the contacts widest.
+
+    `swapped` says that `plane` is the pair's second shape.
+    """
     origin, normal = face_plane(plane, face, hulls)
     slack = real(1e-9) * (real(1.0) + wp.length(other.size))
     chosen = wp.zeros(shape=(4,), dtype=vec3)
@@ -97,7 +100,10 @@ def find_on_face(
                         chosen[count] = point
         searching = best >= 0
         if best >= 0:
-            candidate_feature[world, start + count] = base + (best << shift)
+            if swapped:
+                candidate_feature[world, start + count] = contact_code(2, best, face)
+            else:
+                candidate_feature[world, start + count] = contact_code(1, face, best)
             count += 1
     return count
 
@@ -112,12 +118,12 @@ def find_convex(
     radius_b: real,
     world: int,
     start: int,
-    candidate_feature: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
     candidate_seed: wp.array2d(dtype=vec3),
 ) -> int:
     """Active features of a convex pair; returns their number."""
     if a.kind == PLANE:
-        return find_on_face(a, 0, b, hulls, margin, 1, 16, world, start, candidate_feature)
+        return find_on_face(a, 0, b, hulls, margin, False, world, start, candidate_feature)
     limit = wp.max(margin + core_radius(a.kind, a.size) + core_radius(b.kind, b.size), real(0.0))
     found = closest_cores(a, b, hulls, limit)
     if found.distance > limit:
@@ -129,11 +135,9 @@ def find_convex(
     count_b = constraint_count(b.kind, feature_b)
     count = int(0)
     if count_a == 2:
-        count = find_on_face(a, feature_a, b, hulls, margin, 1 + (feature_a << 2), 16, world, start, candidate_feature)
+        count = find_on_face(a, feature_a, b, hulls, margin, False, world, start, candidate_feature)
     if count_b == 2:
-        count += find_on_face(
-            b, feature_b, a, hulls, margin, 2 + (feature_b << 16), 2, world, start + count, candidate_feature
-        )
+        count += find_on_face(b, feature_b, a, hulls, margin, True, world, start + count, candidate_feature)
     if count > 0:
         return count
     seed = touch.normal
@@ -144,7 +148,7 @@ def find_convex(
     distance, _point, _normal = convex_contact(a, feature_a, b, feature_b, hulls, seed)
     if distance >= margin:
         return 0
-    candidate_feature[world, start] = (feature_a << 2) + (feature_b << 16)
+    candidate_feature[world, start] = contact_code(0, feature_a, feature_b)
     candidate_seed[world, start] = seed
     return 1
 
@@ -166,7 +170,7 @@ def narrow_convex_kernel(
     pair_margin: wp.array2d(dtype=real),
     # out
     pair_count: wp.array2d(dtype=int),
-    candidate_feature: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
     candidate_seed: wp.array2d(dtype=vec3),
 ):
     """Active features of general convex pairs, with the normal each was found at."""

@@ -36,7 +36,7 @@ def find_in_field(
     second: int,
     world: int,
     start: int,
-    candidate_feature: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
 ) -> int:
     """Up to four points of `holder` in `other`'s field: the deepest, then those that spread the contacts widest.
 
@@ -68,7 +68,7 @@ def find_in_field(
     _distance, _point, normal = field_contact(holder, deepest, other, hulls, grids)
     chosen[0] = holder.position + holder.frame @ material_point(holder, deepest, hulls, grids)
     depth[deepest] = FAR
-    candidate_feature[world, start] = 2 * deepest + second
+    candidate_feature[world, start] = wp.int64(2 * deepest + second)
     total = int(1)
     searching = bool(True)
     while searching and total < FIELD_CONTACTS:
@@ -84,7 +84,7 @@ def find_in_field(
                     chosen[total] = place
         searching = best >= 0
         if best >= 0:
-            candidate_feature[world, start + total] = 2 * best + second
+            candidate_feature[world, start + total] = wp.int64(2 * best + second)
             depth[best] = FAR
             total += 1
     return total
@@ -108,7 +108,7 @@ def narrow_field_kernel(
     pair_margin: wp.array2d(dtype=real),
     # out
     pair_count: wp.array2d(dtype=int),
-    candidate_feature: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
 ):
     """Active points of pairs with a mesh or height field; a sphere's centre alone says all of its contact."""
     world, local = wp.tid()

@@ -69,7 +69,7 @@ def find_capsule_capsule(
     margin: real,
     world: int,
     start: int,
-    candidate_feature: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
 ) -> int:
     """One contact, or up to two for parallel capsules: ends of the first, then of the second, as in MuJoCo."""
     dot = wp.dot(axis_a, axis_b)
@@ -78,7 +78,7 @@ def find_capsule_capsule(
         code = crossing_code(a, axis_a, b, axis_b)
         distance, _point, _normal = capsule_capsule(a, axis_a, radius_a, b, axis_b, radius_b, code)
         if distance < margin:
-            candidate_feature[world, start] = code
+            candidate_feature[world, start] = wp.int64(code)
             count = 1
         return count
     for i in range(4):
@@ -89,8 +89,8 @@ def find_capsule_capsule(
             code = 3 * end_code_near(b + axis_b * end_sign(i - 2), a, axis_a) + 6 - 2 * i
         distance, _point, _normal = capsule_capsule(a, axis_a, radius_a, b, axis_b, radius_b, code)
         if distance < margin and count < 2:
-            if count == 0 or code != candidate_feature[world, start]:
-                candidate_feature[world, start + count] = code
+            if count == 0 or wp.int64(code) != candidate_feature[world, start]:
+                candidate_feature[world, start + count] = wp.int64(code)
                 count += 1
     return count
 
@@ -105,7 +105,7 @@ def find_plane_box(
     margin: real,
     world: int,
     start: int,
-    candidate_feature: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
 ) -> int:
     """Up to four corners of the lower half that are closer than the margin."""
     count = int(0)
@@ -113,7 +113,7 @@ def find_plane_box(
     for corner in range(8):
         rise = wp.dot(frame @ box_corner(corner, size), normal)
         if rise <= real(0.0) and height + rise < margin and count < 4:
-            candidate_feature[world, start + count] = corner
+            candidate_feature[world, start + count] = wp.int64(corner)
             count += 1
     return count
 
@@ -129,7 +129,7 @@ def find_plane_disc(
     margin: real,
     world: int,
     start: int,
-    candidate_feature: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
 ) -> int:
     """The features of a cylinder or cone that are closer than the margin."""
     count = int(0)
@@ -140,7 +140,7 @@ def find_plane_disc(
         else:
             distance, _point = plane_cone(origin, normal, position, frame, size, feature)
         if distance < margin:
-            candidate_feature[world, start + count] = feature
+            candidate_feature[world, start + count] = wp.int64(feature)
             count += 1
     return count
 
@@ -156,12 +156,12 @@ def find_with_plane(
     margin: real,
     world: int,
     start: int,
-    candidate_feature: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
 ) -> int:
     """Active features of a plane pair; returns their number."""
     normal = quat_rotate(plane_rotation, vec3(real(0.0), real(0.0), real(1.0)))
     if case == PLANE_SPHERE:  # the bounds test was exact
-        candidate_feature[world, start] = 0
+        candidate_feature[world, start] = wp.int64(0)
         return 1
     count = int(0)
     if case == PLANE_CAPSULE:
@@ -169,7 +169,7 @@ def find_with_plane(
         rise = size[1] * wp.dot(quat_rotate(rotation, vec3(real(0.0), real(0.0), real(1.0))), normal)
         for end in range(2):
             if height + end_sign(end) * rise < margin:
-                candidate_feature[world, start + count] = end
+                candidate_feature[world, start + count] = wp.int64(end)
                 count += 1
         return count
     frame = quat_matrix(rotation)
@@ -178,7 +178,7 @@ def find_with_plane(
     if case == PLANE_ELLIPSOID:
         distance, _point = plane_ellipsoid(origin, normal, position, frame, size)
         if distance < margin:
-            candidate_feature[world, start] = 0
+            candidate_feature[world, start] = wp.int64(0)
             count = 1
         return count
     return find_plane_disc(case, origin, normal, position, frame, size, margin, world, start, candidate_feature)
@@ -196,11 +196,11 @@ def find_among_round(
     margin: real,
     world: int,
     start: int,
-    candidate_feature: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
 ) -> int:
     """Active features of a sphere or capsule pair; returns their number."""
     if case == SPHERE_SPHERE:  # the bounds test was exact
-        candidate_feature[world, start] = 0
+        candidate_feature[world, start] = wp.int64(0)
         return 1
     z = vec3(real(0.0), real(0.0), real(1.0))
     axis_a = quat_rotate(rotation_a, z)
@@ -209,7 +209,7 @@ def find_among_round(
         code = end_code_near(position_a, position_b, axis_b)
         distance, _point, _normal = sphere_capsule(position_a, size_a[0], axis_a, position_b, axis_b, size_b[0], code)
         if distance < margin:
-            candidate_feature[world, start] = code
+            candidate_feature[world, start] = wp.int64(code)
             return 1
         return 0
     return find_capsule_capsule(
@@ -242,7 +242,7 @@ def narrow_primitive_kernel(
     pair_margin: wp.array2d(dtype=real),
     # out
     pair_count: wp.array2d(dtype=int),
-    candidate_feature: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
 ):
     """Active features of pairs among planes, spheres and capsules, and of planes with the other primitives."""
     world, local = wp.tid()

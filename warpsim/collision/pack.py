@@ -15,12 +15,12 @@ def pack_kernel(
     pair_start: wp.array(dtype=int),
     # in
     pair_count: wp.array2d(dtype=int),
-    candidate_feature: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
     candidate_seed: wp.array2d(dtype=vec3),
     # out
     contact_count: wp.array(dtype=int),
     contact_pair: wp.array2d(dtype=int),
-    contact_feature: wp.array2d(dtype=int),
+    contact_feature: wp.array2d(dtype=wp.int64),
     contact_seed: wp.array2d(dtype=vec3),
 ):
     """Copies active candidates to the contact places, and counts the places needed even where there are too few."""

@@ -41,7 +41,7 @@ class Distances:
     normal: wp.array
     """vec3, unit, from the first to the second."""
     feature: wp.array
-    """int32: which features of the two are nearest, a code of the pair's kinds; where it changes, so may slopes."""
+    """int64: which features of the two are nearest, a code of the pair's kinds; where it changes, so may slopes."""
     pair: wp.array
     """int32: which pair of the query's table is nearest; it changes only where convex pieces take turns, and so may
     slopes."""
@@ -73,7 +73,7 @@ def _closest_points_kernel(
     nearest: wp.array2d(dtype=int),
     # in
     contact_pair: wp.array2d(dtype=int),
-    contact_feature: wp.array2d(dtype=int),
+    contact_feature: wp.array2d(dtype=wp.int64),
     contact_distance: wp.array2d(dtype=real),
     contact_point: wp.array2d(dtype=vec3),
     contact_axes: wp.array2d(dtype=mat33),
@@ -82,7 +82,7 @@ def _closest_points_kernel(
     point_a: wp.array2d(dtype=vec3),
     point_b: wp.array2d(dtype=vec3),
     normal: wp.array2d(dtype=vec3),
-    feature: wp.array2d(dtype=int),
+    feature: wp.array2d(dtype=wp.int64),
     pair: wp.array2d(dtype=int),
 ):
     world, i = wp.tid()
@@ -172,7 +172,7 @@ class ShapeDistance:
             point_a=wp.zeros(shape, dtype=vec3, device=device, requires_grad=True),
             point_b=wp.zeros(shape, dtype=vec3, device=device, requires_grad=True),
             normal=wp.zeros(shape, dtype=vec3, device=device, requires_grad=True),
-            feature=wp.zeros(shape, dtype=wp.int32, device=device),
+            feature=wp.zeros(shape, dtype=wp.int64, device=device),
             pair=wp.zeros(shape, dtype=wp.int32, device=device),
         )
 

@@ -44,7 +44,7 @@ def rebuild_box_kernel(
     # choices
     contact_count: wp.array(dtype=int),
     contact_pair: wp.array2d(dtype=int),
-    contact_feature: wp.array2d(dtype=int),
+    contact_feature: wp.array2d(dtype=wp.int64),
     # state
     shape_position: wp.array2d(dtype=vec3),
     shape_rotation: wp.array2d(dtype=quat),
@@ -65,7 +65,7 @@ def rebuild_box_kernel(
     b = pair_shapes[pair, 1]
     distance, point, normal = box_contact(
         pair_case[pair],
-        contact_feature[world, place],
+        int(contact_feature[world, place]),
         shape_position[world, a],
         quat_matrix(shape_rotation[world, a]),
         shape_size[world, a],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.collision.convex_code import contact_type, first_feature, second_feature
 from warpsim.collision.convex_contact import convex_contact
 from warpsim.collision.convex_plane import face_plane, plane_point
 from warpsim.collision.core import Core
@@ -15,15 +16,15 @@ from warpsim.spatial import quat_matrix
 
 
 @wp.func
-def convex_pair_contact(a: Core, b: Core, feature: int, seed: vec3, hulls: HullData) -> tuple[real, vec3, vec3]:
-    """Distance, point and normal of one contact; see `narrow_convex` for the feature's bits."""
-    feature_a = (feature >> 2) & 16383
-    feature_b = (feature >> 16) & 16383
-    if (feature & 3) == 1:
+def convex_pair_contact(a: Core, b: Core, code: wp.int64, seed: vec3, hulls: HullData) -> tuple[real, vec3, vec3]:
+    """Distance, point and normal of one contact; see `narrow_convex` for the code's types."""
+    feature_a = first_feature(code)
+    feature_b = second_feature(code)
+    if contact_type(code) == 1:
         origin, normal = face_plane(a, feature_a, hulls)
         distance, point = plane_point(origin, normal, b, feature_b, hulls)
         return distance, point, normal
-    if (feature & 3) == 2:
+    if contact_type(code) == 2:
         origin, normal = face_plane(b, feature_b, hulls)
         distance, point = plane_point(origin, normal, a, feature_a, hulls)
         return distance, point, -normal
@@ -41,7 +42,7 @@ def rebuild_convex_kernel(
     # choices
     contact_count: wp.array(dtype=int),
     contact_pair: wp.array2d(dtype=int),
-    contact_feature: wp.array2d(dtype=int),
+    contact_feature: wp.array2d(dtype=wp.int64),
     contact_seed: wp.array2d(dtype=vec3),
     # state
     shape_position: wp.array2d(dtype=vec3),

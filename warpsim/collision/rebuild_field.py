@@ -35,7 +35,7 @@ def rebuild_field_kernel(
     # choices
     contact_count: wp.array(dtype=int),
     contact_pair: wp.array2d(dtype=int),
-    contact_feature: wp.array2d(dtype=int),
+    contact_feature: wp.array2d(dtype=wp.int64),
     # state
     shape_position: wp.array2d(dtype=vec3),
     shape_rotation: wp.array2d(dtype=quat),
@@ -57,7 +57,7 @@ def rebuild_field_kernel(
     case = pair_case[pair]
     a = Core(case // KINDS, i, shape_position[world, i], quat_matrix(shape_rotation[world, i]), shape_size[world, i])
     b = Core(case % KINDS, j, shape_position[world, j], quat_matrix(shape_rotation[world, j]), shape_size[world, j])
-    distance, point, normal = field_pair_contact(a, b, contact_feature[world, place], hulls, grids)
+    distance, point, normal = field_pair_contact(a, b, int(contact_feature[world, place]), hulls, grids)
     contact_distance[world, place] = distance
     contact_point[world, place] = point
     contact_axes[world, place] = contact_frame(normal, vec3())

@@ -41,7 +41,7 @@ def rebuild_primitive_kernel(
     # choices
     contact_count: wp.array(dtype=int),
     contact_pair: wp.array2d(dtype=int),
-    contact_feature: wp.array2d(dtype=int),
+    contact_feature: wp.array2d(dtype=wp.int64),
     # state
     shape_position: wp.array2d(dtype=vec3),
     shape_rotation: wp.array2d(dtype=quat),
@@ -59,7 +59,7 @@ def rebuild_primitive_kernel(
     if pair < first_pair or pair >= last_pair:
         return
     case = pair_case[pair]
-    feature = contact_feature[world, place]
+    feature = int(contact_feature[world, place])
     a = pair_shapes[pair, 0]
     b = pair_shapes[pair, 1]
     position_a = shape_position[world, a]

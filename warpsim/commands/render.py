@@ -13,8 +13,11 @@ from pxr import Usd
 from warpsim.errors import InputError
 from warpsim.load import is_usd, load_scene
 from warpsim.render import contact_sheet, frame_times, render_stage, write_gif, write_png
+from warpsim.saved_motion import read_motion
 from warpsim.usd.export import export_scene
+from warpsim.usd.export.result import exported_animation
 from warpsim.usd.reader import open_stage
+from warpsim.usd.writer import animated_stage
 
 _SHEET_FRAMES = 9
 
@@ -27,7 +30,11 @@ def add(commands: argparse._SubParsersAction) -> None:
         description="Draws a file without a graphics driver. A .gif is a film in real time; a .png is one picture, "
         "a numbered series if several frames are asked for, or with --sheet all of them on one page.",
     )
-    parser.add_argument("scene", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF) or .urdf file")
+    parser.add_argument(
+        "file", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF) or .urdf file, or with --scene a motion saved as .npz"
+    )
+    parser.add_argument("--scene", help="for .npz: the file that was simulated")
+    parser.add_argument("--world", type=int, metavar="N", help="for .npz: which world (default: 0)")
     parser.add_argument("--keyframe", help="MJCF: name of the keyframe to draw")
     parser.add_argument("-o", "--output", required=True, help="the .gif or .png file to write")
     which = parser.add_mutually_exclusive_group()
@@ -48,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     _check_output(output, arguments.sheet)
     width, height = _size(arguments.size)
-    stage = _stage(arguments.scene, arguments.keyframe)
+    stage = _stage(arguments)
     times = _times(stage, arguments, film=output.suffix.lower() == ".gif")
     pictures = render_stage(
         stage,
@@ -65,13 +72,27 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _stage(source: str, keyframe: str | None) -> Usd.Stage:
+def _stage(arguments: argparse.Namespace) -> Usd.Stage:
     """The file's stage; other formats are converted in memory, and physics that is not modelled is no matter here."""
+    source, keyframe = arguments.file, arguments.keyframe
+    if Path(source).suffix.lower() == ".npz":
+        return _saved_stage(source, arguments.scene, arguments.world or 0)
+    if arguments.scene is not None or arguments.world is not None:
+        raise InputError(f"--scene and --world go with a motion saved as .npz, and {source} is none")
     if is_usd(source) and keyframe is None:
         if not Path(source).is_file():
             raise InputError(f"no file {source!r}")
         return open_stage(source)
     return export_scene(load_scene(source, strict=False, keyframe=keyframe))[0]
+
+
+def _saved_stage(motion: str, source: str | None, world: int) -> Usd.Stage:
+    """A motion of arrays alone, over the scene that was simulated."""
+    if source is None:
+        raise InputError(f"{motion} holds a motion and no shapes; name the file that was simulated with --scene")
+    scene = load_scene(source, strict=False)
+    rows = read_motion(motion, scene, world=world)
+    return animated_stage(open_stage(source), scene, rows) if is_usd(source) else exported_animation(scene, rows)
 
 
 def _check_output(output: Path, sheet: bool) -> None:

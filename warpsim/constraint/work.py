@@ -77,7 +77,7 @@ def make_constraint_work(m: Model, arena: Arena, qdd: wp.array) -> ConstraintWor
         return Contacts(
             count=arena.array((w,), wp.int32, differentiable=False),
             pair=fixed(mc, wp.int32),
-            feature=fixed(mc, wp.int32),
+            feature=fixed(mc, wp.int64),
             seed=fixed(mc, vec3),
             distance=live(mc, real),
             point=live(mc, vec3),

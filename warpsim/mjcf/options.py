@@ -36,6 +36,8 @@ _UNSUPPORTED_ENABLE_FLAGS = {
     "ipc": "it concerns flexes, which are not modelled",
     "speculative": "speculative contacts are not modelled",
 }
+NOSLIP = "noslip_iterations"
+"""The one option whose lack is noted but never refused: it only takes out what little slip soft contacts have."""
 _IGNORED_COUNTS = {"ncam": "cameras", "nlight": "lights", "nskin": "skins", "ntuple": "tuples", "ntext": "texts"}
 _IGNORED_COUNTS |= {"nnumeric": "numerics", "nuserdata": "userdata"}
 
@@ -79,7 +81,7 @@ def _integrator(source: MjSource) -> str:
 def _note_solver(source: MjSource) -> None:
     option = source.model.opt
     if option.noslip_iterations > 0:
-        source.unsupported("option", "noslip_iterations", "the no-slip solver is not modelled")
+        source.unsupported("option", NOSLIP, "contacts creep where MuJoCo's no-slip solver would hold them")
     if option.solver != mujoco.mjtSolver.mjSOL_NEWTON:
         word = mujoco.mjtSolver(option.solver).name.removeprefix("mjSOL_")
         source.ignored("option", f"solver {word}", "Newton's method finds the same optimum")

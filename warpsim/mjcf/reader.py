@@ -10,7 +10,7 @@ from warpsim.mjcf.bodies import read_bodies, read_joints
 from warpsim.mjcf.engine import mujoco
 from warpsim.mjcf.equalities import read_equalities
 from warpsim.mjcf.keyframe import apply_keyframe
-from warpsim.mjcf.options import note_unread, read_medium, read_options
+from warpsim.mjcf.options import NOSLIP, note_unread, read_medium, read_options
 from warpsim.mjcf.sensors import read_sensors
 from warpsim.mjcf.shapes import read_contact_overrides, read_excluded_bodies, read_shapes, read_sites
 from warpsim.mjcf.source import MjSource
@@ -61,7 +61,7 @@ def scene_from_mjmodel(model: mujoco.MjModel, *, keyframe: str | None = None, st
         model: The model; it is not changed and nothing of it is kept.
         keyframe: Name of the keyframe that gives the start state; None: the reference configuration, at rest.
         strict: Whether features that are not modelled raise; otherwise they are left out and noted in `Scene.ledger`.
-            Sensors without a counterpart are only ever noted.
+            Sensors without a counterpart and `noslip_iterations` are only ever noted.
 
     Raises:
         SceneError: The scene is not valid.
@@ -81,7 +81,7 @@ def scene_from_mjmodel(model: mujoco.MjModel, *, keyframe: str | None = None, st
     scene.equalities = read_equalities(source, scene.tendons)
     note_unread(source)
     if strict:
-        _refuse(unsupported(source.notes))
+        _refuse([entry for entry in unsupported(source.notes) if entry.attribute != NOSLIP])
     scene.sensors = read_sensors(source, scene)
     if keyframe is not None:
         apply_keyframe(source, scene, keyframe)

@@ -6,6 +6,7 @@ import numpy as np
 
 from warpsim.mjcf.engine import mujoco
 from warpsim.mjcf.heightfields import heightfield_name, heightfield_resolution, read_heightfield
+from warpsim.mjcf.hulls import cut_hull
 from warpsim.mjcf.source import MjSource
 from warpsim.scene.description import MESH_KINDS, SHAPE_SIZES_USED, ContactOverride, Mesh, Shape, Site
 
@@ -100,7 +101,11 @@ def _read_mesh(source: MjSource, index: int) -> Mesh:
     model = source.model
     vertices = model.mesh_vert[model.mesh_vertadr[index] :][: model.mesh_vertnum[index]]
     faces = model.mesh_face[model.mesh_faceadr[index] :][: model.mesh_facenum[index]]
-    return Mesh(source.names["mesh"][index], vertices.astype(np.float64), faces.astype(np.int32))
+    kept = cut_hull(model, index)
+    if kept is not None:
+        how = f"collides as MuJoCo's hull of {len(kept)} of its {len(vertices)} vertices"
+        source.used(source.path("mesh", index), "maxhullvert", how)
+    return Mesh(source.names["mesh"][index], vertices.astype(np.float64), faces.astype(np.int32), kept)
 
 
 def _note_unknown_kind(source: MjSource, index: int, collides: bool) -> None:

@@ -151,6 +151,8 @@ class Mesh:
     """(n, 3), m."""
     faces: np.ndarray
     """(m, 3) vertex indices, counter-clockwise seen from outside."""
+    hull_vertices: np.ndarray | None = None
+    """(k,) indices of the vertices whose hull collides where the mesh does as kind hull. None: all."""
 
 
 @dataclass(frozen=True)

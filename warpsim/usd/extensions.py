@@ -69,6 +69,7 @@ CONCEPTS: dict[str, tuple[Spelling, ...]] = {
         Spelling("newton:sdfMaxResolution"),
         Spelling("physxSDFMeshCollision:sdfResolution"),
     ),
+    "hull_vertices": (Spelling("newton:maxHullVertices"), Spelling("mjc:maxhullvert")),
     "piece_tolerance": (Spelling("warpsim:convexTolerance"),),
     "piece_count": (Spelling("physxConvexDecompositionCollision:maxConvexHulls"),),
     "piece_vertices": (

@@ -76,7 +76,7 @@ _RULES = (
     _rule(r"mjc:compiler:(setTotalMass|settotalmass)", _never, "", "masses are not rescaled; scale them in the stage"),
     _rule(r"mjc:compiler:.*", _always, "an instruction to a compiler that already ran"),
     _rule(r"mjc:(actLimited|ctrlLimited|forceLimited)", _always, "read with its range"),
-    _rule(r"mjc:maxhullvert", lambda v: int(v) < 0, "no bound", "hulls keep all their vertices"),
+    _rule(r"mjc:maxhullvert", _always, "the mesh does not collide as one hull"),
     _rule(r"mjc:inertia", _always, "the mesh's mass is not derived from it, or is exact"),
     _rule(r"newton:jointsAddMobility", _always, "joints always add mobility here"),
     _rule(
@@ -95,7 +95,7 @@ _RULES = (
     _rule(r"newton:sdfTargetVoxelSize", _infinite, "infinite: not set", "give newton:sdfMaxResolution"),
     _rule(r"newton:sdf(NarrowBandInner|NarrowBandOuter|Padding|TextureFormat)", _always, "of another engine's grid"),
     _rule(r"newton:hydroelastic\w+", _zero, "switched off", "contact is at points, not over pressure fields"),
-    _rule(r"newton:(maxHullVertices|maxhullvert)", lambda v: int(v) < 0, "no bound", "hulls keep all their vertices"),
+    _rule(r"newton:maxHullVertices", _always, "the mesh does not collide as hulls"),
     _rule(r"state:.*:appliedForce", _always, "an output of another engine"),
     _rule(r"physxScene:.*", _always, "a choice within another engine's solver"),
     _rule(

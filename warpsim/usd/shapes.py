@@ -9,7 +9,9 @@ from warpsim.errors import SceneError
 from warpsim.scene import Shape
 from warpsim.usd.context import Context
 from warpsim.usd.extensions import lookup
+from warpsim.usd.flat_meshes import is_sheet, thicken
 from warpsim.usd.frames import Frame, Pose
+from warpsim.usd.hulls import choose_hull_vertices
 from warpsim.usd.mass import set_shape_mass
 from warpsim.usd.materials import bound_material, set_contact
 from warpsim.usd.meshes import read_mesh
@@ -57,7 +59,11 @@ def add_shape(context: Context, objects: PhysicsObjects, collider: Collider) -> 
         context.ledger.unsupported(prim, "PhysicsCollisionAPI", "planes must be static; this one belongs to a body")
         return
     context.scene.shapes.append(shape)
-    if shape.kind == "mesh" and _approximation(context, prim) == DECOMPOSITION:
+    if shape.kind in ("mesh", "hull") and body is None and is_sheet(context, shape):
+        thicken(context, prim, shape)
+    elif shape.kind == "hull":
+        choose_hull_vertices(context, prim, shape)
+    elif shape.kind == "mesh" and _approximation(context, prim) == DECOMPOSITION:
         take_apart(context, prim, shape)
 
 

@@ -109,6 +109,28 @@ def write_result(
     return [root_path, *written]
 
 
+def animated_stage(stage: Usd.Stage, scene: Scene, motion: Motion) -> Usd.Stage:
+    """A stage in memory that shows a motion over another stage: poses alone, at whole time codes from 0.
+
+    Args:
+        stage: What was simulated.
+        scene: As read from it.
+        motion: The rollout.
+
+    Raises:
+        InputError: The motion does not fit the scene.
+    """
+    motion.check(scene)
+    rate, codes = _time_codes(motion.times)
+    animation = _animation(stage, scene, motion, rate, codes, 0.0, states=False)
+    root = Sdf.Layer.CreateAnonymous(".usda")
+    _copy_stage_metadata(stage, root)
+    root.timeCodesPerSecond = root.framesPerSecond = rate
+    root.startTimeCode, root.endTimeCode = float(codes[0]), float(codes[-1])
+    root.subLayerPaths = [animation.identifier, stage.GetRootLayer().identifier]
+    return Usd.Stage.Open(root)
+
+
 def _over(layer: Sdf.Layer, source: Path) -> Usd.Stage:
     """The source as a layer of values changes it: what an animation moves."""
     root = Sdf.Layer.CreateAnonymous(".usda")

@@ -70,6 +70,7 @@ EXTENSIONS: dict[str, tuple[Any, str]] = {
     **_named("warpsim:sensor", "", {_TOKEN: "kind targetKind referenceKind", _DOUBLE: "noise cutoff"}),
     "warpsim:ellipsoid": (Sdf.ValueTypeNames.Double3, ""),
     "warpsim:convexTolerance": (_DOUBLE, ""),
+    "warpsim:hullVertices": (_INTS, ""),
     "warpsim:impacts": (_BOOL, ""),
     "warpsim:impactSpeed": (_DOUBLE, ""),
     "warpsim:contactSoftening": (_DOUBLE, ""),

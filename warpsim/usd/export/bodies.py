@@ -155,6 +155,8 @@ def _geometry(export: Export, parent: Usd.Prim, name: str, shape: Shape, options
         if shape.decomposition is not None:
             approximation = "convexDecomposition"
         points = mesh.vertices * shape.size
+        if shape.kind == "hull" and shape.collides and mesh.hull_vertices is not None:
+            options["attributes"] = {"warpsim:hullVertices": mesh.hull_vertices}
         return author.mesh(parent, name, points, mesh.faces, approximation=approximation, **options)
     export.lost("shape", shape.name, shape.kind, "USD has no such collider")
     return None

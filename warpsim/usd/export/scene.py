@@ -32,6 +32,12 @@ def export_scene(scene: Scene) -> tuple[Usd.Stage, list[LedgerEntry]]:
     Returns:
         The stage in memory (save it with `author.save`), and what it could not hold.
     """
+    export = build_export(scene)
+    return export.stage, export.notes
+
+
+def build_export(scene: Scene) -> Export:
+    """The same, with the prim that each item of the scene became."""
     stage = author.new_stage(documentation=f"Converted from {scene.name} by warpsim.")
     export = Export(scene, stage)
     _physics_scene(export)
@@ -59,7 +65,7 @@ def export_scene(scene: Scene) -> tuple[Usd.Stage, list[LedgerEntry]]:
     filter_parents(export)
     _start(export, joints)
     _note_losses(export)
-    return stage, export.notes
+    return export
 
 
 def _physics_scene(export: Export) -> None:
