@@ -133,7 +133,7 @@ class Tasks(Reader):
             edit = edits[rng.integers(len(edits))]
             live = [prim for prim in inside if prim]
             if edit == "retype" and live:
-                damage.pick(live).typeName = str(damage.pick((*self.kinds, "WarpsimNothing", "Xform", "")))
+                damage.pick(live).typeName = str(damage.pick((*self.kinds, "WarpsimNothing", "Xform")))
             elif edit != "remove" or len(live) > 1:
                 getattr(damage, edit)()
         return Usd.Stage.Open(layer)
@@ -144,8 +144,8 @@ class Tasks(Reader):
         assert 0 < task.duration < np.inf
         assert task.terms and all(np.isfinite(term.weight) for term in task.terms)
         assert task.variables or task.controls or task.duration_range
-        authored = case.GetPrimAtPath(task.name).GetAttribute("duration").Get()
-        assert task.duration == authored
+        authored = case.GetPrimAtPath(task.name).GetAttribute("duration")
+        assert task.duration in (authored.Get(), authored.Get(Usd.TimeCode.EarliestTime()))
 
 
 def damaged_json(data: Any, rng: np.random.Generator) -> None:
@@ -289,6 +289,8 @@ class Xml(Reader):
         elif kind < 0.75:
             names = sorted({name for i in items for name in i.attrib})
             item.set(pick(names), str(pick((*NUMBERS, *TEXTS))))
+        elif kind < 0.78:
+            item.set("class", str(pick(TEXTS)))
         elif kind < 0.85:
             for parent in items:
                 if item in list(parent):

@@ -36,9 +36,10 @@ class ImportGraph:
         for test in self._tests:
             distance = self._distance(test, module)
             if distance is not None:
-                words = set("_".join(module.split(".")[-2:]).split("_"))
-                named = len(words & set(test.split("_")))
-                spoken = sum(self._texts[test].count(word) for word in module.split(".")[-1].split("_"))
+                package, stem = (["", *module.split(".")])[-2:]
+                words = test.split("_")
+                named = 2 * (package in words) + len(set(stem.split("_")) & set(words))
+                spoken = sum(self._texts[test].count(word) for word in stem.split("_"))
                 near.append((distance > 1, -named, -spoken, distance, test))
         return [f"tests/{test}.py" for *_, test in sorted(near)]
 
