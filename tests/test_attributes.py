@@ -271,6 +271,42 @@ def test_each_world_can_have_its_own_value(file, sim):
     assert float(shared.grad) == pytest.approx(total, rel=1e-9)
 
 
+def test_python_numbers_keep_their_digits(sim):
+    """A number, a list and a tensor of the same value do the same."""
+    path = "/World/Free.physics:velocity"
+    given = [10.1, 0.3, 1.0 / 3.0]
+    made = [sim.rollout(3, parameters={path: value}).q for value in (given, np.array(given))]
+    assert torch.equal(made[0], made[1])
+    first = sim.rollout(3, parameters={path: given}).qd[0, 0].numpy()
+    assert np.abs(first[:, None] - 0.01 * np.array(given)).min(0).max() < 1e-16
+
+
+def test_a_shared_value_beside_one_of_each_world_gathers_from_all(file):
+    """Its derivative is the sum over worlds, here of worlds that answer differently."""
+    both = ws.Simulator(file, worlds=2)
+    hinge = "/World/Arm/Hinge.drive:angular:physics"
+    targets = torch.tensor([40.0, -70.0], dtype=torch.float64, requires_grad=True)
+    stiffness = torch.tensor(60.0, dtype=torch.float64, requires_grad=True)
+
+    def losses(stiffness, targets=targets) -> torch.Tensor:
+        made = both.rollout(15, parameters={f"{hinge}:targetPosition": targets, f"{hinge}:stiffness": stiffness})
+        return (made.joint_position("/World/Arm/Hinge")[-1] + 1.0).square().flatten()
+
+    losses(stiffness).sum().backward()
+    with torch.no_grad():
+        rises = (losses(60.01) - losses(59.99)) / 0.02
+        assert (rises.abs() > 1e-7).all() and abs(float(rises[0] / rises[1]) - 1) > 0.1
+        assert float(stiffness.grad) == pytest.approx(float(rises.sum()), rel=1e-6)
+        for world in range(2):
+            step = torch.zeros(2, dtype=torch.float64)
+            step[world] = 1e-2
+            rise = losses(60.0, targets + step) - losses(60.0, targets - step)
+            assert float(targets.grad[world]) == pytest.approx(float(rise.sum()) / 2e-2, rel=1e-6)
+        alone = both.rollout(15, parameters={f"{hinge}:stiffness": 60.0, f"{hinge}:targetPosition": float(targets[1])})
+        last = alone.joint_position("/World/Arm/Hinge")[-1].flatten()
+        assert float((last[1] + 1.0).square()) == pytest.approx(float(losses(60.0)[1]), rel=1e-12)
+
+
 def test_parameters_in_force_start_resets_steps_and_rollouts(file):
     sim = ws.Simulator(file)
     velocity = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64, requires_grad=True)

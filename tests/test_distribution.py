@@ -60,10 +60,23 @@ def test_values_stay_where_they_were_put(cartpole):
     assert 0.8 <= shares.min() < 0.803 and 1.197 < shares.max() <= 1.2
     shares = many.draw({POLE: Distribution(base=2 * own, factor=4.0, kind="normal")}, seed=0)[POLE] / (2 * own)
     assert shares.min() > 0 and abs(float(shares.log().mean())) < 0.1 and shares.max() > 8
-    inertia = many.draw({"body.inertia": Distribution(relative=0.3, alike=True)}, seed=0)["body.inertia"]
-    ratio = (inertia / many.parameter("body.inertia")).reshape(2000, -1)
-    moving = ~torch.isnan(ratio)
-    assert torch.allclose(ratio[moving], ratio[:, -1:].expand_as(ratio)[moving], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "normal"])
+def test_components_that_are_alike_share_their_number(kind):
+    """Each world scales as a whole, the worlds differently."""
+    sim = Simulator(tumbler(), worlds=50, outputs=())
+    own = sim.parameter("body.inertia")[0]
+    apart, alike = (
+        sim.draw({"body.inertia": Distribution(base=1.0 + own, relative=0.3, kind=kind, alike=shared)}, seed=0)
+        for shared in (False, True)
+    )
+    shares = (alike["body.inertia"] / (1.0 + own)).reshape(50, -1)
+    assert shares.shape[1] >= 12
+    assert torch.allclose(shares, shares[:, :1].expand_as(shares), rtol=1e-12)
+    assert len(shares[:, 0].unique()) == 50
+    free = (apart["body.inertia"] / (1.0 + own)).reshape(50, -1)
+    assert len(free.flatten().unique()) == free.numel()
 
 
 def test_a_drawn_pose_moves_along_its_dofs():

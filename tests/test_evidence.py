@@ -81,6 +81,21 @@ def test_a_perturbed_parameter_shows_by_name(tmp_path):
     assert "parameters.shape.mass[/World/Cart/Pole/Rod]" in str(found)
 
 
+def test_the_largest_deviation_is_shown(tmp_path):
+    """Of all numbers of an input, whichever way it went; none where there are no numbers to take apart."""
+    sim = Simulator(SCENES / "cartpole.usda")
+    controls = torch.zeros(20, 1, 1, dtype=sim.torch_dtype)
+    before = record_run(sim, controls=controls, seed=1)
+    controls[4], controls[9], controls[15] = 0.25, -0.75, 0.5  # in place: the record keeps what was given
+    found = compare(before, record_run(sim, controls=controls, seed=3))
+    first, second, off = found.inputs["actions.actuator"]
+    assert (first.count(" 0"), off) == (7, 0.75) and second.startswith("[0, 0, 0, 0, 0.25")
+    assert found.inputs["seed"] == ("1", "3", 2.0)
+    assert "(by 0.75)" in str(found) and "seed: 1 → 3  (by 2)" in str(found)
+    renamed = replace(before, device="elsewhere")
+    assert compare(before, renamed).inputs["device"][2] is None
+
+
 def test_a_changed_scene_is_not_replayed(tmp_path):
     copy = tmp_path / "throw.usda"
     text = (SCENES / "throw.usda").read_text()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from small_models import BALL, SPATIAL, TENDON, WET, jointed, model_of
-from warpsim.errors import LeftOutWarning, UnsupportedError
+from warpsim.errors import LeftOutWarning, SceneError, UnsupportedError
 from warpsim.mjcf import read_mjcf, scene_from_mjmodel
 from warpsim.scene import Scene, validate
 from warpsim.scene.ledger import unsupported
@@ -271,3 +271,17 @@ def test_sensors_with_a_counterpart_are_read_and_the_others_noted():
     assert (read["mean"].target_kind, read["mean"].target) == ("inertia", "")
     assert (read["far"].kind, read["far"].target_kind, read["far"].target) == ("rangefinder", "site", "s")
     assert {entry.path for entry in unsupported(scene.ledger)} == {"sensor 'feel'", "sensor 'late'"}
+
+
+@pytest.mark.parametrize("name", ["%n%s", "a%", "&#37;d", "&#x25;n"])
+@pytest.mark.parametrize("attribute", ["class", "childclass"])
+def test_a_class_that_would_end_the_process_is_refused(tmp_path, attribute, name):
+    """MuJoCo formats its message with the name; in an included file too."""
+    tag = "geom" if attribute == "class" else "body"
+    inner = f'<worldbody><{tag} {attribute}="{name}"/></worldbody>'
+    with pytest.raises(SceneError, match="has a % in its name"):
+        read_mjcf(f"<mujoco>{inner}</mujoco>")
+    (tmp_path / "part.xml").write_text(f"<mujocoinclude>{inner}</mujocoinclude>")
+    (tmp_path / "main.xml").write_text('<mujoco><include file="part.xml"/></mujoco>')
+    with pytest.raises(SceneError, match=r"part\.xml.*has a % in its name"):
+        read_mjcf(tmp_path / "main.xml")

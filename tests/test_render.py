@@ -343,6 +343,28 @@ def test_automatic_camera_shows_all_points_and_touches_its_margin(rng):
     assert max(across.max(), along.max()) == pytest.approx(1 / 1.2, abs=1e-9)
 
 
+@pytest.mark.parametrize("aspect", [0.5, 1.0, 1.5, 2.0, 3.0])
+def test_a_window_of_another_shape_shows_all_of_the_old_one(aspect):
+    """It grows in one direction only, and a picture of it is in proportion."""
+    camera = Camera(np.array([1.0, -4.0, 2.0]), np.eye(3)[0], np.eye(3)[2], 1.5, 1.0, (0.1, -0.2), orthographic=True)
+    wide = camera.widened(aspect)
+    assert wide.half_width / wide.half_height == pytest.approx(aspect, rel=1e-12)
+    assert wide.half_width >= 1.5 and wide.half_height >= 1.0
+    assert wide.half_width == 1.5 or wide.half_height == 1.0
+    assert (wide.center, wide.orthographic) == ((0.1, -0.2), True)
+    assert all(np.array_equal(getattr(wide, name), getattr(camera, name)) for name in ("position", "right", "up"))
+
+
+def test_a_wider_picture_keeps_circles_round():
+    stage, world = new_stage()
+    author.sphere(world, "Ball", 0.5, position=(0, 0, 1.0), color=RED, collides=False)
+    camera = Camera(np.array([0.0, -4.0, 1.0]), np.eye(3)[0], np.eye(3)[2], 1.0, 1.0, orthographic=True)
+    for width, height in ((120, 60), (60, 120)):
+        mask = silhouette(stage, camera, width=width, height=height)
+        extents = [np.ptp(np.flatnonzero(mask.any(axis))) + 1 for axis in (0, 1)]
+        assert extents == pytest.approx([30, 30], abs=1)  # half of the smaller side
+
+
 def test_usd_camera_perspective_and_orthographic():
     stage, world = new_stage(meters_per_unit=0.01, up_axis="Y")
     author.sphere(world, "Ball", 50.0, color=BLACK, collides=False)

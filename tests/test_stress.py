@@ -109,6 +109,19 @@ def test_controls_under_way(tmp_path):
     assert first.max() == 4.0 == given.max() and 0.03 < np.std(first - given) < 0.09  # 1 % of a range of 6
 
 
+def test_before_late_controls_arrive_drives_rest_at_their_targets(tmp_path):
+    stage, task = swing(drives=True, actuators=False)
+    reach(task, tolerance=10.0)
+    author.task_part(task, "Steps", "Servo", values=[0.5, -0.2])
+    path = saved(stage, tmp_path)
+    sim = Simulator(path)
+    late = varied(TaskProblem(sim, read_task(path, sim.scene)), Variation("", transmission=Transmission(delay=3)))
+    with torch.no_grad():
+        used = late.episode(late.authored()).inputs["drive_target"][:, 0].numpy()
+    assert np.allclose(used[:3], [0.0, np.radians(30.0)], atol=1e-7)
+    assert np.allclose(used[3:], [0.5, -0.2])
+
+
 def test_a_late_feedback_acts_on_what_was(tmp_path):
     joints = ["/World/Joint0", "/World/Joint1"]
     problem = arm(tmp_path, "Feedback", joints=joints, values=[0.3, 0.2, 0.02, 0.01])

@@ -128,6 +128,7 @@ def test_budgets_are_kept_and_used_well() -> None:
     assert make_plan(COST, 100_000, memory_budget=roomy.bytes) == roomy
 
 
+@lru_cache(None)
 def longest_kept() -> int:
     """Steps of the longest rollout that is kept whole by default, of almost all that it may take."""
     fits = max(n for n in range(1, 10_000) if make_plan(COST, n).segments == 1)
@@ -184,6 +185,31 @@ def test_the_first_segment_is_advanced_as_often_as_counted(snapshots: int) -> No
             if stack[-1] == target and target:
                 stack.pop()
         assert revolve.first_advances(segments, snapshots) == visited.count(0)
+
+
+def test_long_segments_leave_a_part_of_the_budget_to_the_process() -> None:
+    fits = longest_kept()
+    for steps in (fits, 2 * fits, 3 * fits):
+        for limit in (KEPT_BYTES, KEPT_BYTES + 12_345, 7 * KEPT_BYTES // 8):
+            plan, left = make_plan(COST, steps, memory_budget=limit), limit - limit // 64
+            assert 0.999 * left < plan.bytes <= left
+    whole = make_plan(COST, fits)
+    assert make_plan(COST, fits, memory_budget=whole.bytes).segments > 1
+
+
+@pytest.mark.parametrize("storage", ["device", "disk"])
+def test_what_a_budget_leaves_over_holds_snapshots(storage: str) -> None:
+    """As many segment starts are kept as fit, beside what checkpoints on disk hold in memory."""
+    least = make_plan(COST, 30_000, segment=30, schedule=Revolve(1), storage=storage).bytes
+    spare = RESIDENT_BYTES if storage == "disk" else 0
+    per_snapshot = 32 if storage == "disk" else 32 + COST.state
+    for more in (0, 1, 7, 50, 400):
+        limit = least + spare + more * per_snapshot
+        plan = make_plan(COST, 30_000, segment=30, memory_budget=limit, storage=storage)
+        assert plan.snapshots == 1 + more
+        assert plan.bytes <= limit
+        if more:
+            assert make_plan(COST, 30_000, segment=30, memory_budget=limit - 1, storage=storage).snapshots == more
 
 
 def test_a_budget_too_small_names_the_least() -> None:

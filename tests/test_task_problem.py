@@ -110,6 +110,34 @@ def test_bounds_and_first_guesses_come_from_the_scene(tmp_path):
     assert problem.names[3] == "/World/Task/Motors[1] of /World/Motor1"
 
 
+def test_a_mean_has_the_range_and_amplitudes_half_of_it_either_way(tmp_path):
+    stage, task = swing()
+    reach(task)
+    author.task_part(task, "Periodic", "Gait", period=0.1, harmonics=2, values=[1.5, 0.5])
+    (bound,) = problem_of(stage, tmp_path).controls
+    expected = np.repeat([[-2.0, 4.0], [-3.0, 3.0]], [1, 4], axis=0)  # rows: mean, cos 1, sin 1, cos 2, sin 2
+    for target in range(2):
+        assert np.array_equal(np.stack([bound.lower[:, target], bound.upper[:, target]], 1), expected)
+    assert np.array_equal(bound.start, [[1.5, 0.5], *[[0.0, 0.0]] * 4])
+    wide = bound.signal(torch.as_tensor(bound.upper)[None])
+    assert wide.max() == 4.0  # mean and amplitudes at their bounds pass the range: the signal is cut there
+    author.set_attributes(task.GetChild("Gait"), {"lower": [-1.0], "upper": [2.0, 3.0]})
+    (bound,) = problem_of(stage, tmp_path).controls
+    assert np.array_equal(bound.lower, [[-1.0, -1.0], *[[-1.5, -2.0]] * 4])
+    assert np.array_equal(bound.upper, [[2.0, 3.0], *[[1.5, 2.0]] * 4])
+
+
+def test_two_controls_of_one_channel_each_set_their_own(tmp_path):
+    """What one of them drives does not rest, whichever comes first."""
+    stage, task = swing(drives=True, actuators=False)
+    reach(task)
+    for place, value in enumerate((0.5, -0.2)):
+        author.task_part(task, "Steps", f"Servo{place}", targets=f"/World/Joint{place}", values=[value])
+    problem = problem_of(stage, tmp_path)
+    used = problem.episode(problem.authored()).inputs["drive_target"][:, 0]
+    assert np.allclose(used, [0.5, -0.2])
+
+
 def test_what_nobody_drives_stays_at_rest(tmp_path):
     stage, task = swing(drives=True, actuators=False)
     reach(task)
@@ -128,6 +156,7 @@ def test_the_time_step_follows_the_duration(tmp_path):
     author.set_attributes(task, {"durationRange": (0.1, 0.5)})
     problem = problem_of(stage, tmp_path)
     assert (problem.steps, problem.names) == (STEPS, ("/World/Task.duration",))
+    assert (problem.lower.item(), problem.upper.item()) == (0.1 / 0.2, 0.5 / 0.2)
     x = torch.tensor([[1.0], [1.5]], dtype=torch.float64)
     episode = problem.episode(problem.choice(x))
     assert torch.allclose(episode.duration, torch.tensor([0.2, 0.3], dtype=torch.float64))

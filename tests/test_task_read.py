@@ -163,13 +163,14 @@ def test_places_and_targets_are_in_si():
     assert np.allclose(term.target.at, (1.0, -3.0, 2.0)) and term.axes == "xz"
 
 
-def test_time_samples_make_keyframes_from_the_start_time_on():
+@pytest.mark.parametrize("kind", ["timecode", "double", "int"])
+def test_time_samples_make_keyframes_from_the_start_time_on(kind):
     prim = (
         'def WarpsimReach "R" { rel subject = </World/Base>\n'
         "rel target = </World/Ghost>\n"
         'uniform token when = "running" }'
     )
-    place = term_of(prim, "timecode startTime = 10\n").target
+    place = term_of(prim, f"{kind} startTime = 10\n").target
     assert isinstance(place, Keyframes)
     assert np.allclose(place.times, [1.0, 2.0]) and np.allclose(place.positions[1], (1.0, 0.0, 0.5))
     posture = term_of(

@@ -225,3 +225,34 @@ def test_robots_from_mjcf(assets_dir, tmp_path, robot, rng):
         results.append((dense, data.qfrc_bias, data.qfrc_passive, data.qfrc_actuator))
     for expected, found in zip(*results, strict=True):
         assert np.abs(found - expected).max() <= 1e-5 * max(np.abs(expected).max(), 1e-3)
+
+
+def test_limits_of_balls_are_in_degrees():
+    """On a joint of the tree and on one that closes a loop."""
+    scene = Scene(
+        bodies=[Body(name, mass=1.0, com=np.zeros(3), inertia=np.eye(3)) for name in ("a", "b", "c")],
+        joints=[Joint("socket", "ball", "a", limit=(0.0, 0.7)), *(Joint(n, "free", n) for n in ("b", "c"))],
+        equalities=[
+            Equality(
+                "cup",
+                "axes",
+                "b",
+                "c",
+                relative_pose=np.array([0, 0, 0, 1.0, 0, 0, 0]),
+                locked=(True, True, True, False, False, False),
+                turn_limit=0.4,
+            )
+        ],
+    )
+    stage, notes = export_scene(scene)
+    assert notes == []
+    angles = {
+        prim.GetName(): [prim.GetAttribute(f"physics:coneAngle{i}Limit").Get() for i in (0, 1)]
+        for prim in stage.Traverse()
+        if prim.GetTypeName() == "PhysicsSphericalJoint"
+    }
+    assert angles == {"socket": pytest.approx([40.107045659] * 2), "cup": pytest.approx([22.918311805] * 2)}
+    again = read_usd(stage)
+    (ball,) = (joint for joint in again.joints if joint.kind == "ball")
+    assert ball.limit == pytest.approx((0.0, 0.7), rel=1e-6)
+    assert again.equalities[0].turn_limit == pytest.approx(0.4, rel=1e-6)

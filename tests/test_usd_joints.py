@@ -67,6 +67,45 @@ def test_coordinate_and_sign_from_poses(rng, kind, swap, angle):
         np.testing.assert_allclose(pose, expected, atol=2e-6)
 
 
+@pytest.mark.parametrize("nested", [False, True], ids=["body", "prim of the body"])
+def test_joint_positions_are_scaled_with_the_prim_they_are_on(rng, nested):
+    """`localPos` is in the prim's own units: USD's world transform of it is where the joint sits."""
+    stage = author.new_stage()
+    world = author.world(stage)
+    scaled = author.frame(world, "Scaled", position=rng.normal(size=3), rotation=random_turn(rng))
+    UsdGeom.Xformable(scaled).AddScaleOp().Set(Gf.Vec3f(2.0, 3.0, 0.5))
+    ends, bodies = [], []
+    for name in ("A", "B"):
+        body = author.body(scaled, name, position=rng.normal(size=3), mass=1)
+        author.box(body, "Box", (0.1, 0.2, 0.3))
+        end = body
+        if nested:
+            end = author.frame(body, "Flange", position=(0.1, 0.2, 0.3))
+            UsdGeom.Xformable(end).AddScaleOp().Set(Gf.Vec3f(0.5, 1.5, 4.0))
+        bodies.append(body)
+        ends.append(end)
+    joint = author.prismatic(world, "Slide", bodies[0], bodies[1], "X")
+    UsdPhysics.ArticulationRootAPI.Apply(bodies[0])
+    cache = UsdGeom.XformCache()
+    places = []
+    for index, end in enumerate(ends):
+        place = Gf.Vec3f(*rng.normal(size=3))
+        joint.GetRelationship(f"physics:body{index}").SetTargets([end.GetPath()])
+        joint.GetAttribute(f"physics:localPos{index}").Set(place)
+        places.append(np.array(cache.GetLocalToWorldTransform(end).Transform(Gf.Vec3d(place))))
+    scene = read_usd(stage)
+    (slide,) = (joint for joint in scene.joints if joint.kind == "slide")
+    poses = {}  # at the reference configuration, where the two points coincide; from A, which stands as authored
+    for body in scene.bodies:
+        pose = homogeneous(body.position, body.rotation)
+        poses[body.name] = pose if body.parent is None else poses[body.parent] @ pose
+    found = poses["/World/Scaled/B"] @ np.append(slide.anchor, 1.0)
+    np.testing.assert_allclose(found[:3], places[0], atol=1e-6)
+    turn = np.array(cache.GetLocalToWorldTransform(bodies[1]).RemoveScaleShear()).T
+    away = np.linalg.inv(turn) @ np.append(places[1], 1.0)
+    np.testing.assert_allclose(slide.anchor, away[:3], atol=1e-6)
+
+
 def test_one_sided_limits_and_huge_floats():
     stage = author.new_stage()
     world = author.world(stage)

@@ -264,3 +264,29 @@ def test_a_stage_saved_twice_is_read_as_saved_last(tmp_path):
     author.save(stage, path)
     assert held.GetPrimAtPath("/World/Another")
     assert len(read_usd(path).bodies) == 4
+
+
+def test_motion_beside_what_the_source_animates(tmp_path):
+    """At a start code, frames are at the source's own rate from there, and its own samples stay where they were."""
+    stage = robot()
+    stage.SetTimeCodesPerSecond(60)
+    lamp = UsdGeom.Xform.Define(stage, "/World/Lamp").AddTranslateOp()
+    for code in (8.0, 40.0):
+        lamp.Set(Gf.Vec3d(code, 0, 0), code)
+    path = tmp_path / "robot.usda"
+    author.save(stage, path)
+    scene = read_usd(path)
+    motion = rollout(scene, 5)
+    write_result(tmp_path / "out.usda", path, scene, motion, start_code=8.0)
+    result = Usd.Stage.Open(str(tmp_path / "out.usda"))
+    codes = 8.0 + 60.0 * motion.times  # 2 ms a frame: not whole numbers
+    assert (result.GetTimeCodesPerSecond(), result.GetFramesPerSecond()) == (60, 60)
+    assert (result.GetStartTimeCode(), result.GetEndTimeCode()) == (8.0, codes[-1])
+    base = result.GetPrimAtPath(scene.bodies[0].name)
+    samples = base.GetAttribute("xformOp:translate").GetTimeSamples()
+    np.testing.assert_allclose(samples, codes, rtol=1e-12)
+    for frame, code in enumerate(codes):
+        matrix = UsdGeom.XformCache(Usd.TimeCode(code)).GetLocalToWorldTransform(base)
+        np.testing.assert_allclose(matrix.ExtractTranslation(), motion.positions[frame, 0], atol=1e-9)
+    moved = result.GetAttributeAtPath("/World/Lamp.xformOp:translate")
+    assert moved.GetTimeSamples() == [8.0, 40.0] and moved.Get(24.0) == Gf.Vec3d(24.0, 0, 0)

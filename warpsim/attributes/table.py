@@ -56,7 +56,8 @@ class AttributeTable:
 
     def _checked(self, attribute: Attribute, value: Any) -> torch.Tensor:
         try:
-            tensor = torch.as_tensor(value, device=self._device)
+            given = value if isinstance(value, torch.Tensor) else np.asarray(value)  # torch would halve Python's floats
+            tensor = torch.as_tensor(given, device=self._device)
         except (TypeError, ValueError, RuntimeError) as error:
             raise InputError(f"{attribute.path} cannot be read as a tensor: {error}") from error
         tensor = tensor.to(torch.float64)

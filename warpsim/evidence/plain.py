@@ -39,11 +39,19 @@ def decode(value: Any) -> Any:
     """Nested data with its arrays made again."""
     if isinstance(value, Mapping):
         if _ARRAY in value:
-            return np.array([_number(x) for x in value["data"]], dtype=value[_ARRAY]).reshape(value["shape"])
+            return _array(value)
         return {key: decode(item) for key, item in value.items()}
     if isinstance(value, list):
         return [decode(item) for item in value]
     return value
+
+
+def _array(value: Mapping[str, Any]) -> np.ndarray:
+    """An encoded array; only numbers, so that a text cannot ask for any amount of memory."""
+    kind = np.dtype(value[_ARRAY])
+    if kind.kind not in "fiub":
+        raise ValueError(f"an array of {kind} is not one of numbers")
+    return np.array([_number(x) for x in value["data"]], dtype=kind).reshape(value["shape"])
 
 
 def _number(value: Any) -> Any:

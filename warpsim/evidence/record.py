@@ -11,6 +11,7 @@ from typing import Any
 
 from warpsim.errors import InputError
 from warpsim.evidence.plain import decode, encode
+from warpsim.evidence.signed import read_json, signed, verified
 
 FORMAT = "warpsim run record 1"
 
@@ -35,6 +36,9 @@ FRAMES = {
     "qd": "joint rates; free joints: linear in the world, angular in the body",
     "wrench": "world axes, at the centre of mass",
 }
+
+_KINDS: dict[str, Any] = {"dict": dict, "list": list, "str": str, "int": int, "float": (float, int)}
+"""Annotation of a field → what JSON makes of it."""
 
 
 @dataclass
@@ -98,7 +102,7 @@ class RunRecord:
     def save(self, path: str | PathLike[str]) -> Path:
         """Writes a JSON file."""
         target = Path(fspath(path))
-        target.write_text(json.dumps(self.plain(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        target.write_text(json.dumps(signed(self.plain()), indent=1, allow_nan=False) + "\n", encoding="utf-8")
         return target
 
 
@@ -107,15 +111,20 @@ def read_record(path: str | PathLike[str]) -> RunRecord:
     source = Path(fspath(path))
     if not source.is_file():
         raise InputError(f"no file {str(source)!r}")
-    try:
-        data = json.loads(source.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{source}: not a JSON file: {error}") from error
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
+    data = read_json(source)
+    if data.get("format") != FORMAT:
         raise InputError(
             f"{source}: not a run record ({FORMAT!r}); `warpsim simulate --record` and `warpsim optimize` write them"
         )
-    known = {f.name for f in dataclasses.fields(RunRecord)}
-    if missing := known - set(data):
+    content = verified(data, source)
+    known = {f.name: str(f.type) for f in dataclasses.fields(RunRecord)}
+    if missing := set(known) - set(content):
         raise InputError(f"{source}: the record lacks {', '.join(sorted(missing))}")
-    return RunRecord(**{name: decode(data[name]) for name in known})
+    for name, kind in known.items():
+        right = isinstance(content[name], _KINDS.get(kind.split("[")[0].split(" ")[0], object))
+        if not (right or (content[name] is None and kind.endswith("| None"))):
+            raise InputError(f"{source}: {name} of the record is a {type(content[name]).__name__}, not {kind}")
+    try:
+        return RunRecord(**{name: decode(content[name]) for name in known})
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InputError(f"{source}: an array of the record cannot be read: {error}") from error

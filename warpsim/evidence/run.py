@@ -219,4 +219,5 @@ def _whole(made: Trajectory | None, name: str) -> np.ndarray | None:
 
 
 def _numpy(tensor: torch.Tensor) -> np.ndarray:
-    return tensor.detach().cpu().numpy()
+    """A copy: the caller may go on with his tensor, and the record stays as it was made."""
+    return tensor.detach().cpu().numpy().copy()

@@ -9,6 +9,7 @@ from warpsim.mjcf.actuation import read_actuators, read_tendons
 from warpsim.mjcf.bodies import read_bodies, read_joints
 from warpsim.mjcf.engine import mujoco
 from warpsim.mjcf.equalities import read_equalities
+from warpsim.mjcf.guard import refuse_fatal
 from warpsim.mjcf.keyframe import apply_keyframe
 from warpsim.mjcf.options import NOSLIP, note_unread, read_medium, read_options
 from warpsim.mjcf.sensors import read_sensors
@@ -42,6 +43,7 @@ def _compile(path_or_xml: str | Path) -> mujoco.MjModel:
     is_text = isinstance(path_or_xml, str) and path_or_xml.lstrip().startswith("<")
     if not is_text and not Path(path_or_xml).is_file():
         raise InputError(f"no file {str(path_or_xml)!r}; give the path of an .xml or .urdf file, or XML text")
+    refuse_fatal(path_or_xml, is_text=is_text)
     try:
         if is_text:
             return mujoco.MjModel.from_xml_string(path_or_xml)

@@ -223,7 +223,6 @@ def _shape_masses(t: Tables, scene: Scene, owners: list[int], bodies: list[Body]
         starts.append(len(members))
     units = [mesh_mass_properties(scene, s) for s in shapes]
     topology = ShapeMassTopology()
-    topology.nbody = len(bodies) + 1
     topology.start, topology.shape = t.integers(starts), t.integers(members)
     topology.kind = t.integers([SHAPE_CODES[s.kind] for s in shapes])
     topology.has_mass = t.integers([int(s.mass is not None) for s in shapes])

@@ -41,11 +41,11 @@ from warpsim.model.topology import Layout, Topology
 from warpsim.precision import numpy_real
 from warpsim.scene.description import Options, Sensor
 
-MASS_PARAMETERS = ("body.mass", "body.com", "body.inertia")
 DRIVE_GAINS = ("drive.stiffness", "drive.damping")
 WEIGHTS = ("weight.body", "weight.dof", "weight.tendon", *DRIVE_GAINS)
 """Inverse weights, and the gains of drives that act per unit of effective inertia."""
-_FROM_MASS = (*MASS_PARAMETERS, "fluid.box", "fluid.rotation", *WEIGHTS)
+_FROM_INERTIA = ("body.inertia", "fluid.box", "fluid.rotation", *WEIGHTS)
+_FROM_MASS = ("body.mass", "body.com", *_FROM_INERTIA)
 _CONTACT = {
     "friction": ("pair.friction",),
     "solref": ("pair.solref", "pair.solref_friction", "pair.restitution"),
@@ -53,9 +53,13 @@ _CONTACT = {
     "margin": ("pair.margin",),
 }
 FEEDS = {
-    **dict.fromkeys((*MASS_PARAMETERS, "shape.density", "shape.mass"), _FROM_MASS),
-    **{name: (name, *_FROM_MASS) for name in ("shape.size", "shape.position", "shape.rotation")},
+    **{name: (name, *_FROM_INERTIA) for name in ("body.mass", "body.com")},
+    "body.inertia": _FROM_INERTIA,
+    **dict.fromkeys(("shape.density", "shape.mass"), _FROM_MASS),
+    "shape.size": ("shape.size", *_FROM_MASS),
+    **{name: (name, "body.com", *_FROM_INERTIA) for name in ("shape.position", "shape.rotation")},
     **{name: (name, *WEIGHTS) for name in ("body.position", "body.rotation", "joint.anchor", "joint.axis")},
+    "joint.reference": ("joint.reference", *WEIGHTS),  # of balls and free joints: where weights are taken
     "joint.armature": ("joint.armature", *WEIGHTS),
     "tendon.coefficient": ("tendon.coefficient", "weight.tendon"),
     "site.rotation": ("site.rotation",),
@@ -63,8 +67,9 @@ FEEDS = {
     "equality.axes": ("equality.axes",),
     **{f"shape.{field}": reached for field, reached in _CONTACT.items()},
     **{f"contact_override.{field}": reached for field, reached in _CONTACT.items()},
+    "contact_override.solref": ("pair.solref", "pair.restitution"),
     "contact_override.solref_friction": ("pair.solref_friction",),
-    "shape.solmix": ("pair.solref", "pair.solref_friction", "pair.solimp", "pair.restitution"),
+    "shape.solmix": ("pair.solref", "pair.solref_friction", "pair.solimp"),
     "shape.restitution": ("pair.solref", "pair.restitution"),
     "world.timestep": ("world.timestep", "pair.solref"),
 }

@@ -37,7 +37,6 @@ _PI = wp.constant(real(3.141592653589793))
 class ShapeMassTopology:
     """Which shapes weigh for which body, and what of a body is authored."""
 
-    nbody: wp.int32
     start: wp.array(dtype=wp.int32)  # (nbody + 1,)
     shape: wp.array(dtype=wp.int32)  # shapes of the bodies, in body order
     kind: wp.array(dtype=wp.int32)  # (nshape,)

@@ -132,14 +132,17 @@ class Search:
     def _restore(self, state: Mapping[str, Any]) -> _Stand:
         if state.get("method") != self._method.name:
             raise InputError(f"the saved state is of method {state.get('method')!r}, not {self._method.name!r}")
-        iterate, best = unpack(state["iterate"]), unpack(state["best"])
+        try:
+            iterate, best = unpack(state["iterate"]), unpack(state["best"])
+            history = tuple(Row(*values) for values in state["history"])
+            self._began -= history[-1].seconds
+        except (LookupError, TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"the saved state is not one of a search: {error}; start anew") from error
         if iterate.x.shape != self._problem.start.shape:
             raise InputError(
                 f"the saved state has {len(iterate.x)} values, the problem {len(self._problem.start)}; it was saved "
                 "from another problem"
             )
-        history = tuple(Row(*values) for values in state["history"])
-        self._began -= history[-1].seconds
         return _Stand(iterate, best, history)
 
     def _next(self) -> _Stand:

@@ -21,6 +21,7 @@ import torch
 
 from warpsim.errors import InputError
 from warpsim.evidence import RunRecord
+from warpsim.evidence.signed import read_json, signed, verified
 from warpsim.optimize.search import Progress
 from warpsim.render.compare import render_pair
 from warpsim.render.images import write_gif, write_png
@@ -65,11 +66,13 @@ class ResultFolder:
             key: What the run must have in common with this one.
 
         Raises:
-            InputError: There is none, or it is of another scene, task or method.
+            InputError: There is none, it is damaged, or it is of another scene, task or method.
         """
         if not self.state.is_file():
             raise InputError(f"{self.state}: nothing to resume; run without --resume first")
-        saved = json.loads(self.state.read_text(encoding="utf-8"))
+        saved = verified(read_json(self.state), self.state)
+        if not all(isinstance(saved.get(part), dict) for part in ("key", "state")):
+            raise InputError(f"{self.state} is not the state of a search; run without --resume")
         for name, value in key.items():
             before = saved["key"].get(name)
             if before != value:
@@ -78,7 +81,7 @@ class ResultFolder:
 
     def save_state(self, key: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         """Replaces the saved state as a whole, so that being killed leaves the old one or the new one."""
-        _replace(self.state, json.dumps({"key": dict(key), "state": state}))
+        _replace(self.state, json.dumps(signed({"key": dict(key), "state": state})))
 
     def keep(self, key: Mapping[str, Any], seen: Progress) -> None:
         """Saves the best so far and the state from which the search can go on, about once a second."""

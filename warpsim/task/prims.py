@@ -86,6 +86,24 @@ class TaskStage:
         return Pose(self.units.length * (turn @ matrix[:3, 3]), matrix_to_quat(axes))
 
 
+def _fits(kind: Sdf.ValueTypeName, value: Any) -> bool:
+    """Whether a value can stand for one of the schema's type, whatever type the file gives the attribute."""
+    if kind.isArray:
+        return hasattr(value, "__len__") and all(_fits(kind.scalarType, item) for item in value)
+    sample = kind.defaultValue
+    if isinstance(sample, bool | str):
+        return isinstance(value, type(sample))
+    if isinstance(sample, int):
+        return isinstance(value, int) and not isinstance(value, bool)
+    if hasattr(sample, "__len__"):
+        return hasattr(value, "__len__") and len(value) == len(sample) and all(map(_is_real, value))
+    return _is_real(value)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, float | int | Sdf.TimeCode) and not isinstance(value, bool)
+
+
 def _on_body(body: str, pose: Pose) -> OnBody:
     return OnBody(body, _three(pose.position), _four(pose.rotation))
 
@@ -151,6 +169,8 @@ class TaskPrim:
         value = attribute.Get()
         if value is None and attribute.GetNumTimeSamples():
             value = attribute.Get(Usd.TimeCode.EarliestTime())
+        if value is not None and not _fits(item.kind, value):
+            raise self.fail(f"{name} is a {type(value).__name__}; its type is {item.kind}")
         if item.allowed and value not in item.allowed:
             raise self.fail(f"{name} is {value!r}; use one of {', '.join(item.allowed)}")
         return value

@@ -101,7 +101,7 @@ class TaskProblem:
             scaled = [torch.as_tensor((side / c.scale).ravel()) for side in (c.start, c.lower, c.upper)]
             parts.append((scaled[0], scaled[1], scaled[2], c.names))
         if self.task.duration_range is not None:
-            low, high = (torch.tensor([side / self._nominal]) for side in self.task.duration_range)
+            low, high = (torch.tensor([side / self._nominal], dtype=torch.float64) for side in self.task.duration_range)
             parts.append((torch.ones(1), low, high, [f"{self.task.name}.duration"]))
         self._sizes = [len(part[0]) for part in parts]
         sides = ([part[0] for part in parts], [part[1] for part in parts], [part[2] for part in parts])
@@ -233,11 +233,11 @@ class TaskProblem:
         """By channel, (steps, W, size): what nobody drives stays as it rests."""
         inputs: dict[str, torch.Tensor] = {}
         for bound, signal in zip(self.controls, signals, strict=True):
-            rest = torch.as_tensor(resting(sim, bound.channel), dtype=signal.dtype)
             before = inputs.get(bound.channel)
             if before is None:
-                before = rest.expand(*signal.shape[:2], -1).clone()
-                before[..., list(bound.places)] = 0.0
+                rest = resting(sim, bound.channel)
+                rest[[place for other in self.controls if other.channel == bound.channel for place in other.places]] = 0
+                before = torch.as_tensor(rest, dtype=signal.dtype).expand(*signal.shape[:2], -1)
             spread = torch.zeros_like(before).index_copy(-1, torch.tensor(bound.places), signal)
             inputs[bound.channel] = before + spread
         return inputs

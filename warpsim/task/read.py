@@ -69,7 +69,7 @@ def read_task(source: str | PathLike[str] | Usd.Stage, scene: Scene, path: str |
 
 def _read(stage: Usd.Stage, scene: Scene, prim: Usd.Prim) -> Task:
     own = TaskPrim(TaskStage(stage, scene), prim)
-    context = TaskStage(stage, scene, float(own.get("startTime").GetValue()))
+    context = TaskStage(stage, scene, own.number("startTime"))
     own = TaskPrim(context, prim)
     items = [TaskPrim(context, child) for child in prim.GetChildren()]
     for item in items:

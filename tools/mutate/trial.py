@@ -1,0 +1,111 @@
+"""One fault in a copy of the project, and the tests that run against it; the working tree is never touched."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.mutate.faults import Fault
+
+_LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "out")
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?: - .*)?$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a fault.
+
+    Attributes:
+        fault: The fault.
+        result: "caught", "survived" or "unclear" (what failed also fails without the fault).
+        by: The test that noticed, or "hang"; "" where none did.
+        files: How many test files ran.
+        seconds: Wall time.
+    """
+
+    fault: Fault
+    result: str
+    by: str
+    files: int
+    seconds: float
+
+
+class Scratch:
+    """A copy of the project with a kernel cache of its own, so that faulty kernels do not stay behind."""
+
+    def __init__(self, root: Path, folder: Path, *, limit: float) -> None:
+        """Copies the project.
+
+        Args:
+            root: The project.
+            folder: Where the copy goes; it must not exist.
+            limit: s; a test file that takes longer hangs.
+        """
+        self._copy, self._limit = folder / "project", limit
+        shutil.copytree(root, self._copy, ignore=_LEFT_OUT)
+        self._environment = {
+            **os.environ,
+            "PYTHONPATH": str(self._copy),
+            "PYTHONDONTWRITEBYTECODE": "1",  # two edits within a second would share one compiled file
+            "WARP_CACHE_PATH": str(folder / "kernels"),
+            "WARPSIM_CACHE": str(folder / "meshes"),
+        }
+        for variable, own in (("WARP_CACHE_PATH", ".cache/warp"), ("WARPSIM_CACHE", ".cache/warpsim")):
+            given = Path(os.environ.get(variable, Path.home() / own))
+            if given.is_dir():
+                shutil.copytree(given, self._environment[variable])
+
+    def trial(self, fault: Fault, tests: Sequence[str]) -> Verdict:
+        """Runs test files one after another until one fails."""
+        start = time.monotonic()
+        ran, by, result = 0, "", "survived"
+        with self._planted(fault):
+            while ran < len(tests) and not by:
+                by = self._first_failure([tests[ran]])
+                ran += 1
+        if by:
+            # without the fault the same test has to pass, or it says nothing about it
+            result = "caught" if by == "hang" or not self._first_failure([by]) else "unclear"
+        return Verdict(fault, result, by, ran, time.monotonic() - start)
+
+    @contextmanager
+    def _planted(self, fault: Fault) -> Iterator[None]:
+        file = self._copy / fault.path
+        source = file.read_text(encoding="utf-8")
+        file.write_text(fault.apply(source), encoding="utf-8")
+        try:
+            yield
+        finally:
+            file.write_text(source, encoding="utf-8")
+
+    def _first_failure(self, tests: Sequence[str]) -> str:
+        """The first test of some files that fails; "" if none does, "hang" if they do not end."""
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-rfE", "-p", "no:cacheprovider", *tests]
+        with subprocess.Popen(
+            command,
+            cwd=self._copy,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as process:
+            try:
+                printed, _ = process.communicate(timeout=self._limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)  # with the processes that a test started
+                return "hang"
+        if process.returncode in (0, 5):  # 5: every test of the file is of the long tier
+            return ""
+        found = _FAILED.findall(printed)
+        return found[0] if found else tests[0]
