@@ -11,10 +11,14 @@ from contact_support import object_scene, solid
 from rigid_support import scene_of
 from warpsim import contact_room
 from warpsim.collision.contacts import PairTable
+from warpsim.constraint.work import contact_bytes
 from warpsim.errors import InputError, SimulationError
+from warpsim.model.compile import compile_model
+from warpsim.program import RigidProgram
 from warpsim.scene import Options, Scene
 from warpsim.simulator import Simulator
 from warpsim.tape import AllStarts, Revolve
+from warpsim.tape import arena as arenas
 from warpsim.tape.sweep import Sweep
 
 ROOM = 400
@@ -26,11 +30,11 @@ def boxes(*places: tuple[float, float, float], half: float = 0.1, **options) -> 
     return object_scene(*shapes, options=Options(timestep=0.004, **options))
 
 
-def stack(gap: float = 0.0) -> Scene:
+def stack(gap: float = 0.0, **options) -> Scene:
     """Five boxes above each other, each turned a little; with a gap they land one after the other. 36 contacts."""
     places = [((0.0, 0.0, 0.1 + gap + (0.2 + gap) * k), (0.0, 0.0, 0.05 * k)) for k in range(5)]
     shapes = [solid("box", (0.1, 0.1, 0.1), place, turn if k else ()) for k, (place, turn) in enumerate(places)]
-    return object_scene(*shapes, options=Options(timestep=0.004))
+    return object_scene(*shapes, options=Options(timestep=0.004, **options))
 
 
 def wall() -> Scene:
@@ -273,6 +277,22 @@ class TestEveryWayToSimulate:
         sim.rollout(steps=2, memory_budget=2 * least)
         with pytest.raises(InputError, match="memory_budget"):
             sim.rollout(steps=20, memory_budget=least, segment=1, schedule=Revolve(1))
+
+
+@pytest.mark.parametrize("cone", ["elliptic", "pyramidal"])
+def test_the_bytes_of_a_place_are_those_it_takes(cone):
+    """In scratch and in one evaluation's intermediates and adjoints; blocks are rounded up."""
+
+    def taken(places: int) -> tuple[int, int]:
+        model = compile_model(stack(cone=cone), worlds=3).with_room(places)
+        program = RigidProgram(model, controls=())
+        size = arenas.measure(program)
+        structs = (program.scratch.constraint.rows, program.scratch.constraint.vectors)
+        arrays = [getattr(struct, name) for struct in structs for name in struct._cls.vars]
+        return size.values + size.adjoints + sum(array.capacity for array in arrays), contact_bytes(model)
+
+    (few, told_few), (many, told_many) = taken(100), taken(1100)
+    assert told_many - told_few == pytest.approx(many - few, rel=0.01)
 
 
 @pytest.mark.parametrize("how", ["rollout", "step", "jacobians"])
