@@ -12,7 +12,7 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from warpsim.errors import InputError, SimulationError, UnknownNameError
+from warpsim.errors import InputError, SimulationError, UnconvergedError, UnknownNameError
 from warpsim.optimize import FunctionProblem, minimise
 
 
@@ -84,6 +84,32 @@ def test_lbfgs_follows_a_kinked_valley():
     # |x0² − x1| + (1 − x0)²/4: not differentiable along the valley's floor; the optimum is (1, 1).
     problem = FunctionProblem([-1.0, 0.5], loss=lambda x: (x[0] ** 2 - x[1]).abs() + 0.25 * (1 - x[0]) ** 2)
     assert minimise(problem, "lbfgs", iterations=500).loss < 1e-6
+
+
+class Unconverged(torch.autograd.Function):
+    """The square of x; where x is above 2, a loss without a gradient."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.square().sum()
+
+    @staticmethod
+    def backward(ctx, adjoint):
+        (x,) = ctx.saved_tensors
+        if bool((x > 2.0).any()):
+            raise UnconvergedError("no gradient here", step=3, world=0, residual=1.0)
+        return adjoint * 2.0 * x
+
+
+def test_lbfgs_steps_around_a_gradient_through_steps_that_did_not_converge():
+    # The optimum, 3, lies where no gradient is: the search comes as near to it as it can.
+    problem = FunctionProblem([-1.0], loss=lambda x: Unconverged.apply(x) - 6.0 * x.sum(), upper=[5.0])
+    result = minimise(problem, "lbfgs", iterations=40)
+    assert result.loss < problem.loss(problem.start).item()
+    assert float(result.x) <= 2.0
+    with pytest.raises(UnconvergedError):
+        minimise(FunctionProblem([3.0], loss=Unconverged.apply), "lbfgs")
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -11,8 +11,10 @@ import torch
 
 from capped_support import assert_exact, capped, shared
 from contact_support import object_scene, solid
+from warpsim.cli import main
 from warpsim.constraint import report
 from warpsim.errors import InputError, UnconvergedError, UnconvergedWarning
+from warpsim.evidence import record_run, replay
 from warpsim.load import load_scene
 from warpsim.model.compile import compile_model
 from warpsim.model.derive import Derivation
@@ -21,6 +23,7 @@ from warpsim.scene import Options, Scene, convergence
 from warpsim.scene.description import SOLVER_STOPS
 from warpsim.simulator import Simulator
 from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Revolve, RunningCost, Windows
+from warpsim.usd.export import export_scene
 
 WORLDS, STEPS, CAP = 3, 6, 6
 PROJECT = Path(__file__).resolve().parents[1]
@@ -87,16 +90,16 @@ def test_a_gradient_at_the_cap_is_wrong(too_few, monkeypatch):
         assert_exact(boxes(solver_iterations=1), "boxes, cap 1", starts=1)
 
 
-QUICK = ("assets/brax_ant/mjcf/ant.xml", "assets/brax_ant/usd/ant.usda", "zoo/google_barkour_vb/scene_mjx.xml")
+QUICK = (("assets/brax_ant/mjcf/ant.xml", 1), ("zoo/google_barkour_vb/scene_mjx.xml", None))
 
 
-@pytest.mark.parametrize("path", QUICK)
-def test_the_gradient_of_a_capped_robot_is_that_of_its_differences(path):
+@pytest.mark.parametrize(("path", "iterations"), QUICK)
+def test_the_gradient_of_a_capped_robot_is_that_of_its_differences(path, iterations):
     if not shared(path).is_file():
         pytest.skip("the third-party robots are not beside the project")
     scene = load_scene(shared(path))
     assert scene.options.solver_iterations < 5
-    assert_exact(scene, path, starts=1)
+    assert_exact(capped(scene, iterations), path, starts=2)
 
 
 def robots() -> list[Path]:
@@ -205,6 +208,21 @@ def test_without_convergence_there_are_no_gradients():
         assert "converges" in str(caught.value), name
     with torch.no_grad():
         asked["rollout"](), asked["step"](), asked["policy"](), asked["policy in torch"]()
+
+
+def test_a_record_of_a_kept_cap_is_replayed_with_it(tmp_path):
+    file = tmp_path / "boxes.usda"
+    export_scene(boxes())[0].Export(str(file))
+    for stop in SOLVER_STOPS:
+        assert replay(record_run(Simulator(file, iterations=stop), STEPS)).identical
+
+
+def test_the_command_line_keeps_the_cap(tmp_path, capsys):
+    file = tmp_path / "a.xml"
+    file.write_text(MJCF)
+    for flags, text in (([], "at most 100 iterations"), (["--iterations", "authored"], "at most 3 iterations")):
+        assert main(["inspect", str(file), *flags]) == 0
+        assert text in capsys.readouterr().out
 
 
 def test_the_choice_is_checked():

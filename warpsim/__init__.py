@@ -29,6 +29,8 @@ _PUBLIC = {
     "AssumedWarning": "warpsim.errors",
     "LeftOutWarning": "warpsim.errors",
     "RangeError": "warpsim.errors",
+    "UnconvergedError": "warpsim.errors",
+    "UnconvergedWarning": "warpsim.errors",
     "UnknownNameError": "warpsim.errors",
 }
 """Public name → module that defines it."""

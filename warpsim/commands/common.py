@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from warpsim.scene.description import SOLVER_STOPS
 from warpsim.simulator import Simulator
 
 
@@ -11,6 +12,11 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     """The scene and how to read it."""
     parser.add_argument("scene", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF) or .urdf file")
     parser.add_argument("--keyframe", help="MJCF: name of the keyframe to start from")
+    parser.add_argument(
+        "--iterations",
+        choices=SOLVER_STOPS,
+        help="whether the contact solver converges (default) or stops at the file's own cap, which leaves no gradients",
+    )
     strictness = parser.add_mutually_exclusive_group()
     strictness.add_argument(
         "--strict", action="store_const", const=True, help="fail if the file has physics that is not modelled"
@@ -40,4 +46,5 @@ def open_simulator(arguments: argparse.Namespace, *, worlds: int = 1, device: st
         strict=arguments.strict,
         keyframe=arguments.keyframe,
         max_contacts=arguments.max_contacts,
+        iterations=arguments.iterations,
     )

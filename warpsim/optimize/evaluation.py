@@ -7,7 +7,7 @@ from typing import Protocol
 
 import torch
 
-from warpsim.errors import InputError, SimulationError
+from warpsim.errors import InputError, SimulationError, UnconvergedError
 from warpsim.optimize.problem import Problem
 
 
@@ -51,8 +51,11 @@ class Evaluation:
 
     @property
     def finite(self) -> bool:
-        """Whether the loss is a number and so is its gradient."""
-        return math.isfinite(self.loss) and bool(torch.isfinite(self.gradient).all())
+        """Whether the loss is a number and so is its gradient, which a step that did not converge has none of."""
+        try:
+            return math.isfinite(self.loss) and bool(torch.isfinite(self.gradient).all())
+        except UnconvergedError:
+            return False
 
 
 class Bounded(Protocol):
