@@ -41,6 +41,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--budget", metavar="MEMORY", help="of a differentiated rollout, e.g. 64MB")
     parser.add_argument("--seed", type=int, help="instead of the task's")
     add_max_contacts(parser)
+    parser.add_argument("--starts", type=int, help="number of starting points, instead of the task's")
     parser.add_argument("--resume", action="store_true", help="go on with the search that is kept in the folder")
     parser.add_argument("--no-gif", action="store_true", help="do not draw before_after.gif")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
@@ -64,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
             iterations=arguments.iterations,
             seconds=arguments.seconds,
             seed=arguments.seed,
+            starts=arguments.starts,
             memory_budget=arguments.budget,
             folder=output,
             resume=arguments.resume,
@@ -113,7 +115,9 @@ def summary(done: OptimisedTask) -> Iterator[str]:
         yield f"  {bound.control.name}: {bound.size} numbers of {bound.channel}"
     if problem.task.duration_range is not None:
         yield f"  {problem.task.name}.duration: {done.before.duration:.4g} → {done.after.duration:.4g} s"
-    for sentence in getattr(result.report, "sentences", ()):
+    if done.starts is not None:
+        yield from (f"  {line}" for line in done.starts.lines())
+    for sentence in (*(done.identification.sentences if done.identification else ()), *done.diagnosis):
         yield f"  {sentence}"
     for verdict in done.after.verdicts:
         yield f"  {verdict.text}"

@@ -41,7 +41,9 @@ class Adam:
         if "moments" in memory:
             moments = {name: value.clone() for name, value in memory["moments"].items()}  # torch writes them in place
             optimiser.load_state_dict({**optimiser.state_dict(), "state": {0: moments}})
-        parameter.grad = memory["gradient"] * min(1.0, self.clip / max(memory["gradient"].norm().item(), 1e-300))
+        # What pushes against a bound is left out, or the moments would wind up and hold x there afterward.
+        gradient = free_gradient(problem, iterate.x, memory["gradient"])
+        parameter.grad = gradient * min(1.0, self.clip / max(gradient.norm().item(), 1e-300))
         optimiser.step()
         evaluation = Evaluation(problem, project(problem, parameter))
         moments = optimiser.state_dict()["state"][0]
@@ -55,6 +57,5 @@ class Adam:
 
 def _iterate(problem: Problem, evaluation: Evaluation, evaluations: int, memory: dict[str, Any]) -> Iterate:
     x, loss = evaluation.x, evaluation.loss
-    # What pushes against a bound is left out, or the moments would wind up and hold x there after the push has ended.
-    gradient = free_gradient(problem, x, evaluation.gradient) if loss < torch.inf else torch.zeros_like(x)
-    return Iterate(x, loss, norm(gradient), evaluations, {**memory, "gradient": gradient})
+    gradient = evaluation.gradient if loss < torch.inf else torch.zeros_like(x)
+    return Iterate(x, loss, norm(free_gradient(problem, x, gradient)), evaluations, {**memory, "gradient": gradient})

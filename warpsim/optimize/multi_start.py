@@ -5,6 +5,7 @@ A gradient method finds the bottom of the valley it starts in; rollouts through 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,6 +41,19 @@ class StartsReport:
     after: torch.Tensor
     finished: dict[int, float]
     report: Any
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """What each start reached, one line each."""
+        found = []
+        for k, (before, after) in enumerate(zip(self.before.tolist(), self.after.tolist(), strict=True)):
+            way = f"start {k}: {before:.6g} → {after:.6g}" if math.isfinite(after) else f"start {k}: not simulated"
+            if after == before and math.isfinite(after):
+                way = f"start {k}: {before:.6g}, no better place found"
+            found.append(way + (f", finished at {self.finished[k]:.6g}" if k in self.finished else ""))
+        return found
 
     @property
     def dropped(self) -> int:

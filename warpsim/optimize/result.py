@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import torch
 
-Stopped = Literal["converged", "target", "iterations", "time", "stalled", "interrupted", "non-finite"]
+Stopped = Literal["converged", "target", "iterations", "time", "stalled", "interrupted", "non-finite", "no slope"]
 """Why an optimiser stopped: the gradient vanished or the loss no longer changes; the loss wanted was reached; a budget
-ran out; no step makes progress; Ctrl-C or a callback said so; the loss or its gradient is not finite at the start."""
+ran out; no step makes progress; Ctrl-C or a callback said so; the loss or its gradient is not finite at the start; the
+gradient is exactly zero at the start, where the loss is not."""
 
 
 @dataclass(frozen=True)

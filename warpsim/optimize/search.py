@@ -169,6 +169,14 @@ class Search:
         row = self._at.history[-1]
         return f"; {row.dropped} of {row.evaluations} candidates could not be simulated" if row.dropped else ""
 
+    def _flat(self) -> bool:
+        """Whether the gradient is exactly zero in all components, bounds or not, and the loss is not."""
+        iterate = self._at.iterate
+        gradient = iterate.memory.get("gradient")
+        return (
+            isinstance(gradient, torch.Tensor) and gradient.numel() > 0 and not gradient.any() and iterate.loss != 0.0
+        )
+
     def _held(self) -> str:
         """Says how many variables rest at a bound, where the gradient need not vanish."""
         x = self._at.iterate.x
@@ -183,6 +191,11 @@ class Search:
             return "non-finite", f"the {what} is not finite at iteration {row.iteration}"
         if best <= rule.target:
             return "target", f"the loss {best:.6g} has reached the target {rule.target:.6g}"
+        if row.iteration == 0 and self._flat():
+            return "no slope", (
+                "the loss does not change with any variable at the start: they do not reach it from there, or it is a "
+                "stationary point; start elsewhere, or from several places (`multi_start`)"
+            )
         if row.gradient_norm <= rule.gradient:
             return "converged", f"no component of the gradient exceeds {rule.gradient:g}{self._held()}"
         if self._at.iterate.finished is not None:

@@ -14,6 +14,7 @@ from warpsim.errors import InputError, TaskError, WarpsimError
 from warpsim.objective import Condition, Cost, Episode, Term, Verdict
 from warpsim.objective.success import control_range
 from warpsim.optimize.candidates import losses_side_by_side
+from warpsim.optimize.plain_problem import PlainVariables
 from warpsim.optimize.variables import Variable, Variables
 from warpsim.simulator import Simulator
 from warpsim.task.bound_controls import BoundControl, FeedbackPolicy, bind, resting
@@ -109,6 +110,19 @@ class TaskProblem:
         self.start = torch.minimum(torch.maximum(start, self.lower), self.upper)
         self.names: Sequence[str] = tuple(name for part in parts for name in part[3])
 
+    @property
+    def plain(self) -> PlainVariables:
+        """As in `HasPlainVariables`: of the attributes; the rest of x is plain."""
+        if self.variables is None:
+            return PlainVariables(self.lower, self.upper, lambda x: x, lambda plain: plain)
+        first, size = self.variables.plain, self.variables.size
+        return PlainVariables(
+            torch.cat([first.lower, self.lower[size:]]),
+            torch.cat([first.upper, self.upper[size:]]),
+            lambda x: torch.cat([first.of(x[..., :size]), x[..., size:]], -1),
+            lambda plain: torch.cat([first.x(plain[..., :size]), plain[..., size:]], -1),
+        )
+
     def loss(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
         return self._losses(x[None])[0]
@@ -166,18 +180,20 @@ class TaskProblem:
         duration = self.task.duration if self.task.duration_range else self._nominal
         return torch.full((worlds,), duration, dtype=torch.float64)
 
-    def episode(self, choice: Choice, *, shown: bool = False) -> Episode:
+    def episode(self, choice: Choice, *, shown: bool = False, outputs: Sequence[str] = ()) -> Episode:
         """Simulates a choice.
 
         Args:
             choice: For W worlds.
             shown: Ask also for the outputs an animation is made of.
+            outputs: Ask also for these.
         """
         worlds = len(choice.duration)
         sim = self._simulator(worlds)
         parts: list[Term | Condition] = [*self._weighted(), *self.task.conditions]
-        outputs = dict.fromkeys(name for part in parts for name in part.outputs)
-        wanted = (*outputs, *(name for name in ALWAYS if shown and name not in outputs))
+        wanted = tuple(
+            dict.fromkeys([*(name for part in parts for name in part.outputs), *(ALWAYS if shown else ()), *outputs])
+        )
         parameters: dict[Any, Any] = dict(choice.attributes)
         if self.task.duration_range:
             parameters["world.timestep"] = self.timestep(choice)

@@ -12,6 +12,7 @@ import torch
 from warpsim.evidence import RunRecord, record_run
 from warpsim.evidence.fingerprint import stage_hash
 from warpsim.optimize.identification import Identification
+from warpsim.optimize.multi_start import StartsReport
 from warpsim.optimize.result import Result
 from warpsim.task.outcome import Outcome
 from warpsim.task.problem import TaskProblem
@@ -103,6 +104,16 @@ def result_record(result: Result) -> dict[str, Any]:
     }
 
 
+def starts_record(report: StartsReport) -> list[dict[str, Any]]:
+    """What each start reached: losses where it began, where exploring led, and where it was finished, if it was."""
+    return [
+        {"x": x, "before": before, "after": after, "finished": report.finished.get(k)}
+        for k, (x, before, after) in enumerate(
+            zip(report.explored.tolist(), report.before.tolist(), report.after.tolist(), strict=True)
+        )
+    ]
+
+
 def identification_record(problem: TaskProblem, report: Identification) -> dict[str, Any]:
     """Standard deviations in USD units, and what the data cannot tell apart."""
     deviations: dict[str, Any] = {}
@@ -114,6 +125,9 @@ def identification_record(problem: TaskProblem, report: Identification) -> dict[
             return torch.cat([value.reshape(-1) for value in problem.variables.values(x[:size]).values()])
 
         spread = report.covariance_of(flat).diagonal().clamp_min(0).sqrt()
+        # What a bound has flattened is no surer for it; at the start nothing is flat.
+        feeds = torch.autograd.functional.jacobian(flat, problem.start) != 0
+        spread = torch.where(feeds[:, ~report.determined].any(-1), torch.inf, spread)
         at = 0
         for handle, value in problem.variables.values(report.x[:size]).items():
             part = spread[at : at + value.numel()].reshape(value.shape)
@@ -121,6 +135,9 @@ def identification_record(problem: TaskProblem, report: Identification) -> dict[
             at += value.numel()
     return {
         "noise": report.noise,
+        "stated_noise": report.stated_noise,
+        "at_noise_level": report.at_noise_level,
+        "determined": dict(zip(report.names, report.determined.tolist(), strict=True)),
         "deviations": deviations,
         "singular_values": report.singular_values.tolist(),
         "sentences": list(report.sentences),

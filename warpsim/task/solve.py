@@ -13,14 +13,14 @@ from typing import Any
 
 import torch
 
-from warpsim.errors import InputError, TaskError
+from warpsim.errors import InputError, TaskError, whole_number
 from warpsim.evidence import RunRecord
 from warpsim.evidence.fingerprint import stage_hash, versions
 from warpsim.load import is_usd
 from warpsim.objective import Condition, Term
 from warpsim.optimize.identification import Identification
 from warpsim.optimize.minimise import minimise
-from warpsim.optimize.multi_start import multi_start
+from warpsim.optimize.multi_start import StartsReport, multi_start
 from warpsim.optimize.result import Result
 from warpsim.optimize.search import Progress, Stopping
 from warpsim.simulator import Simulator
@@ -36,9 +36,11 @@ from warpsim.task.record import (
     result_record,
     rollout_record,
     search_inputs,
+    starts_record,
 )
 from warpsim.task.task import SearchSpec, Task
 from warpsim.task.trajectory import TrajectoryTask
+from warpsim.task.unreached import unreached
 from warpsim.task.values import chosen_values, is_prim
 
 DEFAULT_METHOD = "lbfgs"
@@ -54,6 +56,7 @@ class OptimisedTask:
         result: The optimiser's own: x, history, why it stopped.
         before: The source as it stands.
         after: The result as it loads from a file: values rounded to the attributes' types.
+        diagnosis: Why the variables do not reach the objective, and what to try, where the search found no slope.
     """
 
     problem: TaskProblem
@@ -62,6 +65,19 @@ class OptimisedTask:
     result: Result
     before: Outcome
     after: Outcome
+    diagnosis: tuple[str, ...] = ()
+
+    @property
+    def identification(self) -> Identification | None:
+        """How well the data determine each value, from a method that knows; None from others."""
+        report = self.result.report
+        report = report.report if isinstance(report, StartsReport) else report
+        return report if isinstance(report, Identification) else None
+
+    @property
+    def starts(self) -> StartsReport | None:
+        """What each of several starts reached; None: there was one."""
+        return self.result.report if isinstance(self.result.report, StartsReport) else None
 
     @property
     def solved(self) -> bool | None:
@@ -84,7 +100,6 @@ class OptimisedTask:
         Args:
             result: The result's file, as `save` wrote it.
         """
-        report = self.result.report
         more: dict[str, Any] = {
             "before": outcome_record(self.before),
             "after": outcome_record(self.after),
@@ -92,8 +107,12 @@ class OptimisedTask:
             "controls": control_record(self.problem, self.result.x),
             "result": result_record(self.result),
         }
-        if isinstance(report, Identification):
-            more["identification"] = identification_record(self.problem, report)
+        if self.identification is not None:
+            more["identification"] = identification_record(self.problem, self.identification)
+        if self.starts is not None:
+            more["starts"] = starts_record(self.starts)
+        if self.diagnosis:
+            more["diagnosis"] = list(self.diagnosis)
         return rollout_record(
             load_problem(Path(fspath(result)), self.problem, self.result.x),
             self.after,
@@ -145,6 +164,7 @@ def optimize_task(
     iterations: int | None = None,
     seconds: float | None = None,
     seed: int | None = None,
+    starts: int | None = None,
     memory_budget: int | float | str | None = None,
     terms: Sequence[Term] = (),
     conditions: Sequence[Condition] = (),
@@ -163,6 +183,7 @@ def optimize_task(
         iterations: Most iterations, instead of the task's.
         seconds: Most wall time, likewise.
         seed: Likewise.
+        starts: Number of starting points, likewise.
         memory_budget: Of differentiated rollouts, likewise.
         terms: More terms, e.g. functions of your own.
         conditions: More conditions of success.
@@ -177,7 +198,7 @@ def optimize_task(
     wanted = task if isinstance(task, Task) else read_task(path, sim.scene, task)
     wanted = dataclasses.replace(wanted, terms=(*wanted.terms, *terms), conditions=(*wanted.conditions, *conditions))
     sim = with_channels(sim, wanted)
-    search = _overridden(wanted.search, method=method, iterations=iterations, seconds=seconds, seed=seed)
+    search = _overridden(wanted.search, method=method, iterations=iterations, seconds=seconds, seed=seed, starts=starts)
     problem = TaskProblem(sim, wanted, memory_budget=memory_budget)
     before = outcome(problem)
     kept = None if folder is None else ResultFolder(Path(fspath(folder)), problem, path)
@@ -188,7 +209,8 @@ def optimize_task(
 
     result = _search(problem, search, kept, key, state, progress)
     before = dataclasses.replace(before, gradients=attribute_gradients(problem, problem.start))
-    return OptimisedTask(problem, path, search, result, before, _reloaded(problem, path, result.x))
+    diagnosis = unreached(problem, result.x) if result.stopped == "no slope" and search.method != "ilqr" else ()
+    return OptimisedTask(problem, path, search, result, before, _reloaded(problem, path, result.x), diagnosis)
 
 
 def _search(
@@ -269,6 +291,8 @@ def with_channels(sim: Simulator, task: Task) -> Simulator:
 
 
 def _overridden(search: SearchSpec, **given: Any) -> SearchSpec:
+    if given.get("starts") is not None:
+        whole_number("starts", given["starts"])
     made = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
     return dataclasses.replace(made, method=DEFAULT_METHOD) if made.method == "auto" else made
 
