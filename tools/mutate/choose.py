@@ -1,7 +1,7 @@
 """Which tests could notice a fault in a module: those that import it, the nearest first.
 
 Imports are followed in the source, from a test through its helpers and the package. A test that imports the module
-itself is nearest; among the others, those named after it, then those that speak of it most. Running only the nearest
+itself is nearest; among the others, those named after it, or that speak of it most. Running only the nearest
 gives a lower bound: a test that catches a fault is part of the whole tier.
 """
 
@@ -10,6 +10,9 @@ from __future__ import annotations
 import ast
 from collections import deque
 from pathlib import Path
+
+_NAMED = 20
+"""Times that a word counts in a test's name."""
 
 
 class ImportGraph:
@@ -27,6 +30,8 @@ class ImportGraph:
         self._tests = {name: file for name, file in helpers.items() if name.startswith("test_")}
         known = {**files, **helpers}
         self._imports = {name: _imported(name, file, known) for name, file in known.items()}
+        self._distances = {test: self._reached(test) for test in self._tests}
+        self._said: dict[str, dict[str, float]] = {}
         self._texts = {name: file.read_text(encoding="utf-8").lower() for name, file in self._tests.items()}
 
     def tests_for(self, path: str) -> list[str]:
@@ -34,27 +39,36 @@ class ImportGraph:
         module = _module(Path(path))
         near = []
         for test in self._tests:
-            distance = self._distance(test, module)
+            distance = self._distances[test].get(module)
             if distance is not None:
-                package, stem = (["", *module.split(".")])[-2:]
-                words = test.split("_")
-                named = 2 * (package in words) + len(set(stem.split("_")) & set(words))
-                spoken = sum(self._texts[test].count(word) for word in stem.split("_"))
-                near.append((distance > 1, -named, -spoken, distance, test))
+                spoken = sum(self._share(word, test) for word in _words(module))
+                near.append((distance > 1, -spoken, distance, test))
         return [f"tests/{test}.py" for *_, test in sorted(near)]
 
-    def _distance(self, start: str, goal: str) -> int | None:
-        seen, queue = {start}, deque([(start, 0)])
+    def _share(self, word: str, test: str) -> float:
+        """The part of what all tests say of a word that one of them says; its name counts for much."""
+        if word not in self._said:
+            found = {name: text.count(word) for name, text in self._texts.items()}
+            found = {name: count + _NAMED * (word in name.split("_")) for name, count in found.items()}
+            total = max(sum(found.values()), 1)
+            self._said[word] = {name: count / total for name, count in found.items()}
+        return self._said[word][test]
+
+    def _reached(self, start: str) -> dict[str, int]:
+        """Everything a test reaches → imports on the shortest way; a test's helpers are part of it."""
+        found, queue = {start: 0}, deque([start])
         while queue:
-            name, distance = queue.popleft()
-            if name == goal:
-                return distance
+            name = queue.popleft()
             for other in self._imports.get(name, ()):
-                if other not in seen:
-                    seen.add(other)
-                    # a test's helpers are part of it
-                    queue.append((other, distance + ("." in other)))
-        return None
+                if other not in found:
+                    found[other] = found[name] + ("." in other)
+                    queue.append(other)
+        return found
+
+
+def _words(module: str) -> set[str]:
+    """Words of a module's name and of the package it is in."""
+    return set("_".join(module.split(".")[1:][-2:]).split("_")) - {""}
 
 
 def _module(path: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tools.mutate.faults import Fault, faults_of
+from tools.mutate.faults import Fault, faults_of, parses
 
 
 def draw(root: Path, package: str, count: int, seed: int, within: str = "") -> list[Fault]:
@@ -34,7 +34,8 @@ def draw(root: Path, package: str, count: int, seed: int, within: str = "") -> l
                 chosen = rng.choice(sorted({getattr(fault, field) for fault in pool}))
                 pool = [fault for fault in pool if getattr(fault, field) == chosen]
             fault = rng.choice(pool)
-            drawn.append(fault)
+            if parses(fault.apply((root / fault.path).read_text(encoding="utf-8"))):
+                drawn.append(fault)
             pools[folder] = [other for other in pools[folder] if other.line != fault.line or other.path != fault.path]
             if not pools[folder]:
                 turns.remove(folder)

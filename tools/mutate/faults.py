@@ -28,6 +28,9 @@ _EXTREMES = {
 _UNTOUCHED = (ast.Raise, ast.Assert, ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Global)
 """Messages, and what a wrong edit would only keep from running."""
 
+_COMPOUND = (ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda)
+"""What needs brackets to stay one operand."""
+
 
 @dataclass(frozen=True, order=True)
 class Fault:
@@ -72,17 +75,16 @@ def faults_of(path: str, source: str) -> list[Fault]:
         path: Recorded in each of them.
         source: The file's text.
     """
-    found = []
-    for start, end, kind, after in _edits(source):
-        raw = source.encode()
-        before = raw[start:end].decode()
-        fault = Fault(path, raw[:start].count(b"\n") + 1, start, end, kind, before, after)
-        if after != before and _parses(fault.apply(source)):
-            found.append(fault)
-    return sorted(found)
+    raw = source.encode()
+    return sorted(
+        Fault(path, raw[:start].count(b"\n") + 1, start, end, kind, raw[start:end].decode(), after)
+        for start, end, kind, after in _edits(source)
+        if raw[start:end].decode() != after
+    )
 
 
-def _parses(source: str) -> bool:
+def parses(source: str) -> bool:
+    """Whether a text is Python: an edit between brackets may spoil it."""
     try:
         ast.parse(source)
     except SyntaxError:
@@ -105,7 +107,8 @@ def _edits(source: str) -> Iterator[tuple[int, int, str, str]]:
 
     def text(node: ast.expr) -> str:
         first, last = span(node)
-        return raw[first:last].decode()
+        alone = raw[first:last].decode()
+        return f"({alone})" if isinstance(node, _COMPOUND) else alone
 
     for node in _walk(ast.parse(source)):
         if isinstance(node, ast.BinOp):
