@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import warp as wp
 
 from warpsim.errors import InputError, unknown_name, whole_number
+from warpsim.kernel_lock import KERNELS, Turn
 from warpsim.model.compile import compile_model
 from warpsim.model.derive import Derivation
 from warpsim.observe import observable_fields
@@ -23,6 +26,9 @@ from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.program import Program
 from warpsim.tape.schedule import KEPT_BYTES, Plan, Schedule
 from warpsim.tape.segment import Segment
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 ParameterValues = Mapping[str, wp.array]
 """Values of all authored parameters, (W, n, …) each. The arrays are never written again: a rollout can own them."""
@@ -66,11 +72,14 @@ class Engine:
     """Owns a model; every rollout and step of a simulator goes through it, one at a time.
 
     Attributes:
+        turn: Held by whoever uses the engine, from the first of its values that are loaded to the last that is read.
         model: The compiled scene.
         defaults: The scene's own parameter values.
     """
 
+    @KERNELS.holding
     def __init__(self, scene: Scene, *, worlds: int, device: str | wp.Device) -> None:
+        self.turn = Turn()
         self.model = compile_model(scene, worlds=whole_number("worlds", worlds), device=_device(device))
         self.defaults: ParameterValues = {name: wp.clone(a) for name, a in self.model.authored.items()}
         self._loaded: dict[str, wp.array] = dict(self.defaults)
@@ -200,6 +209,17 @@ class Engine:
                 "read (a body needs PhysicsRigidBodyAPI to move)"
             )
         return RigidProgram(self.model, controls=controls, outputs=outputs)
+
+
+def in_turn(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """A method of something that has an `_engine`, called by one thread at a time."""
+
+    @wraps(method)
+    def alone(self: Any, *arguments: P.args, **named: P.kwargs) -> T:
+        with self._engine.turn:
+            return method(self, *arguments, **named)
+
+    return alone
 
 
 def _device(name: str | wp.Device) -> wp.Device:

@@ -12,7 +12,7 @@ from warpsim.attributes.attribute import Attribute
 from warpsim.controls import Controls, given_steps
 from warpsim.distribution import Distribution
 from warpsim.draws import Draws
-from warpsim.engine import RolloutSpec
+from warpsim.engine import RolloutSpec, in_turn
 from warpsim.errors import InputError
 from warpsim.gradcheck import Report as GradientReport
 from warpsim.gradcheck import Subject, default_parameters, gradcheck
@@ -60,6 +60,7 @@ class Simulator(Stepping):
             **self._choices,
         )
 
+    @in_turn
     def draw(self, distributions: Mapping[str | Attribute, Distribution], *, seed: int) -> dict[str | Attribute, Any]:
         """Values that differ from world to world, for `parameters=`, `reset` and rollouts.
 
@@ -140,18 +141,21 @@ class Simulator(Stepping):
             raise InputError("memory_budget, threads and clip are for policies in kernels; in torch, choose segment=")
         check_clip(clip, segment)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
-        in_force = self._input.replaced(self._in_force, parameters)
-        given = given_fields(q=q, qd=qd, activation=activation)
-        first = self._first(in_force, start, given, parameters, self.control_names)
-        used = in_force.parameters
-        if in_kernels and isinstance(policy, NetworkPolicy):
-            network = self._engine.network(policy.spec(hold, delay))
-            spec = RolloutSpec(given_steps(None, steps), (), shown, memory_budget, segment, None, threads, network.spec)
-            return self._closed_loop(policy, network, spec, first, in_force, clip)
-        used.prepare(self._engine)
+        count = given_steps(None, steps)
+        with self._engine.turn:
+            in_force = self._input.replaced(self._in_force, parameters)
+            given = given_fields(q=q, qd=qd, activation=activation)
+            first = self._first(in_force, start, given, parameters, self.control_names)
+            if in_kernels and isinstance(policy, NetworkPolicy):
+                network = self._engine.network(policy.spec(hold, delay))
+                spec = RolloutSpec(count, (), shown, memory_budget, segment, None, threads, network.spec)
+                return self._closed_loop(policy, network, spec, first, in_force, clip)
+            used = in_force.parameters
+            observed = self._observe(first, used, shown)
+        # without a turn: a policy may do anything, also wait for a thread that uses this simulator
         kept = self._initial.differentiable
         loop = ClosedLoop(self._stepper, self._controls, self._show, used, kept, shown, self._noise)
-        made = loop.run(policy, timing, given_steps(None, steps), first, self._observe(first, used, shown))
+        made = loop.run(policy, timing, count, first, observed)
         return Trajectory(self.model, self._source, made, timestep_of(used), in_force.values)
 
     def network_policy(
@@ -205,6 +209,7 @@ class Simulator(Stepping):
         call = RolloutCall(self._engine, spec, varied, used.parameters, fixed, weights=policy.weights(), clip=clip)
         return self._roll_out(call, first, {}, used)
 
+    @in_turn
     def jacobians(self, trajectory: Trajectory, controls: Controls | None = None) -> Linearisation:
         """A and B of every step of a trajectory, in MuJoCo's tangent space of 2·nv + na numbers; for iLQR and analysis.
 

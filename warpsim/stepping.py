@@ -15,7 +15,7 @@ import warp as wp
 from warpsim.attributes.attribute import Attribute
 from warpsim.contents import Contents
 from warpsim.controls import ControlLayout, Controls, default_controls, given_steps
-from warpsim.engine import Engine, RolloutSpec
+from warpsim.engine import Engine, RolloutSpec, in_turn
 from warpsim.errors import InputError, unknown_name, whole_number
 from warpsim.initial import InitialState, StateTensors
 from warpsim.jacobians import Lineariser
@@ -152,15 +152,18 @@ class Stepping(Contents):
         """The scene and the file it was read from, if any."""
         return self._source
 
+    @in_turn
     def initial_state(self, *, q: Any = None, qd: Any = None, activation: Any = None) -> Observed:
         """The state a rollout with these arguments starts from."""
         return self._show(self._first(self._in_force, None, given_fields(q=q, qd=qd, activation=activation)), {})
 
+    @in_turn
     def all_controls(self, steps: int, controls: Controls | None = None) -> dict[str, torch.Tensor]:
         """Every control of a rollout by name, (steps, W, …) each; those that are not given as they are by default."""
         given = {} if controls is None else self._controls.split(controls, steps)
         return {**self._default_controls(steps), **given}
 
+    @in_turn
     def attribute(self, path: str) -> Attribute:
         """A handle on a USD attribute that reaches physics, e.g. "/World/Ball.physics:velocity".
 
@@ -171,6 +174,7 @@ class Stepping(Contents):
         """
         return self._input.attributes.handle(path)
 
+    @in_turn
     def parameter(self, name: str, given: Mapping[str | Attribute, Any] | None = None) -> torch.Tensor:
         """A copy of a parameter array's values, (W, n, …), SI; `parameter(name)[0]` starts a shared one.
 
@@ -184,6 +188,7 @@ class Stepping(Contents):
         copied = to_torch(wp.clone(used.values[name]))
         return used.tensors[name].expand_as(copied) if name in used.tensors else copied
 
+    @in_turn
     def set_parameters(self, parameters: Mapping[str | Attribute, Any] | None) -> None:
         """Puts values in force for all steps and rollouts that follow; None: the scene's own.
 
@@ -196,6 +201,7 @@ class Stepping(Contents):
         """
         self._in_force = self._input.replaced(self._input.own(), parameters)
 
+    @in_turn
     def use_parameters_of(self, other: Stepping) -> None:
         """Puts the values in force in world 0 of another simulator of the same scene in force in all worlds here."""
         if other._in_force is self._taken:
@@ -205,6 +211,7 @@ class Stepping(Contents):
         self.set_parameters({name: to_torch(value)[0] for name, value in changed.items()})
         self._taken = other._in_force
 
+    @in_turn
     def reset(
         self,
         *,
@@ -243,6 +250,7 @@ class Stepping(Contents):
             self._state = self._initial.merge(worlds, fresh, self._state)
         return self._show(self._state, self._observe(self._state, self._in_force.parameters, self.outputs))
 
+    @in_turn
     def step(self, controls: Controls | None = None, *, outputs: Sequence[str] | None = None) -> Observed:
         """Advances the current state by one time step.
 
@@ -262,6 +270,7 @@ class Stepping(Contents):
         self._steps_taken += 1
         return self._show(self._state, self._noise.add_one(made.outputs, self._steps_taken - 1))
 
+    @in_turn
     def rollout(
         self,
         steps: int | None = None,
@@ -333,6 +342,7 @@ class Stepping(Contents):
         )
         return self._roll_out(call, first, given, used)
 
+    @in_turn
     def plan(
         self,
         steps: int,

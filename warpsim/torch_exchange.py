@@ -19,6 +19,7 @@ import torch
 import warp as wp
 
 from warpsim.errors import InputError
+from warpsim.kernel_lock import KERNELS
 from warpsim.precision import PRECISION
 from warpsim.tape.program import Field
 from warpsim.tape.rows import Block
@@ -34,14 +35,15 @@ def torch_device(device: wp.Device) -> torch.device:
 
 @contextmanager
 def on_torch_stream(device: wp.Device) -> Iterator[None]:
-    """While open, Warp launches on torch's current stream of this device."""
-    if not device.is_cuda:
-        yield
-        return
-    with torch.cuda.device(torch_device(device)):
-        stream = wp.stream_from_torch(torch.cuda.current_stream())
-        with wp.ScopedStream(stream, sync_enter=False, sync_exit=False):
+    """While open, Warp launches on torch's current stream of this device, and for this thread alone."""
+    with KERNELS:
+        if not device.is_cuda:
             yield
+            return
+        with torch.cuda.device(torch_device(device)):
+            stream = wp.stream_from_torch(torch.cuda.current_stream())
+            with wp.ScopedStream(stream, sync_enter=False, sync_exit=False):
+                yield
 
 
 def element_shape(dtype: Any) -> tuple[int, ...]:

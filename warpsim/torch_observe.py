@@ -44,7 +44,7 @@ class _ObserveNode(torch.autograd.Function):
         call: _Call = ctx.call
         engine, observer = call.engine, call.observer
         given = {name: a for name, a in zip(observer.names, adjoints, strict=True) if a is not None}
-        with on_torch_stream(engine.model.device):
+        with engine.turn, on_torch_stream(engine.model.device):
             engine.load(call.parameters.values)
             engine.zero_parameter_gradients()
             seeds = {n: block_over(a.contiguous()[None], observer.output_dtypes[n]) for n, a in given.items()}
@@ -56,7 +56,7 @@ class _ObserveNode(torch.autograd.Function):
 
 
 def _outputs(call: _Call, state: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    with on_torch_stream(call.engine.model.device):
+    with call.engine.turn, on_torch_stream(call.engine.model.device):
         call.engine.load(call.parameters.values)
         made = call.observer.forward(_state(state, call.observer))
         return tuple(tensor_over(made[name])[0].clone() for name in call.observer.names)

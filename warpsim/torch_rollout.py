@@ -97,7 +97,7 @@ def run_forward(
     """
     engine, spec = call.engine, call.spec
     given = call.sort(tensors)
-    with on_torch_stream(engine.model.device):
+    with engine.turn, on_torch_stream(engine.model.device):
         _load(call, given.policy.get("weights"))
         tape = engine.tape(spec)
         program = tape.program
@@ -157,7 +157,7 @@ class RolloutNode(torch.autograd.Function):
         call: RolloutCall = ctx.call
         saved = ctx.saved_tensors  # raises if they were freed, or changed in place
         named = dict(zip((*call.state, *call.spec.outputs), adjoints, strict=True))
-        with on_torch_stream(call.engine.model.device):
+        with call.engine.turn, on_torch_stream(call.engine.model.device):
             _load(call, None if call.weights is None else saved[-1])
             pulled = _pull_back(call, ctx.finished, {n: a for n, a in named.items() if a is not None}, ctx.shapes)
         needed = ctx.needs_input_grad[1:]
@@ -240,13 +240,14 @@ def roll_out(
         state: Initial state by field, (W, …) each.
         controls: By name, (steps, W, …) each, contiguous.
     """
-    call.parameters.prepare(call.engine)
-    tensors = (
-        *(state[name] for name in call.state),
-        *controls.values(),
-        *call.parameters.tensors.values(),
-        *(() if call.weights is None else (call.weights,)),
-    )
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-        return dict(zip((*call.state, *call.spec.outputs), RolloutNode.apply(call, *tensors), strict=True))
-    return run_forward(call, tensors, differentiate=False)[1]
+    with call.engine.turn:
+        call.parameters.prepare(call.engine)
+        tensors = (
+            *(state[name] for name in call.state),
+            *controls.values(),
+            *call.parameters.tensors.values(),
+            *(() if call.weights is None else (call.weights,)),
+        )
+        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+            return dict(zip((*call.state, *call.spec.outputs), RolloutNode.apply(call, *tensors), strict=True))
+        return run_forward(call, tensors, differentiate=False)[1]

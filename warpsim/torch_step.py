@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from warpsim.engine import Engine
+from warpsim.engine import Engine, in_turn
 from warpsim.tape import diagnostics
 from warpsim.tape.rows import Packed
 from warpsim.tape.segment import Segment
@@ -127,7 +127,7 @@ class StepCall:
 def take_steps(call: StepCall, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     """Results at the end, (W, …) each, and on the way, (count − 1, W, …) each, in the order of `StepCall.made`."""
     segment = call.slots.segment
-    with on_torch_stream(call.engine.model.device):
+    with call.engine.turn, on_torch_stream(call.engine.model.device):
         call.engine.load(call.parameters.values)
         call.slots.forward(call.exchanged(tensors), call.count, recorded=False)
         if not diagnostics.finite(segment.states, slice(1, call.count + 1)):
@@ -164,7 +164,7 @@ class StepNode(torch.autograd.Function):
         reached, passed = call.made
         at_end = {n: a for n, a in zip(reached, adjoints, strict=False) if a is not None}
         on_the_way = {n: a for n, a in zip(passed, adjoints[len(reached) :], strict=True) if a is not None}
-        with on_torch_stream(call.engine.model.device):
+        with call.engine.turn, on_torch_stream(call.engine.model.device):
             call.engine.load(call.parameters.values)
             call.engine.zero_parameter_gradients()
             call.slots.forward(call.exchanged(ctx.saved_tensors), call.count, recorded=True)
@@ -198,6 +198,7 @@ class Stepper:
         self._engine = engine
         self._slots: dict[tuple[tuple[str, ...], tuple[str, ...], int], StepSlots] = {}
 
+    @in_turn
     def advance(
         self,
         state: Mapping[str, torch.Tensor],

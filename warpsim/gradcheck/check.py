@@ -25,6 +25,7 @@ from warpsim.gradcheck.report import Report, Section
 from warpsim.gradcheck.stage_blame import blame
 from warpsim.gradcheck.verdicts import EXACT, NOISY, SMOOTHED, WRONG, Circumstances, Derivative, Finding, judge
 from warpsim.gradcheck.windows import Window, find_windows, whole_window
+from warpsim.kernel_lock import KERNELS
 from warpsim.model.model import Model
 from warpsim.scene import Scene
 from warpsim.trajectory import Source, Trajectory
@@ -60,6 +61,7 @@ def default_parameters(model: Model) -> tuple[str, ...]:
     return tuple(name for name in DEFAULT_PARAMETERS if name in model.authored and model.authored[name].size)
 
 
+@KERNELS.holding
 def gradcheck(
     subject: Subject,
     *,

@@ -17,6 +17,7 @@ import numpy as np
 from tqdm import tqdm
 
 from warpsim.errors import InputError, unknown_name, whole_number
+from warpsim.kernel_lock import KERNELS
 from warpsim.tape import budget, checks, footprint, rows, seeds
 from warpsim.tape import home as homes
 from warpsim.tape import inputs as feeds
@@ -43,6 +44,7 @@ class CheckpointedTape:
         plan: Segments, checkpoints, bytes and recomputation; print it.
     """
 
+    @KERNELS.holding
     def __init__(
         self,
         program: Program,
@@ -103,6 +105,7 @@ class CheckpointedTape:
             first.setdefault(len(worlds), sweep)
             self._sweeps.append(sweep)
 
+    @KERNELS.holding
     def start(
         self,
         initial_state: Mapping[str, Any],
@@ -184,6 +187,7 @@ class CheckpointedTape:
             raise
         return run
 
+    @KERNELS.holding
     def backward(
         self,
         run: Run,
@@ -248,6 +252,7 @@ class CheckpointedTape:
             np.hypot.reduce([pull.norms for pull in pulls], axis=0),
         )
 
+    @KERNELS.holding
     def _advance(self, run: Run, steps: int, *, progress: bool = False) -> None:
         run.checkpoints  # noqa: B018  raises if they were released
         self._prepare(differentiate=run.differentiable)
