@@ -23,6 +23,7 @@ from warpsim.network_policy import NetworkPolicy
 from warpsim.parameter_input import InForce
 from warpsim.policy.network import Network
 from warpsim.policy.program import closed_loop_fields
+from warpsim.policy_precision import precision_of
 from warpsim.policy_rollout import ClosedLoop, Policy, Timing
 from warpsim.stepping import Stepping, check_clip, given_fields, timestep_of
 from warpsim.torch_exchange import to_warp
@@ -101,6 +102,7 @@ class Simulator(Stepping):
         threads: int = 1,
         in_kernels: bool | None = None,
         clip: float | None = None,
+        precision: torch.dtype | None = None,
     ) -> Trajectory:
         """Simulates in closed loop with a policy, with gradients through policy and physics.
 
@@ -110,8 +112,9 @@ class Simulator(Stepping):
         open loop; any other policy runs in torch, once per `hold`.
 
         Args:
-            policy: Maps the observed state (q, qd and outputs, (W, …) each) to controls (W, control_size), in the
-                policy's own precision. It must give the same answer to the same state; random numbers of torch are
+            policy: Maps the observed state (q, qd and outputs, (W, …) each) to controls (W, control_size), in any
+                precision. Its answers are compared when a segment is run again: it may have no memory unless `segment`
+                is N or more, and its weights may not change before the backward pass. Random numbers of torch are
                 repeated.
             steps: N.
             start: As in `rollout`, like `q`, `qd`, `activation` and `parameters`.
@@ -128,9 +131,14 @@ class Simulator(Stepping):
             threads: In kernels: CPU threads that share the worlds.
             in_kernels: False runs a `NetworkPolicy` in torch too, with the same numbers to rounding.
             clip: In kernels: as in `rollout`.
+            precision: In torch: the type of what the policy is shown; None: that of the weights of the policy, or of
+                the torch modules it names where it is a function, else the simulator's.
 
         Returns:
             The trajectory, N + 1 rows.
+
+        Raises:
+            StaleInputError: From the backward pass: the policy answered otherwise than in the forward pass.
         """
         timing = Timing(hold, delay, segment)
         if in_kernels is None:
@@ -154,7 +162,8 @@ class Simulator(Stepping):
             observed = self._observe(first, used, shown)
         # without a turn: a policy may do anything, also wait for a thread that uses this simulator
         kept = self._initial.differentiable
-        loop = ClosedLoop(self._stepper, self._controls, self._show, used, kept, shown, self._noise)
+        seen = precision_of(policy) if precision is None else precision
+        loop = ClosedLoop(self._stepper, self._controls, self._show, used, kept, shown, self._noise, seen)
         made = loop.run(policy, timing, count, first, observed)
         return Trajectory(self.model, self._source, made, timestep_of(used), in_force.values)
 
