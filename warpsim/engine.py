@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import warp as wp
@@ -26,9 +24,6 @@ from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.program import Program
 from warpsim.tape.schedule import KEPT_BYTES, Plan, Schedule
 from warpsim.tape.segment import Segment
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 ParameterValues = Mapping[str, wp.array]
 """Values of all authored parameters, (W, n, …) each. The arrays are never written again: a rollout can own them."""
@@ -209,17 +204,6 @@ class Engine:
                 "read (a body needs PhysicsRigidBodyAPI to move)"
             )
         return RigidProgram(self.model, controls=controls, outputs=outputs)
-
-
-def in_turn(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """A method of something that has an `_engine`, called by one thread at a time."""
-
-    @wraps(method)
-    def alone(self: Any, *arguments: P.args, **named: P.kwargs) -> T:
-        with self._engine.turn:
-            return method(self, *arguments, **named)
-
-    return alone
 
 
 def _device(name: str | wp.Device) -> wp.Device:

@@ -15,7 +15,7 @@ import warp as wp
 from warpsim.attributes.attribute import Attribute
 from warpsim.contents import Contents
 from warpsim.controls import ControlLayout, Controls, default_controls, given_steps
-from warpsim.engine import Engine, RolloutSpec, in_turn
+from warpsim.engine import Engine, ParameterValues, RolloutSpec
 from warpsim.errors import InputError, unknown_name, whole_number
 from warpsim.initial import InitialState, StateTensors
 from warpsim.jacobians import Lineariser
@@ -25,6 +25,7 @@ from warpsim.program import held_controls, output_fields
 from warpsim.scene import Scene
 from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.schedule import Plan, Schedule
+from warpsim.torch_entry import in_turn
 from warpsim.torch_exchange import to_torch, to_warp, torch_device, torch_real
 from warpsim.torch_noise import SensorNoise
 from warpsim.torch_observe import observe_state
@@ -32,6 +33,7 @@ from warpsim.torch_parameters import Parameters
 from warpsim.torch_rollout import RolloutCall, roll_out
 from warpsim.torch_step import Stepper
 from warpsim.trajectory import Observed, Source, Trajectory
+from warpsim.watched import Watched, check_unchanged, watch
 
 DEFAULT_OUTPUTS = ("body_position", "body_rotation")
 
@@ -106,6 +108,7 @@ class Stepping(Contents):
         self._in_force: InForce = self._input.own()
         self._taken: InForce | None = None
         self._reset_to: StateTensors = {}
+        self._reset_with: Watched = {}
         self._state: StateTensors = self._initial.state()
         self._steps_taken = 0
         self._lineariser: Lineariser | None = None
@@ -144,8 +147,8 @@ class Stepping(Contents):
 
     @property
     def state(self) -> Observed:
-        """The current state: q (W, nq), qd (W, nv) and what else the next step reads."""
-        return Observed(self.model, self._state)
+        """A copy of the current state: q (W, nq), qd (W, nv) and what else the next step reads; `reset` sets it."""
+        return self._show(self._state, {})
 
     @property
     def source(self) -> Source:
@@ -238,16 +241,20 @@ class Stepping(Contents):
             The current state and its outputs, in torch's graph where q, qd or activation require gradients.
         """
         given = given_fields(q=q, qd=qd, activation=activation)
+        self._in_force.check()
         fresh = self._initial.state(**{**self._in_force.start, **given})
+        watched = watch(given)
         if position_noise or velocity_noise:
             given = fresh = self._initial.disturb(fresh, seed, position_noise, velocity_noise)
         if worlds is None:
             self._reset_to = {name: fresh[name] for name in self._initial.differentiable if name in given}
             self._state, self._steps_taken = fresh, 0
+            self._reset_with = watched
         else:
             merged = self._initial.merge(worlds, fresh, self._first(self._in_force))
             self._reset_to = {name: merged[name] for name in self._initial.differentiable}
             self._state = self._initial.merge(worlds, fresh, self._state)
+            self._reset_with = {**self._reset_with, **watched}
         return self._show(self._state, self._observe(self._state, self._in_force.parameters, self.outputs))
 
     @in_turn
@@ -264,11 +271,12 @@ class Stepping(Contents):
         """
         given = {} if controls is None else self._controls.split(controls, None)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
+        self._in_force.check()
         parameters = self._in_force.parameters
         made = self._stepper.advance(self._state, given, parameters, shown, self._steps_taken)
-        self._state = made.state
+        self._state = _copies(made.state)  # what was made is the caller's
         self._steps_taken += 1
-        return self._show(self._state, self._noise.add_one(made.outputs, self._steps_taken - 1))
+        return Observed(self.model, {**made.state, **self._noise.add_one(made.outputs, self._steps_taken - 1)})
 
     @in_turn
     def rollout(
@@ -364,7 +372,7 @@ class Stepping(Contents):
         def trajectory(made: Mapping[str, torch.Tensor]) -> Trajectory:
             steps = range(-1, call.spec.steps, call.keep_every)[: len(made["q"])]
             interval = call.keep_every * timestep_of(call.parameters)
-            return Trajectory(self.model, self._source, self._noise.add(made, steps), interval, used.values)
+            return Trajectory(self.model, self._source, self._noise.add(made, steps), interval, used)
 
         try:
             return trajectory(roll_out(call, first, controls))
@@ -392,6 +400,7 @@ class Stepping(Contents):
             self._input.check_heard(parameters, controls, self._initial.differentiable)
             return self._initial.state(base=start, **given)
         self._input.check_heard(parameters, controls, {*self._reset_to, *given})
+        check_unchanged(self._reset_with, "`reset`", self._reset_to.keys() - given.keys())
         return self._initial.state(**{**used.start, **self._reset_to, **given})
 
     def _observe(
@@ -400,15 +409,16 @@ class Stepping(Contents):
         parameters.prepare(self._engine)
         return observe_state(self._engine, parameters, state["q"], state["qd"], outputs)
 
-    def _default_controls(self, steps: int) -> dict[str, torch.Tensor]:
-        """What controls are when none are given, for all steps."""
-        values = self._in_force.parameters.values
+    def _default_controls(self, steps: int, values: ParameterValues | None = None) -> dict[str, torch.Tensor]:
+        """What controls are when none are given, for all steps, with given parameters; None: those in force."""
+        values = self._in_force.parameters.values if values is None else values
         held = {name: to_torch(array) for name, array in held_controls(self.model).items()}
         held |= {name: to_torch(values[parameter]) for name, parameter in CONTROLLED.items()}
-        return {name: held[name].expand(steps, *held[name].shape) for name in self.control_names}
+        return {name: held[name].expand(steps, *held[name].shape).clone() for name in self.control_names}
 
     def _show(self, state: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]) -> Observed:
-        return Observed(self.model, {**state, **outputs})
+        """What callers see. The state is a copy: whatever they do to it, the next step starts from our own."""
+        return Observed(self.model, {**_copies(state), **outputs})
 
     def _check_outputs(self, outputs: Sequence[str]) -> tuple[str, ...]:
         if isinstance(outputs, str):
@@ -420,6 +430,10 @@ class Stepping(Contents):
             if not known[name].nbytes:
                 raise InputError(f"output {name!r} is empty: this scene has nothing it could report on; leave it out")
         return tuple(dict.fromkeys(outputs))
+
+
+def _copies(tensors: Mapping[str, torch.Tensor]) -> StateTensors:
+    return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
 def check_clip(clip: float | None, segment: int | None) -> None:

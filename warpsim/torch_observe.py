@@ -12,6 +12,7 @@ from warpsim.engine import Engine
 from warpsim.program import output_fields
 from warpsim.state_observer import StateObserver
 from warpsim.tape.rows import Blocks
+from warpsim.torch_entry import recorded
 from warpsim.torch_exchange import block_over, on_torch_stream, once_differentiable, tensor_over, zeros
 from warpsim.torch_parameters import Parameters, parameter_gradients
 
@@ -76,8 +77,7 @@ def observe_state(
     """
     call = _Call(engine, engine.observer(tuple(outputs)), parameters)
     tensors = (q, qd, *parameters.tensors.values())
-    recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    made = _ObserveNode.apply(call, *tensors) if recorded else _outputs(call, tensors[:2])
+    made = _ObserveNode.apply(call, *tensors) if recorded(tensors) else _outputs(call, tensors[:2])
     found = dict(zip(call.observer.names, made, strict=True))
     fields = output_fields(engine.model)
     return {name: found[name] if name in found else zeros(fields[name], q.device) for name in outputs}

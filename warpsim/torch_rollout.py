@@ -20,6 +20,7 @@ from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.program import Field
 from warpsim.tape.run import Run
+from warpsim.torch_entry import recorded
 from warpsim.torch_exchange import block_over, on_torch_stream, once_differentiable, tape_value, tensor_over, to_torch
 from warpsim.torch_parameters import Parameters, parameter_gradients, sum_worlds
 
@@ -248,6 +249,6 @@ def roll_out(
             *call.parameters.tensors.values(),
             *(() if call.weights is None else (call.weights,)),
         )
-        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        if recorded(tensors):
             return dict(zip((*call.state, *call.spec.outputs), RolloutNode.apply(call, *tensors), strict=True))
         return run_forward(call, tensors, differentiate=False)[1]

@@ -12,10 +12,11 @@ from typing import Any
 
 import torch
 
-from warpsim.engine import Engine, in_turn
+from warpsim.engine import Engine
 from warpsim.tape import diagnostics
 from warpsim.tape.rows import Packed
 from warpsim.tape.segment import Segment
+from warpsim.torch_entry import in_turn, recorded
 from warpsim.torch_exchange import on_torch_stream, once_differentiable, to_torch
 from warpsim.torch_parameters import Parameters, parameter_gradients
 
@@ -236,8 +237,7 @@ class Stepper:
             parameters,
         )
         tensors = (*state.values(), *controls.values(), *parameters.tensors.values())
-        recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-        made = StepNode.apply(call, *tensors) if recorded else take_steps(call, tensors)
+        made = StepNode.apply(call, *tensors) if recorded(tensors) else take_steps(call, tensors)
         reached, passed = call.made
         at_end = dict(zip(reached, made, strict=False))
         rows = {name: at_end[name].unsqueeze(0) for name in (*kept, *outputs)}
