@@ -147,3 +147,25 @@ def test_without_controls_they_are_the_defaults():
     assert torch.equal(plain.A, explicit.A) and torch.equal(plain.B, explicit.B)
     with pytest.raises(InputError, match="controls has shape"):
         sim.jacobians(trajectory, torch.zeros(4, 2))
+
+
+def test_they_belong_to_the_parameters_the_trajectory_was_made_with():
+    sim = Simulator(arm())
+    heavy = {"shape.density": 3.0 * sim.parameter("shape.density")}
+    light, once = sim.rollout(3, q=[0.1, 0.2]), sim.rollout(3, q=[0.1, 0.2], parameters=heavy)
+    expected = sim.jacobians(light)
+    sim.set_parameters(heavy)
+    changed = sim.jacobians(sim.rollout(3, q=[0.1, 0.2]))
+    assert torch.equal(sim.jacobians(light).A, expected.A)
+    assert torch.equal(sim.jacobians(once).A, changed.A) and not torch.equal(changed.A, expected.A)
+    sim.set_parameters(None)
+    assert torch.equal(sim.jacobians(once).B, changed.B)
+
+
+def test_trajectories_without_all_steps_or_of_others_are_refused():
+    sim, other = Simulator(arm()), Simulator(arm())
+    with pytest.raises(InputError, match="made by another simulator, or saved and loaded"):
+        sim.jacobians(other.rollout(3))
+    for trajectory in (sim.rollout(4, keep_every=2), sim.rollout(4).every(2), sim.rollout(2, keep_every=3)):
+        with pytest.raises(InputError, match="keep_every=1"):
+            sim.jacobians(trajectory)

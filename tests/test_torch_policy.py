@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -9,6 +11,7 @@ from simulator_support import arm
 from warpsim.errors import InputError
 from warpsim.policy_rollout import Timing
 from warpsim.simulator import Simulator
+from warpsim.tape.parameters import StaleInputError
 
 STEPS = 11
 
@@ -138,3 +141,103 @@ def test_timing_is_checked():
 def test_a_policy_of_the_wrong_shape_is_named(sim):
     with pytest.raises(InputError, match="the policy's control has shape"):
         sim.rollout_policy(lambda state: state.q[:, :1], 2)
+
+
+def test_weights_that_change_before_the_backward_pass_are_noticed(sim):
+    policy = Policy()
+    trajectory = sim.rollout_policy(policy, STEPS, **start(), segment=4)
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            parameter.data.mul_(1.001)  # as an optimizer's step; .data, which torch does not count
+    with pytest.raises(StaleInputError, match="answered otherwise in the backward pass.*step 8"):
+        loss_of(trajectory).backward()
+
+
+def test_a_policy_with_a_memory_is_noticed_or_asked_only_once(sim):
+    def remembering():
+        before = []
+
+        def policy(state):
+            before.append(0.5 * torch.cat([state.qd, state.q], -1)[:, 1:3] + (0.3 * before[-1] if before else 0.0))
+            return before[-1]
+
+        return policy
+
+    initial = start(requires_grad=True)
+    with pytest.raises(StaleInputError, match="a state of its own"):
+        loss_of(sim.rollout_policy(remembering(), STEPS, **initial, segment=4)).backward()
+    found = torch.autograd.grad(
+        loss_of(sim.rollout_policy(remembering(), STEPS, **initial, segment=STEPS)), initial["q"]
+    )
+    expected = torch.autograd.grad(loss_of(by_hand(sim, remembering(), initial)), initial["q"])
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_a_policy_may_write_all_its_answers_to_one_tensor(sim):
+    room = torch.zeros(2, 2, dtype=torch.float64)
+
+    def policy(state):
+        return room.copy_(-0.5 * state.qd)
+
+    with torch.no_grad():
+        found = sim.rollout_policy(policy, STEPS, **start(), delay=3)
+        expected = sim.rollout_policy(lambda state: -0.5 * state.qd, STEPS, **start(), delay=3)
+    assert torch.equal(found.q, expected.q)
+
+
+def test_dropout_is_repeated_and_passes(sim):
+    torch.manual_seed(3)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2))
+    trajectory = sim.rollout_policy(lambda s: net(torch.cat([s.q, s.qd], -1)), STEPS, **start(), segment=4)
+    loss_of(trajectory).backward()
+    assert net[0].weight.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("form", ["function", "partial", "method", "module"])
+def test_a_stock_single_precision_network_drives_the_simulator(sim, form):
+    torch.manual_seed(2)
+    net = torch.nn.Linear(4, 2)
+    double = torch.nn.Linear(4, 2, dtype=torch.float64)
+    double.load_state_dict({name: value.double() for name, value in net.state_dict().items()})
+
+    def answer(network, state):
+        return network(torch.cat([state.q, state.qd], -1))
+
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = net
+
+        def forward(self, state):
+            return answer(self.network, state)
+
+    class Holder:
+        def __init__(self):
+            self.network = net
+
+        def act(self, state):
+            return answer(self.network, state)
+
+    policy = {
+        "function": lambda state: answer(net, state),
+        "partial": partial(answer, net),
+        "method": Holder().act,
+        "module": Module(),
+    }[form]
+    loss = loss_of(sim.rollout_policy(policy, STEPS, **start(), segment=4))
+    expected = loss_of(sim.rollout_policy(lambda state: answer(double, state), STEPS, **start(), segment=4))
+    gradient = torch.autograd.grad(loss, net.weight)[0]
+    assert gradient.dtype == torch.float32
+    torch.testing.assert_close(gradient.double(), torch.autograd.grad(expected, double.weight)[0], rtol=1e-4, atol=1e-4)
+
+
+def test_the_precision_of_what_a_policy_sees_can_be_chosen(sim):
+    seen = []
+
+    def policy(state):
+        seen.append(state.q.dtype)
+        return 0.1 * state.qd
+
+    trajectory = sim.rollout_policy(policy, 1, **start(), precision=torch.float32)
+    sim.rollout_policy(policy, 1, **start())
+    assert seen == [torch.float32, torch.float64] and trajectory.q.dtype == torch.float64

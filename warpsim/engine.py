@@ -10,6 +10,7 @@ import warp as wp
 
 from warpsim.contact_room import grown
 from warpsim.errors import InputError, unknown_name, whole_number
+from warpsim.kernel_lock import KERNELS, Turn
 from warpsim.model.compile import compile_model
 from warpsim.model.derive import Derivation
 from warpsim.observe import observable_fields
@@ -70,11 +71,13 @@ class Engine:
     """Owns a model; every rollout and step of a simulator goes through it, one at a time.
 
     Attributes:
+        turn: Held by whoever uses the engine, from the first of its values that are loaded to the last that is read.
         model: The compiled scene; another one, over the same parameters, once there were too few places for contacts.
         defaults: The scene's own parameter values.
         unconverged: What gradients do about steps that did not converge.
     """
 
+    @KERNELS.holding
     def __init__(self, scene: Scene, *, worlds: int, device: str | wp.Device, unconverged: str = "raise") -> None:
         """Compiles.
 
@@ -84,6 +87,7 @@ class Engine:
             device: Where.
             unconverged: What gradients do about steps that did not converge, see `CheckpointedTape`.
         """
+        self.turn = Turn()
         self.unconverged = check_choice(unconverged)
         self.model = compile_model(scene, worlds=whole_number("worlds", worlds), device=_device(device))
         self.defaults: ParameterValues = {name: wp.clone(a) for name, a in self.model.authored.items()}

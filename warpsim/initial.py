@@ -90,7 +90,8 @@ class InitialState:
                 f"{name} has shape {tuple(tensor.shape)}; needed: {shape} (worlds first) or {shape[1:]} for all worlds "
                 "alike"
             )
-        return tensor.expand(shape).contiguous()
+        # a copy: the state must not change with the caller's tensor
+        return tensor.expand(shape).clone(memory_format=torch.contiguous_format)
 
     def _default(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
         if name not in self._scene:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from warpsim.engine import Engine
 from warpsim.errors import InputError
 from warpsim.torch_parameters import Parameters
 from warpsim.usd.writer import OptimisedValue
+from warpsim.watched import Watched, check_unchanged, watch
 
 CONTROLLED = {"drive_target": "drive.target", "drive_velocity": "drive.target_velocity"}
 """Control → the parameter that counts where the control is not given."""
@@ -30,12 +32,18 @@ class InForce:
         named: Names of the arrays that were given outright.
         attributes: Values by handle.
         start: Parts of the initial state that attributes feed: "q", "qd", "activation", (n,) or (W, n).
+        given: Tensors that torch differentiates by, as they were given.
     """
 
     parameters: Parameters
     named: frozenset[str] = frozenset()
     attributes: Mapping[Attribute, Any] = field(default_factory=dict)
     start: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    given: Watched = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Raises if a tensor that was given has been changed in place."""
+        check_unchanged(self.given, "`set_parameters`")
 
     def values(self, world: int) -> list[OptimisedValue]:
         """The values of attributes in one world, as a result's layer holds them."""
@@ -48,6 +56,11 @@ class InForce:
                 OptimisedValue(attribute.prim_path, attribute.name, attribute.kind.stored(own), initial=initial)
             )
         return found
+
+
+def _copied(value: Any) -> Any:
+    """A value that the caller cannot change any more, in the graph if it is."""
+    return value.clone() if isinstance(value, torch.Tensor) else deepcopy(value)
 
 
 class ParameterInput:
@@ -80,23 +93,29 @@ class ParameterInput:
 
         Raises:
             InputError: An array is given outright and fed by an attribute.
+            StaleInputError: A tensor in force was changed in place.
         """
         arrays, handles = self._sorted(given or {})
         if not handles:
             fed, start = {}, dict(old.start)
             attributes = dict(old.attributes)
         else:
-            attributes = {**old.attributes, **handles}
-            made = self.attributes.tensors(attributes)
-            start = {name.removeprefix(_STATE): tensor for name, tensor in made.items() if name.startswith(_STATE)}
-            fed = {name: tensor for name, tensor in made.items() if not name.startswith(_STATE)}
+            attributes = {**old.attributes, **{handle: _copied(value) for handle, value in handles.items()}}
+            reached = self.attributes.tensors(attributes)
+            start = {n.removeprefix(_STATE): tensor for n, tensor in reached.items() if n.startswith(_STATE)}
+            fed = {name: tensor for name, tensor in reached.items() if not name.startswith(_STATE)}
         named = old.named | set(arrays)
         for attribute in attributes:
             for name in named.intersection(attribute.reach):
                 raise InputError(
                     f"parameter {name!r} is given as an array and also fed by {attribute.path}; give one of them"
                 )
-        return InForce(old.parameters.replaced(self._engine, {**arrays, **fed}), named, attributes, start)
+        replaced = old.parameters.replaced(self._engine, {**arrays, **fed})
+        new: dict[Any, Any] = {**arrays, **handles}
+        watched = {key: entry for key, entry in old.given.items() if key not in new} | watch(new)
+        made = InForce(replaced, named, attributes, start, watched)
+        made.check()
+        return made
 
     def keys(self, given: Mapping[str | Attribute, Any] | None) -> list[Attribute]:
         """The attributes among what was given."""

@@ -2,7 +2,8 @@
 
 The loop is cut into segments. Only the state (and pending controls) at segment starts is kept; the backward pass runs
 each segment again, policy included, and differentiates it, last segment first. So the policy's activations are held for
-one segment at a time, whatever the horizon.
+one segment at a time, whatever the horizon. What the policy answered is kept, too: if it answers otherwise the second
+time, the gradient would belong to neither motion, and the backward pass raises.
 """
 
 from __future__ import annotations
@@ -17,12 +18,17 @@ from torch.utils.checkpoint import checkpoint
 from warpsim.controls import ControlLayout
 from warpsim.errors import InputError
 from warpsim.initial import StateTensors
+from warpsim.tape.parameters import StaleInputError
 from warpsim.torch_noise import SensorNoise
 from warpsim.torch_parameters import Parameters
 from warpsim.torch_step import Stepper
 from warpsim.trajectory import Observed
 
 Policy = Callable[[Observed], torch.Tensor]
+
+_ROUNDING = {torch.float64: 1e-10}
+"""By precision of a policy: relative difference of its answers that another order of summation can explain."""
+_COARSE_ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,35 @@ class Timing:
         return step // self.hold - (step - self.delay) // self.hold
 
 
+class _Answers:
+    """What a policy answered in a segment, by step."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, torch.Tensor] = {}
+
+    def compare(self, step: int, control: torch.Tensor, precision: torch.dtype) -> None:
+        """Keeps an answer, or compares it with the one that is known.
+
+        Raises:
+            StaleInputError: They are not the same.
+        """
+        known = self._known.get(step)
+        if known is None:
+            self._known[step] = control.detach().clone()
+            return
+        if torch.equal(known, control):
+            return
+        off = (control.detach() - known).abs().nan_to_num(nan=math.inf)
+        if float(off.max()) <= _ROUNDING.get(precision, _COARSE_ROUNDING) * float(known.abs().max()):
+            return
+        raise StaleInputError(
+            f"the policy answered otherwise in the backward pass than in the forward pass: by up to "
+            f"{float(off.max()):.3g} at step {step}, world {int(off.amax(-1).argmax())}. Either its weights changed in "
+            "between (call backward before the optimizer's step), or it has a state of its own, such as a counter or a "
+            "memory; with segment= as long as the rollout it is asked only once, and may have one"
+        )
+
+
 class ClosedLoop:
     """Runs a policy with a stepper."""
 
@@ -83,6 +118,7 @@ class ClosedLoop:
         kept: tuple[str, ...],
         outputs: tuple[str, ...],
         noise: SensorNoise,
+        precision: torch.dtype,
     ) -> None:
         """Puts the parts together.
 
@@ -94,6 +130,7 @@ class ClosedLoop:
             kept: State fields of which each step is kept.
             outputs: To be shown to the policy and kept.
             noise: Of measurements among them.
+            precision: In which the policy is shown real numbers.
         """
         self._stepper = stepper
         self._layout = layout
@@ -102,6 +139,7 @@ class ClosedLoop:
         self._kept = kept
         self._outputs = outputs
         self._noise = noise
+        self._precision = precision
 
     def run(
         self, policy: Policy, timing: Timing, steps: int, state: StateTensors, observed: dict[str, torch.Tensor]
@@ -121,9 +159,12 @@ class ClosedLoop:
         shown = (*self._kept, *self._outputs)
         rows = {name: [{**state, **observed}[name].unsqueeze(0)] for name in shown}
         for first in range(0, steps, length):
+            span, answers = range(first, min(first + length, steps)), _Answers()
 
-            def segment(*tensors: torch.Tensor, first: int = first) -> tuple[torch.Tensor, ...]:
-                return self._segment(policy, timing, range(first, min(first + length, steps)), tuple(state), tensors)
+            def segment(
+                *tensors: torch.Tensor, span: range = span, answers: _Answers = answers
+            ) -> tuple[torch.Tensor, ...]:
+                return self._segment(policy, timing, span, tuple(state), tensors, answers)
 
             # one segment is differentiated as it was run; of several, each is run again
             made = segment(*carried) if length >= steps else checkpoint(segment, *carried, use_reentrant=False)
@@ -132,8 +173,21 @@ class ClosedLoop:
                 rows[name].append(block)
         return {name: torch.cat(blocks) for name, blocks in rows.items()}
 
+    def _seen(self, state: StateTensors, observed: dict[str, torch.Tensor]) -> Observed:
+        """What the policy is shown, in its precision; gradients come back in the simulator's."""
+        shown = {**state, **observed}
+        return self._show(
+            {n: tensor.to(self._precision) if tensor.is_floating_point() else tensor for n, tensor in shown.items()}, {}
+        )
+
     def _segment(
-        self, policy: Policy, timing: Timing, steps: range, fields: tuple[str, ...], tensors: tuple[torch.Tensor, ...]
+        self,
+        policy: Policy,
+        timing: Timing,
+        steps: range,
+        fields: tuple[str, ...],
+        tensors: tuple[torch.Tensor, ...],
+        answers: _Answers,
     ) -> tuple[torch.Tensor, ...]:
         """Kept states and outputs after each step, then what the next segment begins with."""
         a, b = len(fields), len(fields) + len(self._outputs)
@@ -143,8 +197,10 @@ class ClosedLoop:
         rows: dict[str, list[torch.Tensor]] = {name: [] for name in (*self._kept, *self._outputs)}
         for run in timing.runs(steps):
             if run.start % timing.hold == 0:
-                asked = policy(self._show(state, observed))
-                controls = [*controls[1:], self._layout.whole(asked)]
+                asked = policy(self._seen(state, observed))
+                control = self._layout.whole(asked).clone()  # a policy may write its next answer to the same tensor
+                answers.compare(run.start, control, self._precision)
+                controls = [*controls[1:], control]
             made = self._stepper.advance(
                 state,
                 self._layout.split(controls[-1 - timing.age(run.start)], None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from warpsim.attributes.attribute import Attribute
 from warpsim.controls import Controls, given_steps
 from warpsim.distribution import Distribution
 from warpsim.draws import Draws
-from warpsim.engine import RolloutSpec
+from warpsim.engine import ParameterValues, RolloutSpec
 from warpsim.errors import InputError
 from warpsim.gradcheck import Report as GradientReport
 from warpsim.gradcheck import Subject, default_parameters, gradcheck
@@ -23,8 +24,12 @@ from warpsim.network_policy import NetworkPolicy
 from warpsim.parameter_input import InForce
 from warpsim.policy.network import Network
 from warpsim.policy.program import closed_loop_fields
+from warpsim.policy_precision import precision_of
 from warpsim.policy_rollout import ClosedLoop, Policy, Timing
+from warpsim.saved_state import SavedState
+from warpsim.scene import Scene
 from warpsim.stepping import Stepping, check_clip, given_fields, timestep_of
+from warpsim.torch_entry import in_turn, not_compiled, ordinary_tensors, refuse_transforms
 from warpsim.torch_exchange import to_warp
 from warpsim.torch_rollout import RolloutCall
 from warpsim.trajectory import Observed, Trajectory
@@ -51,15 +56,30 @@ class Simulator(Stepping):
             worlds: How many.
             controls: As in the constructor; None: as here.
         """
-        return Simulator(
-            self.scene if self.path is None else self.path,
-            worlds=worlds,
-            device=self.model.device,
-            controls=self.control_names if controls is None else controls,
-            outputs=self.outputs,
-            **self._choices,
-        )
+        chosen = self.control_names if controls is None else controls
+        source = self.scene if self.path is None else self.path
+        return Simulator(source, **{**self._arguments, "worlds": worlds, "controls": chosen})
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies: what it was made from, parameters in force and state; out of torch's graph."""
+        source = self.scene if self.path is None else self.path.absolute()
+        return _make, (type(self), source, self._arguments), SavedState.of(self)
+
+    def __setstate__(self, saved: SavedState) -> None:
+        saved.restore(self)
+
+    @property
+    def _arguments(self) -> dict[str, Any]:
+        """How it was made; the device by its name, which means the same in another process."""
+        return {
+            "worlds": self.worlds,
+            "device": self.model.device.alias,
+            "controls": self.control_names,
+            "outputs": self.outputs,
+            **self._choices,
+        }
+
+    @in_turn
     def draw(self, distributions: Mapping[str | Attribute, Distribution], *, seed: int) -> dict[str | Attribute, Any]:
         """Values that differ from world to world, for `parameters=`, `reset` and rollouts.
 
@@ -82,6 +102,7 @@ class Simulator(Stepping):
             for key, given in distributions.items()
         }
 
+    @not_compiled
     def rollout_policy(
         self,
         policy: Policy,
@@ -100,6 +121,7 @@ class Simulator(Stepping):
         threads: int = 1,
         in_kernels: bool | None = None,
         clip: float | None = None,
+        precision: torch.dtype | None = None,
     ) -> Trajectory:
         """Simulates in closed loop with a policy, with gradients through policy and physics.
 
@@ -109,8 +131,9 @@ class Simulator(Stepping):
         open loop; any other policy runs in torch, once per `hold`.
 
         Args:
-            policy: Maps the observed state (q, qd and outputs, (W, …) each) to controls (W, control_size), in the
-                policy's own precision. It must give the same answer to the same state; random numbers of torch are
+            policy: Maps the observed state (q, qd and outputs, (W, …) each) to controls (W, control_size), in any
+                precision. Its answers are compared when a segment is run again: it may have no memory unless `segment`
+                is N or more, and its weights may not change before the backward pass. Random numbers of torch are
                 repeated.
             steps: N.
             start: As in `rollout`, like `q`, `qd`, `activation` and `parameters`.
@@ -127,10 +150,16 @@ class Simulator(Stepping):
             threads: In kernels: CPU threads that share the worlds.
             in_kernels: False runs a `NetworkPolicy` in torch too, with the same numbers to rounding.
             clip: In kernels: as in `rollout`.
+            precision: In torch: the type of what the policy is shown; None: that of the weights of the policy, or of
+                the torch modules it names where it is a function, else the simulator's.
 
         Returns:
             The trajectory, N + 1 rows.
+
+        Raises:
+            StaleInputError: From the backward pass: the policy answered otherwise than in the forward pass.
         """
+        refuse_transforms()
         timing = Timing(hold, delay, segment)
         if in_kernels is None:
             in_kernels = isinstance(policy, NetworkPolicy)
@@ -140,19 +169,24 @@ class Simulator(Stepping):
             raise InputError("memory_budget, threads and clip are for policies in kernels; in torch, choose segment=")
         check_clip(clip, segment)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
-        in_force = self._input.replaced(self._in_force, parameters)
-        given = given_fields(q=q, qd=qd, activation=activation)
-        first = self._first(in_force, start, given, parameters, self.control_names)
-        used = in_force.parameters
-        if in_kernels and isinstance(policy, NetworkPolicy):
-            network = self._engine.network(policy.spec(hold, delay))
-            spec = RolloutSpec(given_steps(None, steps), (), shown, memory_budget, segment, None, threads, network.spec)
-            return self._closed_loop(policy, network, spec, first, in_force, clip)
-        used.prepare(self._engine)
+        count = given_steps(None, steps)
+        with self._engine.turn, ordinary_tensors():
+            in_force = self._input.replaced(self._in_force, parameters)
+            given = given_fields(q=q, qd=qd, activation=activation)
+            first = self._first(in_force, start, given, parameters, self.control_names)
+            if in_kernels and isinstance(policy, NetworkPolicy):
+                network = self._engine.network(policy.spec(hold, delay))
+                spec = RolloutSpec(count, (), shown, memory_budget, segment, None, threads, network.spec)
+                return self._closed_loop(policy, network, spec, first, in_force, clip)
+            used = in_force.parameters
+            observed = self._observe(first, used, shown)
+        # without a turn: a policy may do anything, also wait for a thread that uses this simulator
         kept = self._initial.differentiable
-        loop = ClosedLoop(self._stepper, self._controls, self._show, used, kept, shown, self._noise)
-        made = loop.run(policy, timing, given_steps(None, steps), first, self._observe(first, used, shown))
-        return Trajectory(self.model, self._source, made, timestep_of(used), in_force.values)
+        seen = precision_of(policy) if precision is None else precision
+        loop = ClosedLoop(self._stepper, self._controls, self._show, used, kept, shown, self._noise, seen)
+        with ordinary_tensors():
+            made = loop.run(policy, timing, count, first, observed)
+        return Trajectory(self.model, self._source, made, timestep_of(used), in_force)
 
     def network_policy(
         self,
@@ -205,25 +239,41 @@ class Simulator(Stepping):
         call = RolloutCall(self._engine, spec, varied, used.parameters, fixed, weights=policy.weights(), clip=clip)
         return self._roll_out(call, first, {}, used)
 
+    @in_turn
     def jacobians(self, trajectory: Trajectory, controls: Controls | None = None) -> Linearisation:
         """A and B of every step of a trajectory, in MuJoCo's tangent space of 2·nv + na numbers; for iLQR and analysis.
 
         Args:
-            trajectory: From a rollout of this simulator with `keep_every=1`, N + 1 rows.
+            trajectory: From a rollout of this simulator with `keep_every=1`, N + 1 rows. The parameters are those it
+                was made with, whatever is in force now.
             controls: What it was made with, (N, W, control_size), (N, control_size) or by name; None: the defaults.
 
         Returns:
             A (N, W, n, n) and B (N, W, n, control_size), not in torch's graph.
         """
         self._engine.check_differentiable()
+        values = self._made_with(trajectory)
         steps = len(trajectory.times) - 1
-        given = self._default_controls(steps) if controls is None else self._controls.split(controls, steps)
+        given = self._default_controls(steps, values) if controls is None else self._controls.split(controls, steps)
         if set(given) != set(self.control_names):
             raise InputError(f"give all of the controls {', '.join(self.control_names)}; got {', '.join(given)}")
         if self._lineariser is None:
             self._lineariser = Lineariser(self.scene, self._engine, self.control_names)
         state = {name: trajectory[name][:-1] for name in self._initial.differentiable}
-        return self._lineariser.run(state, given, self._in_force.parameters.values)
+        return self._lineariser.run(state, given, values)
+
+    def _made_with(self, trajectory: Trajectory) -> ParameterValues:
+        """The parameters of a trajectory of this simulator, each of whose steps was kept."""
+        made = trajectory.made_with
+        if made is None or trajectory.model is not self.model:
+            raise InputError(
+                "this trajectory was made by another simulator, or saved and loaded, so that its parameters are not "
+                "known here; roll out again with this one"
+            )
+        apart, timestep = trajectory.times[1:2], timestep_of(made.parameters)
+        if not len(apart) or abs(apart[0] - timestep) > 1e-6 * timestep:
+            raise InputError(f"the rows of the trajectory are not its steps, of {timestep:g} s; use keep_every=1")
+        return made.parameters.values
 
     def gradcheck(
         self,
@@ -266,3 +316,7 @@ class Simulator(Stepping):
         subject = Subject(self.scene, self._source, self.model.device, point, names)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
         return gradcheck(subject, window=window, loss=loss, outputs=shown if loss is not None else (), seed=seed)
+
+
+def _make(kind: type[Simulator], source: Scene | Path, arguments: dict[str, Any]) -> Simulator:
+    return kind(source, **arguments)

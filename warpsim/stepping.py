@@ -15,7 +15,7 @@ import warp as wp
 from warpsim.attributes.attribute import Attribute
 from warpsim.contents import Contents
 from warpsim.controls import ControlLayout, Controls, default_controls, given_steps
-from warpsim.engine import Engine, RolloutSpec
+from warpsim.engine import Engine, ParameterValues, RolloutSpec
 from warpsim.errors import InputError, unknown_name, whole_number
 from warpsim.initial import InitialState, StateTensors
 from warpsim.jacobians import Lineariser
@@ -27,6 +27,7 @@ from warpsim.scene import Scene
 from warpsim.scene.convergence import with_stop
 from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.schedule import Plan, Schedule
+from warpsim.torch_entry import in_turn
 from warpsim.torch_exchange import to_torch, to_warp, torch_device, torch_real
 from warpsim.torch_noise import SensorNoise
 from warpsim.torch_observe import observe_state
@@ -34,6 +35,7 @@ from warpsim.torch_parameters import Parameters
 from warpsim.torch_rollout import RolloutCall, roll_out
 from warpsim.torch_step import Stepper
 from warpsim.trajectory import Observed, Source, Trajectory
+from warpsim.watched import Watched, check_unchanged, watch
 
 DEFAULT_OUTPUTS = ("body_position", "body_rotation")
 
@@ -124,6 +126,7 @@ class Stepping(Contents):
         self._in_force: InForce = self._input.own()
         self._taken: InForce | None = None
         self._reset_to: StateTensors = {}
+        self._reset_with: Watched = {}
         self._state: StateTensors = self._initial.state()
         self._steps_taken = 0
         self._lineariser: Lineariser | None = None
@@ -167,23 +170,26 @@ class Stepping(Contents):
 
     @property
     def state(self) -> Observed:
-        """The current state: q (W, nq), qd (W, nv) and what else the next step reads."""
-        return Observed(self.model, self._state)
+        """A copy of the current state: q (W, nq), qd (W, nv) and what else the next step reads; `reset` sets it."""
+        return self._show(self._state, {})
 
     @property
     def source(self) -> Source:
         """The scene and the file it was read from, if any."""
         return self._source
 
+    @in_turn
     def initial_state(self, *, q: Any = None, qd: Any = None, activation: Any = None) -> Observed:
         """The state a rollout with these arguments starts from."""
         return self._show(self._first(self._in_force, None, given_fields(q=q, qd=qd, activation=activation)), {})
 
+    @in_turn
     def all_controls(self, steps: int, controls: Controls | None = None) -> dict[str, torch.Tensor]:
         """Every control of a rollout by name, (steps, W, …) each; those that are not given as they are by default."""
         given = {} if controls is None else self._controls.split(controls, steps)
         return {**self._default_controls(steps), **given}
 
+    @in_turn
     def attribute(self, path: str) -> Attribute:
         """A handle on a USD attribute that reaches physics, e.g. "/World/Ball.physics:velocity".
 
@@ -194,6 +200,7 @@ class Stepping(Contents):
         """
         return self._input.attributes.handle(path)
 
+    @in_turn
     def parameter(self, name: str, given: Mapping[str | Attribute, Any] | None = None) -> torch.Tensor:
         """A copy of a parameter array's values, (W, n, …), SI; `parameter(name)[0]` starts a shared one.
 
@@ -207,6 +214,7 @@ class Stepping(Contents):
         copied = to_torch(wp.clone(used.values[name]))
         return used.tensors[name].expand_as(copied) if name in used.tensors else copied
 
+    @in_turn
     def set_parameters(self, parameters: Mapping[str | Attribute, Any] | None) -> None:
         """Puts values in force for all steps and rollouts that follow; None: the scene's own.
 
@@ -219,6 +227,7 @@ class Stepping(Contents):
         """
         self._in_force = self._input.replaced(self._input.own(), parameters)
 
+    @in_turn
     def use_parameters_of(self, other: Stepping) -> None:
         """Puts the values in force in world 0 of another simulator of the same scene in force in all worlds here."""
         if other._in_force is self._taken:
@@ -228,6 +237,7 @@ class Stepping(Contents):
         self.set_parameters({name: to_torch(value)[0] for name, value in changed.items()})
         self._taken = other._in_force
 
+    @in_turn
     def reset(
         self,
         *,
@@ -254,18 +264,23 @@ class Stepping(Contents):
             The current state and its outputs, in torch's graph where q, qd or activation require gradients.
         """
         given = given_fields(q=q, qd=qd, activation=activation)
+        self._in_force.check()
         fresh = self._initial.state(**{**self._in_force.start, **given})
+        watched = watch(given)
         if position_noise or velocity_noise:
             given = fresh = self._initial.disturb(fresh, seed, position_noise, velocity_noise)
         if worlds is None:
             self._reset_to = {name: fresh[name] for name in self._initial.differentiable if name in given}
             self._state, self._steps_taken = fresh, 0
+            self._reset_with = watched
         else:
             merged = self._initial.merge(worlds, fresh, self._first(self._in_force))
             self._reset_to = {name: merged[name] for name in self._initial.differentiable}
             self._state = self._initial.merge(worlds, fresh, self._state)
+            self._reset_with = {**self._reset_with, **watched}
         return self._show(self._state, self._observe(self._state, self._in_force.parameters, self.outputs))
 
+    @in_turn
     def step(self, controls: Controls | None = None, *, outputs: Sequence[str] | None = None) -> Observed:
         """Advances the current state by one time step.
 
@@ -279,12 +294,14 @@ class Stepping(Contents):
         """
         given = {} if controls is None else self._controls.split(controls, None)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
+        self._in_force.check()
         parameters = self._in_force.parameters
         made = self._stepper.advance(self._state, given, parameters, shown, self._steps_taken)
-        self._state = made.state
+        self._state = _copies(made.state)  # what was made is the caller's
         self._steps_taken += 1
-        return self._show(self._state, self._noise.add_one(made.outputs, self._steps_taken - 1))
+        return Observed(self.model, {**made.state, **self._noise.add_one(made.outputs, self._steps_taken - 1)})
 
+    @in_turn
     def rollout(
         self,
         steps: int | None = None,
@@ -356,6 +373,7 @@ class Stepping(Contents):
         )
         return self._roll_out(call, first, given, used)
 
+    @in_turn
     def plan(
         self,
         steps: int,
@@ -377,7 +395,7 @@ class Stepping(Contents):
         def trajectory(made: Mapping[str, torch.Tensor]) -> Trajectory:
             steps = range(-1, call.spec.steps, call.keep_every)[: len(made["q"])]
             interval = call.keep_every * timestep_of(call.parameters)
-            return Trajectory(self.model, self._source, self._noise.add(made, steps), interval, used.values)
+            return Trajectory(self.model, self._source, self._noise.add(made, steps), interval, used)
 
         try:
             return trajectory(roll_out(call, first, controls))
@@ -405,6 +423,7 @@ class Stepping(Contents):
             self._input.check_heard(parameters, controls, self._initial.differentiable)
             return self._initial.state(base=start, **given)
         self._input.check_heard(parameters, controls, {*self._reset_to, *given})
+        check_unchanged(self._reset_with, "`reset`", self._reset_to.keys() - given.keys())
         return self._initial.state(**{**used.start, **self._reset_to, **given})
 
     def _observe(
@@ -413,15 +432,16 @@ class Stepping(Contents):
         parameters.prepare(self._engine)
         return observe_state(self._engine, parameters, state["q"], state["qd"], outputs)
 
-    def _default_controls(self, steps: int) -> dict[str, torch.Tensor]:
-        """What controls are when none are given, for all steps."""
-        values = self._in_force.parameters.values
+    def _default_controls(self, steps: int, values: ParameterValues | None = None) -> dict[str, torch.Tensor]:
+        """What controls are when none are given, for all steps, with given parameters; None: those in force."""
+        values = self._in_force.parameters.values if values is None else values
         held = {name: to_torch(array) for name, array in held_controls(self.model).items()}
         held |= {name: to_torch(values[parameter]) for name, parameter in CONTROLLED.items()}
-        return {name: held[name].expand(steps, *held[name].shape) for name in self.control_names}
+        return {name: held[name].expand(steps, *held[name].shape).clone() for name in self.control_names}
 
     def _show(self, state: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]) -> Observed:
-        return Observed(self.model, {**state, **outputs})
+        """What callers see. The state is a copy: whatever they do to it, the next step starts from our own."""
+        return Observed(self.model, {**_copies(state), **outputs})
 
     def _check_outputs(self, outputs: Sequence[str]) -> tuple[str, ...]:
         if isinstance(outputs, str):
@@ -433,6 +453,10 @@ class Stepping(Contents):
             if not known[name].nbytes:
                 raise InputError(f"output {name!r} is empty: this scene has nothing it could report on; leave it out")
         return tuple(dict.fromkeys(outputs))
+
+
+def _copies(tensors: Mapping[str, torch.Tensor]) -> StateTensors:
+    return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
 def check_clip(clip: float | None, segment: int | None) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.errors import InputError, unknown_name
+from warpsim.kernel_lock import KERNELS
 from warpsim.stages import observe
 from warpsim.tape import arena as arenas
 from warpsim.tape.graph import Replay, capture
@@ -69,7 +70,8 @@ def time_stages(
     """
     if repeats < 1:
         raise InputError(f"repeats={repeats}; at least 1 is needed")
-    recordings, alive = _record(program, state, inputs or {}, adjoint)
+    with KERNELS:
+        recordings, alive = _record(program, state, inputs or {}, adjoint)
     byte = wp.zeros(1, dtype=wp.uint8, device=program.device)
     nothing = capture(program.device, byte.zero_)
     least = np.full(len(recordings), np.inf)

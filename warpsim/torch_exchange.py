@@ -15,13 +15,16 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
+import numpy as np
 import torch
 import warp as wp
 
 from warpsim.errors import InputError
+from warpsim.kernel_lock import KERNELS
 from warpsim.precision import PRECISION
 from warpsim.tape.program import Field
 from warpsim.tape.rows import Block
+from warpsim.torch_entry import ordinary_tensors, refuse_batched, refuse_tangents
 
 torch_real: torch.dtype = torch.float64 if PRECISION == "float64" else torch.float32
 """The torch type of `real`."""
@@ -34,14 +37,15 @@ def torch_device(device: wp.Device) -> torch.device:
 
 @contextmanager
 def on_torch_stream(device: wp.Device) -> Iterator[None]:
-    """While open, Warp launches on torch's current stream of this device."""
-    if not device.is_cuda:
-        yield
-        return
-    with torch.cuda.device(torch_device(device)):
-        stream = wp.stream_from_torch(torch.cuda.current_stream())
-        with wp.ScopedStream(stream, sync_enter=False, sync_exit=False):
+    """While open, Warp launches on torch's current stream of this device, and for this thread alone."""
+    with KERNELS:
+        if not device.is_cuda:
             yield
+            return
+        with torch.cuda.device(torch_device(device)):
+            stream = wp.stream_from_torch(torch.cuda.current_stream())
+            with wp.ScopedStream(stream, sync_enter=False, sync_exit=False):
+                yield
 
 
 def element_shape(dtype: Any) -> tuple[int, ...]:
@@ -113,7 +117,8 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """Marks the backward pass of a node that has no second derivative.
 
     Torch's own decorator raises when the second derivative is taken by `backward()`; to `torch.autograd.grad`, and so
-    to `torch.autograd.functional.hessian`, it answers zero. Here whoever asks for a graph of the gradient is told.
+    to `torch.autograd.functional.hessian`, it answers zero. Here whoever asks for a graph of the gradient is told, and
+    whoever asks for many gradients at once.
     """
 
     @wraps(backward)
@@ -123,13 +128,15 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
                 "simulated motion can be differentiated once; create_graph=True asks for second derivatives. Take "
                 "differences of gradients, or `sim.jacobians` for Gauss–Newton methods"
             )
-        return backward(ctx, *adjoints)
+        refuse_batched(adjoints)
+        with ordinary_tensors():
+            return backward(ctx, *adjoints)
 
     return once
 
 
-def as_real_tensor(what: str, value: Any, device: torch.device) -> torch.Tensor:
-    """The caller's numbers as a tensor of `real` on the simulator's device.
+def as_real_tensor(what: str, value: Any, device: torch.device, dtype: torch.dtype = torch_real) -> torch.Tensor:
+    """The caller's numbers as a tensor on the simulator's device.
 
     Nothing is copied when type and device fit. Floating-point tensors of another precision are cast (gradients come
     back in the caller's precision); NumPy arrays and Python numbers are taken over.
@@ -138,15 +145,25 @@ def as_real_tensor(what: str, value: Any, device: torch.device) -> torch.Tensor:
         what: Named in errors, e.g. "control 'actuator'".
         value: Tensor, array or numbers.
         device: Where the simulator lives.
+        dtype: Of the tensor.
     """
     given = isinstance(value, torch.Tensor)
-    try:
-        # by its own rule torch would round Python's numbers to float32
-        tensor = value if given else torch.as_tensor(value, dtype=torch_real, device=device)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{what} cannot be read as a tensor: {error}") from error
+    tensor = value if given else _as_tensor(what, value, device, dtype)
     if tensor.device != device:
         raise InputError(f"{what} is on {tensor.device}, the simulator on {device}; move it with .to({str(device)!r})")
     if given and not tensor.is_floating_point():
-        raise InputError(f"{what} has dtype {tensor.dtype}; give floating-point numbers, best {torch_real}")
-    return tensor.to(torch_real)
+        raise InputError(f"{what} has dtype {tensor.dtype}; give floating-point numbers, best {dtype}")
+    refuse_tangents(what, (tensor,))
+    if tensor.is_inference():  # torch would not let it into a graph
+        tensor = tensor.clone()
+    return tensor.to(dtype)
+
+
+def _as_tensor(what: str, value: Any, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
+    """What is no tensor as one; by its own rule torch would round Python's numbers to float32."""
+    try:
+        if np.iscomplexobj(value):
+            raise InputError(f"{what} holds complex numbers; give real ones")
+        return torch.as_tensor(value, dtype=dtype, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{what} cannot be read as a tensor: {error}") from error

@@ -12,6 +12,7 @@ from warpsim.engine import Engine
 from warpsim.program import output_fields
 from warpsim.state_observer import StateObserver
 from warpsim.tape.rows import Blocks
+from warpsim.torch_entry import recorded
 from warpsim.torch_exchange import block_over, on_torch_stream, once_differentiable, tensor_over, zeros
 from warpsim.torch_parameters import Parameters, parameter_gradients
 
@@ -44,7 +45,7 @@ class _ObserveNode(torch.autograd.Function):
         call: _Call = ctx.call
         engine, observer = call.engine, call.observer
         given = {name: a for name, a in zip(observer.names, adjoints, strict=True) if a is not None}
-        with on_torch_stream(engine.model.device):
+        with engine.turn, on_torch_stream(engine.model.device):
             engine.load(call.parameters.values)
             engine.zero_parameter_gradients()
             seeds = {n: block_over(a.contiguous()[None], observer.output_dtypes[n]) for n, a in given.items()}
@@ -56,7 +57,7 @@ class _ObserveNode(torch.autograd.Function):
 
 
 def _outputs(call: _Call, state: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    with on_torch_stream(call.engine.model.device):
+    with call.engine.turn, on_torch_stream(call.engine.model.device):
         call.engine.load(call.parameters.values)
         made = call.observer.forward(_state(state, call.observer))
         return tuple(tensor_over(made[name])[0].clone() for name in call.observer.names)
@@ -76,8 +77,7 @@ def observe_state(
     """
     call = _Call(engine, engine.observer(tuple(outputs)), parameters)
     tensors = (q, qd, *parameters.tensors.values())
-    recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    made = _ObserveNode.apply(call, *tensors) if recorded else _outputs(call, tensors[:2])
+    made = _ObserveNode.apply(call, *tensors) if recorded(tensors) else _outputs(call, tensors[:2])
     found = dict(zip(call.observer.names, made, strict=True))
     fields = output_fields(engine.model)
     return {name: found[name] if name in found else zeros(fields[name], q.device) for name in outputs}

@@ -21,6 +21,7 @@ from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.program import Field
 from warpsim.tape.run import Gradients, Run
+from warpsim.torch_entry import recorded
 from warpsim.torch_exchange import block_over, on_torch_stream, once_differentiable, tape_value, tensor_over, to_torch
 from warpsim.torch_parameters import Parameters, parameter_gradients, sum_worlds
 
@@ -98,7 +99,7 @@ def run_forward(
     """
     engine, spec = call.engine, call.spec
     given = call.sort(tensors)
-    with on_torch_stream(engine.model.device):
+    with engine.turn, on_torch_stream(engine.model.device):
         _load(call, given.policy.get("weights"))
         tape = engine.tape(spec)
         program = tape.program
@@ -169,7 +170,7 @@ class RolloutNode(torch.autograd.Function):
         call: RolloutCall = ctx.call
         saved = ctx.saved_tensors  # raises if they were freed, or changed in place
         named = dict(zip((*call.state, *call.spec.outputs), adjoints, strict=True))
-        with on_torch_stream(call.engine.model.device):
+        with call.engine.turn, on_torch_stream(call.engine.model.device):
             _load(call, None if call.weights is None else saved[-1])
             pulled = _pull_back(call, ctx.finished, {n: a for n, a in named.items() if a is not None}, ctx.shapes)
         needed = ctx.needs_input_grad[1:]
@@ -264,14 +265,15 @@ def roll_out(
         state: Initial state by field, (W, …) each.
         controls: By name, (steps, W, …) each, contiguous.
     """
-    call.parameters.prepare(call.engine)
-    tensors = (
-        *(state[name] for name in call.state),
-        *controls.values(),
-        *call.parameters.tensors.values(),
-        *(() if call.weights is None else (call.weights,)),
-    )
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-        call.engine.check_differentiable()
-        return dict(zip((*call.state, *call.spec.outputs), RolloutNode.apply(call, *tensors), strict=True))
-    return run_forward(call, tensors, differentiate=False)[1]
+    with call.engine.turn:
+        call.parameters.prepare(call.engine)
+        tensors = (
+            *(state[name] for name in call.state),
+            *controls.values(),
+            *call.parameters.tensors.values(),
+            *(() if call.weights is None else (call.weights,)),
+        )
+        if recorded(tensors):
+            call.engine.check_differentiable()
+            return dict(zip((*call.state, *call.spec.outputs), RolloutNode.apply(call, *tensors), strict=True))
+        return run_forward(call, tensors, differentiate=False)[1]

@@ -18,6 +18,7 @@ from warpsim.tape.convergence import Unsolved
 from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.rows import Packed
 from warpsim.tape.segment import Segment
+from warpsim.torch_entry import in_turn, recorded
 from warpsim.torch_exchange import on_torch_stream, once_differentiable, to_torch
 from warpsim.torch_parameters import Parameters, parameter_gradients
 
@@ -136,7 +137,7 @@ class StepCall:
 def take_steps(call: StepCall, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     """Results at the end, (W, …) each, and on the way, (count − 1, W, …) each, in the order of `StepCall.made`."""
     segment = call.slots.segment
-    with on_torch_stream(call.engine.model.device):
+    with call.engine.turn, on_torch_stream(call.engine.model.device):
         call.engine.load(call.parameters.values)
         call.slots.forward(call.exchanged(tensors), call.count, recorded=False)
         if not diagnostics.finite(segment.states, slice(1, call.count + 1)):
@@ -207,7 +208,7 @@ class StepNode(torch.autograd.Function):
         reached, passed = call.made
         at_end = {n: a for n, a in zip(reached, adjoints, strict=False) if a is not None}
         on_the_way = {n: a for n, a in zip(passed, adjoints[len(reached) :], strict=True) if a is not None}
-        with on_torch_stream(call.engine.model.device):
+        with call.engine.turn, on_torch_stream(call.engine.model.device):
             call.engine.load(call.parameters.values)
             call.engine.zero_parameter_gradients()
             given = call.exchanged(ctx.saved_tensors)
@@ -247,6 +248,7 @@ class Stepper:
         self._engine = engine
         self._slots: dict[tuple[tuple[str, ...], tuple[str, ...], int], StepSlots] = {}
 
+    @in_turn
     def advance(
         self,
         state: Mapping[str, torch.Tensor],
@@ -284,11 +286,11 @@ class Stepper:
             parameters,
         )
         tensors = (*state.values(), *controls.values(), *parameters.tensors.values())
-        recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-        if recorded:
+        differentiated = recorded(tensors)
+        if differentiated:
             self._engine.check_differentiable()
         try:
-            made = StepNode.apply(call, *tensors) if recorded else take_steps(call, tensors)
+            made = StepNode.apply(call, *tensors) if differentiated else take_steps(call, tensors)
         except NonFiniteError as error:
             self._engine.make_room(error)
             return self.advance(state, controls, parameters, outputs, number, count=count, slots=slots, kept=kept)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -15,8 +15,10 @@ import warp as wp
 from warpsim.errors import InputError, unknown_name, whole_number
 from warpsim.load import is_usd
 from warpsim.model.model import Model
+from warpsim.model.topology import Layout
 from warpsim.names import find, find_joint
-from warpsim.scene import Scene
+from warpsim.parameter_input import InForce
+from warpsim.scene import Scene, Sensor
 from warpsim.sensors.layout import sensor_place
 from warpsim.usd.export.result import export_result
 from warpsim.usd.motion import Motion
@@ -29,6 +31,25 @@ class Source:
 
     scene: Scene
     path: Path | None
+
+
+@dataclass(frozen=True)
+class _Contents:
+    """What of a model is needed to look things up."""
+
+    layout: Layout
+    sensors: tuple[Sensor, ...]
+    worlds: int
+
+
+@dataclass(frozen=True)
+class _Values:
+    """Values of USD attributes, world by world: what a saved trajectory keeps of the parameters it was made with."""
+
+    by_world: tuple[list[OptimisedValue], ...]
+
+    def __call__(self, world: int) -> list[OptimisedValue]:
+        return self.by_world[world]
 
 
 def check_target(target: Path, source: Path | None) -> None:
@@ -51,11 +72,22 @@ class Observed(Mapping[str, torch.Tensor]):
     actuators, dofs): −1 or 1 where a range cut during the step. `constraint_error`: largest violation of an equality or
     a joint's limit at the step's start, m or rad. `sensors` (n): all measurements in the order of the scene's sensors;
     `sensor(name)` picks one.
+
+    Copies, pickled or by `deepcopy`, are out of torch's graph.
     """
 
     def __init__(self, model: Model, tensors: Mapping[str, torch.Tensor]) -> None:
-        self._model = model
+        self._contents = _Contents(model.layout, model.sensors, model.worlds)
         self._tensors = dict(tensors)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_tensors": {name: tensor.detach() for name, tensor in self._tensors.items()}}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._tensors = {name: tensor.detach().clone() for name, tensor in self._tensors.items()}
+        return made
 
     def __getitem__(self, name: str) -> torch.Tensor:
         if name not in self._tensors:
@@ -95,18 +127,18 @@ class Observed(Mapping[str, torch.Tensor]):
 
     def joint_position(self, joint: str) -> torch.Tensor:
         """(…, worlds, n): coordinates of a joint, rad or m, or position and quaternion."""
-        return self["q"][..., find_joint(self._model.layout, joint).q]
+        return self["q"][..., find_joint(self._contents.layout, joint).q]
 
     def joint_velocity(self, joint: str) -> torch.Tensor:
         """(…, worlds, n): velocities of a joint, rad/s or m/s."""
-        return self["qd"][..., find_joint(self._model.layout, joint).dofs]
+        return self["qd"][..., find_joint(self._contents.layout, joint).dofs]
 
     def sensor(self, name: str) -> torch.Tensor:
         """(…, worlds, n): what a sensor measured at the start of the step that led to each row; row 0 is zero."""
-        return self["sensors"][..., sensor_place(self._model.sensors, name)]
+        return self["sensors"][..., sensor_place(self._contents.sensors, name)]
 
     def _of_body(self, output: str, body: str) -> torch.Tensor:
-        return self[output][..., find("body", body, self._model.layout.body_names).index, :]
+        return self[output][..., find("body", body, self._contents.layout.body_names).index, :]
 
 
 class Trajectory(Observed):
@@ -114,6 +146,8 @@ class Trajectory(Observed):
 
     Attributes:
         times: (rows,) s, from the start of the rollout.
+        model: What was simulated; None after a trajectory was pickled.
+        made_with: The parameters, which nobody changes any more; None if they are not known, as after pickling.
     """
 
     def __init__(
@@ -122,7 +156,7 @@ class Trajectory(Observed):
         source: Source,
         tensors: Mapping[str, torch.Tensor],
         interval: float,
-        values: Callable[[int], list[OptimisedValue]] | None = None,
+        made_with: InForce | None = None,
     ) -> None:
         """Takes what a rollout has made.
 
@@ -131,19 +165,23 @@ class Trajectory(Observed):
             source: Where it came from.
             tensors: By name.
             interval: Seconds between rows.
-            values: USD attributes of a world that differed from the source's; None: none did.
+            made_with: Parameters that were in force; None: not known.
         """
         super().__init__(model, tensors)
         self._source = source
-        self._values = values
+        self.model: Model | None = model
+        self.made_with = made_with
+        self._values: Callable[[int], list[OptimisedValue]] | None = None if made_with is None else made_with.values
         self.times = interval * np.arange(len(self["q"]))
+
+    def __getstate__(self) -> dict[str, Any]:
+        values = None if self._values is None else _Values(tuple(map(self._values, range(self._contents.worlds))))
+        return {**super().__getstate__(), "model": None, "made_with": None, "_values": values}
 
     def every(self, rows: int) -> Trajectory:
         """Rows 0, n, 2n … alone, over the same memory."""
         whole_number("rows", rows)
-        tensors = {name: tensor[::rows] for name, tensor in self._tensors.items()}
-        interval = rows * float(self.times[1]) if len(self.times) > 1 else 0.0
-        return Trajectory(self._model, self._source, tensors, interval, self._values)
+        return self._with({name: tensor[::rows] for name, tensor in self._tensors.items()}, self.times[::rows])
 
     def padded(self, rows: int) -> Trajectory:
         """As if of so many rows: those after its own, which were not simulated, are NaN."""
@@ -152,7 +190,14 @@ class Trajectory(Observed):
             raise InputError(f"the trajectory has {len(self.times)} rows, more than {rows}")
         tensors = {n: torch.cat([t, t.new_full((more, *t.shape[1:]), torch.nan)]) for n, t in self._tensors.items()}
         interval = float(self.times[1]) if len(self.times) > 1 else 0.0
-        return Trajectory(self._model, self._source, tensors, interval, self._values)
+        return self._with(tensors, interval * np.arange(rows))
+
+    def _with(self, tensors: dict[str, torch.Tensor], times: np.ndarray) -> Trajectory:
+        """The same rollout with other rows."""
+        made = object.__new__(Trajectory)
+        made.__dict__.update(self.__dict__)
+        made._tensors, made.times = tensors, times
+        return made
 
     def warp(self, name: str) -> wp.array:
         """The Warp array over the same memory, of scalars."""
@@ -181,7 +226,7 @@ class Trajectory(Observed):
         return write_result(target, self._source.path, self._source.scene, motion, values=values)
 
     def _save_arrays(self, target: Path) -> Path:
-        layout = self._model.layout
+        layout = self._contents.layout
         names = {f"{kind}_names": getattr(layout, f"{kind}_names") for kind in ("body", "joint", "actuator", "drive")}
         arrays: dict[str, Any] = {name: self.numpy(name) for name in self}
         arrays |= {kind: np.array(values, dtype=str) for kind, values in names.items()}
@@ -190,9 +235,9 @@ class Trajectory(Observed):
 
     def motion(self, world: int = 0) -> Motion:
         """One world as the USD writer takes it, in the order of the scene's own joints and bodies."""
-        if not 0 <= world < self._model.worlds:
-            raise InputError(f"world={world} of {self._model.worlds}")
-        scene, layout = self._source.scene, self._model.layout
+        if not 0 <= world < self._contents.worlds:
+            raise InputError(f"world={world} of {self._contents.worlds}")
+        scene, layout = self._source.scene, self._contents.layout
         joints = [find_joint(layout, joint.name) for joint in scene.joints]
         bodies = [layout.body(body.name) for body in scene.bodies]
         q, qd = self.numpy("q")[:, world], self.numpy("qd")[:, world]

@@ -16,7 +16,7 @@ from warpsim.attributes.scene_map import SceneMap
 from warpsim.errors import InputError, RangeError
 from warpsim.load import is_usd
 from warpsim.model.model import Model
-from warpsim.torch_exchange import torch_device
+from warpsim.torch_exchange import as_real_tensor, torch_device
 
 
 class AttributeTable:
@@ -55,12 +55,9 @@ class AttributeTable:
         return self._feeds[key].tensors(given, self._model.worlds)
 
     def _checked(self, attribute: Attribute, value: Any) -> torch.Tensor:
-        try:
-            given = value if isinstance(value, torch.Tensor) else np.asarray(value)  # torch would halve Python's floats
-            tensor = torch.as_tensor(given, device=self._device)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise InputError(f"{attribute.path} cannot be read as a tensor: {error}") from error
-        tensor = tensor.to(torch.float64)
+        if isinstance(value, torch.Tensor) and not value.is_complex():
+            value = value.to(torch.float64)  # whole numbers, too
+        tensor = as_real_tensor(attribute.path, value, self._device, torch.float64)
         shapes = (attribute.shape, (self._model.worlds, *attribute.shape))
         if tuple(tensor.shape) not in shapes:
             raise InputError(

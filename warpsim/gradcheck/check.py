@@ -26,6 +26,7 @@ from warpsim.gradcheck.report import Blame, Report, Section
 from warpsim.gradcheck.stage_blame import blame
 from warpsim.gradcheck.verdicts import EXACT, SMOOTHED, WRONG, Circumstances, Derivative, Finding, judge
 from warpsim.gradcheck.windows import Window, find_windows, whole_window
+from warpsim.kernel_lock import KERNELS
 from warpsim.model.model import Model
 from warpsim.scene import Scene
 from warpsim.trajectory import Source, Trajectory
@@ -61,6 +62,7 @@ def default_parameters(model: Model) -> tuple[str, ...]:
     return tuple(name for name in DEFAULT_PARAMETERS if name in model.authored and model.authored[name].size)
 
 
+@KERNELS.holding
 def gradcheck(
     subject: Subject,
     *,

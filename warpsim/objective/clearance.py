@@ -12,6 +12,7 @@ import warp as wp
 from warpsim.collision.contacts import ShapePoses
 from warpsim.collision.query import ShapeDistance
 from warpsim.errors import InputError
+from warpsim.kernel_lock import KERNELS
 from warpsim.objective.episode import Episode
 from warpsim.objective.rotations import rotate
 from warpsim.objective.shapes import shapes_of
@@ -66,7 +67,8 @@ class Clearance(Term):
         sim = episode.sim
         position, rotation, size = _shape_poses(episode, rows)
         count, worlds = position.shape[:2]
-        query = ShapeDistance(sim.scene, self._pairs(sim.scene), count * worlds, sim.model.device)
+        with KERNELS:
+            query = ShapeDistance(sim.scene, self._pairs(sim.scene), count * worlds, sim.model.device)
         found = _DistanceNode.apply(query, position.flatten(0, 1), rotation.flatten(0, 1), size.flatten(0, 1))
         return found.reshape(count, worlds, -1)
 
@@ -101,10 +103,10 @@ class _DistanceNode(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, adjoint: torch.Tensor):
         query: ShapeDistance = ctx.query
-        arrays = _arrays(ctx.saved_tensors)
-        for array in arrays:
-            array.requires_grad = True
         with on_torch_stream(query.table.pair_case.device):
+            arrays = _arrays(ctx.saved_tensors)
+            for array in arrays:
+                array.requires_grad = True
             tape = wp.Tape()
             with tape:
                 found = query(ShapePoses(*arrays)).distance

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import warp as wp
 
+from warpsim.kernel_lock import KERNELS
 from warpsim.render.camera import Camera
 from warpsim.render.intersect import MISS, PLANE, hit_shape, shape_normal
 from warpsim.render.items import Item
@@ -142,6 +143,7 @@ def _draw_kernel(items: Items, view: View, width: int, height: int, image: wp.ar
 class Painter:
     """Draws pictures of one size on one device; meshes go to the device once."""
 
+    @KERNELS.holding
     def __init__(self, *, width: int, height: int, scale: float, device: wp.DeviceLike = "cpu") -> None:
         """Prepares.
 
@@ -156,6 +158,7 @@ class Painter:
         self._scale = scale
         self._meshes: dict[int, tuple[Triangles, wp.Mesh]] = {}
 
+    @KERNELS.holding
     def draw(self, items: Sequence[Item], camera: Camera) -> np.ndarray:
         """(height, width, 3) bytes, sRGB; of no items, the sky."""
         items = items or [_NOTHING]

@@ -20,6 +20,8 @@ import warp as wp
 from warp._src import context as _warp
 from warp._src.apic.types import APICLaunchInfo
 
+from warpsim.kernel_lock import KERNELS
+
 _FORWARD, _BACKWARD, _FILL, _COPY = range(4)
 _WORD = 8
 _ALIGNMENT = 64
@@ -95,7 +97,7 @@ class Recording:
         Warp's own recording is the judge: an operation that is not a launch, and neither a fill nor a copy, which it
         is not shown (a sort, a scan, a conditional), makes its count differ from ours.
         """
-        with wp.ScopedCapture(device=device) as watched, self._watching(device):
+        with KERNELS, wp.ScopedCapture(device=device) as watched, self._watching(device):
             work()
         self._modules |= watched.graph.module_execs
         launches = sum(call.form[0] in (_FORWARD, _BACKWARD) for call in self.calls)
@@ -232,12 +234,15 @@ class CallTable:
         """Nothing to prepare: the table holds all turns."""
 
     def run(self, first: int, count: int) -> None:
-        """Makes turns `first` … `first` + `count` - 1 in the table's order, outside the interpreter lock."""
+        """Makes turns `first` … `first` + `count` - 1 in the table's order.
+
+        Outside the interpreter lock and without `KERNELS`: other threads go on meanwhile.
+        """
         if first < 0 or count < 0 or first + count > len(self._turns):
             raise IndexError(f"turns {first} to {first + count - 1} of {len(self._turns)}")
         self._table[0, 0] = first if self._turns.step > 0 else first + count - 1
         self._table[0, 2] = count
-        self._function(self._bounds, self._arguments)
+        KERNELS.without(self._function, self._bounds, self._arguments)
 
 
 def _aligned(content: np.ndarray) -> np.ndarray:

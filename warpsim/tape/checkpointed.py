@@ -17,6 +17,7 @@ import numpy as np
 from tqdm import tqdm
 
 from warpsim.errors import InputError, UnconvergedError, unknown_name, whole_number
+from warpsim.kernel_lock import KERNELS
 from warpsim.tape import budget, checks, convergence, footprint, rows, seeds
 from warpsim.tape import home as homes
 from warpsim.tape import inputs as feeds
@@ -41,6 +42,7 @@ class CheckpointedTape:
         plan: Segments, checkpoints, bytes and recomputation; print it.
     """
 
+    @KERNELS.holding
     def __init__(
         self,
         program: Program,
@@ -105,6 +107,7 @@ class CheckpointedTape:
             first.setdefault(len(worlds), sweep)
             self._sweeps.append(sweep)
 
+    @KERNELS.holding
     def start(
         self,
         initial_state: Mapping[str, Any],
@@ -190,6 +193,7 @@ class CheckpointedTape:
             error.run = run
             raise
 
+    @KERNELS.holding
     def take_up(self, run: Run) -> Run:
         """Goes on with another tape's run where it has come to, e.g. after too few places; `finish` takes the rest.
 
@@ -206,6 +210,7 @@ class CheckpointedTape:
                 sweep.sum_inputs(parts[-1])
         return Run(self.plan, parts, run.keep, run.parameter_checksums, [], self._advance, self._home)
 
+    @KERNELS.holding
     def backward(
         self,
         run: Run,
@@ -285,6 +290,7 @@ class CheckpointedTape:
             np.hypot.reduce([pull.norms for pull in pulls], axis=0),
         )
 
+    @KERNELS.holding
     def _advance(self, run: Run, steps: int, *, progress: bool = False) -> None:
         run.checkpoints  # noqa: B018  raises if they were released
         self._prepare(differentiate=run.differentiable)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -12,14 +11,12 @@ import numpy as np
 import warp as wp
 
 from warpsim.errors import SimulationError
+from warpsim.kernel_lock import KERNELS
 from warpsim.stages import observe
 from warpsim.tape import rows
 from warpsim.tape.dtypes import is_real
 from warpsim.tape.program import Arrays, Shortage
 from warpsim.tape.segment import Segment
-
-_EAGER = threading.Lock()
-"""Held while steps run eagerly on a tape, of which Warp knows only one at a time."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +121,7 @@ def raise_for_state(segment: Segment, start: int, row: int, first_world: int) ->
     where = f"state {name!r} is not finite at step {start + row}, world {first_world + world}"
     if row == 0:
         raise NonFiniteError(where, start)
-    with _EAGER:
+    with KERNELS:
         again = segment.one_slot()  # where no numbers of the failed step would accuse the first stage
         again.copy_slot(segment, row - 1)
         blame = _blame_stage(again, 0)
@@ -152,7 +149,7 @@ def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int
             place = _first_bad(packed.fields, slot)
             if place is not None:
                 name, world = place
-                with _EAGER:
+                with KERNELS:
                     tape = before.eager_tape(0)
                     shortage, reason = before.shortage(0), before.explanation(0, world)
                     if reason is None:

@@ -24,6 +24,7 @@ from typing import Protocol
 import numpy as np
 import warp as wp
 
+from warpsim.kernel_lock import KERNELS
 from warpsim.tape.calls import Call, CallTable, Recording
 
 SAMPLES = 3
@@ -44,6 +45,7 @@ class SlotGraph(Protocol):
         """Replays slots `first` … `first` + `count` - 1, in this graph's order."""
 
 
+@KERNELS.holding
 def capture(device: wp.Device, work: Callable[[], None]) -> Replay:
     """Records what `work` launches, without running it, and returns the act of running it.
 
@@ -56,9 +58,10 @@ def capture(device: wp.Device, work: Callable[[], None]) -> Replay:
         return partial(table.run, 0, 1)
     with wp.ScopedCapture(device=device) as captured:
         work()
-    return partial(wp.capture_launch, captured.graph)
+    return partial(KERNELS.holding(wp.capture_launch), captured.graph)
 
 
+@KERNELS.holding
 def capture_slots(
     device: wp.Device, steps: Mapping[SlotStep, range], *, lengths: Iterable[int], like: Sequence[SlotGraph] = ()
 ) -> tuple[SlotGraph, ...]:

@@ -1,7 +1,7 @@
 """Worlds in parallel on the CPU: groups of worlds, each swept by its own graphs, on a few threads.
 
 Replaying a graph happens outside the interpreter lock. Everything else a sweep does is short; what launches kernels
-eagerly (input providers) or belongs to the caller (hooks) is called under one lock. Since worlds do not depend on one
+eagerly (input providers) or belongs to the caller (hooks) is called under `KERNELS`. Since worlds do not depend on one
 another and parameter gradients are kept per world, the result is the same, bit for bit, whatever the number of threads.
 """
 
@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Any, TypeVar
 
 from warpsim.errors import InputError
+from warpsim.kernel_lock import KERNELS
 from warpsim.tape import arena as arenas
 from warpsim.tape.program import Program, SplittableProgram
 
@@ -76,14 +77,16 @@ class Team:
         if threads < 1:
             raise InputError(f"threads={threads}; at least one is needed")
         self.threads = threads
-        self._lock = threading.Lock()
 
     def run(self, task: Callable[[T], None], items: Sequence[T]) -> None:
         """Calls `task` for each item and raises the error of the first one that failed, in order of the items."""
         if self.threads == 1 or len(items) == 1:
             for item in items:
                 task(item)
-            return
+        else:
+            KERNELS.without(self._share, task, items)
+
+    def _share(self, task: Callable[[T], None], items: Sequence[T]) -> None:
         waiting = deque(enumerate(items))
         errors: dict[int, Exception] = {}
 
@@ -112,11 +115,4 @@ class Team:
 
     def guarded(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The same function, called by one thread at a time."""
-        if self.threads == 1:
-            return function
-
-        def locked(*arguments: Any) -> Any:
-            with self._lock:
-                return function(*arguments)
-
-        return locked
+        return function if self.threads == 1 else KERNELS.holding(function)

@@ -222,7 +222,9 @@ class TaskProblem:
                     signal = self._sent(sim, bound, torch.stack(given))[-1]
                 return self._spread(sim, bound, signal)
 
-            trajectory = sim.rollout_policy(act, self.steps, parameters=parameters, outputs=outputs)
+            # a transmission remembers what was sent, so the controller must be asked once, not again on the way back
+            segment = None if self._transmission is None else self.steps
+            trajectory = sim.rollout_policy(act, self.steps, parameters=parameters, outputs=outputs, segment=segment)
             signal = policy.signal(gains, trajectory)[:-1]
             return trajectory, [self._sent(sim, bound, signal)]
         signals = [
