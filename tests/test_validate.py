@@ -27,8 +27,9 @@ from warpsim.scene import (
     Tendon,
     validate,
 )
-from warpsim.scene.checks import _INFINITE_ALLOWED, items, place
+from warpsim.scene.checks import items, place
 from warpsim.scene.ledger import LedgerEntry, unsupported
+from warpsim.scene.ranges import INFINITE_ALLOWED
 
 TETRAHEDRON = Mesh(
     "tetrahedron", np.vstack([np.zeros(3), np.eye(3)]), np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
@@ -334,7 +335,7 @@ def test_refuses_nan_and_infinity_in_every_number():
     for item, field in number_fields(scene):
         original = getattr(item, field)
         for number, word in ((np.nan, "NaN"), (np.inf, "infinite"), (-np.inf, "infinite")):
-            if np.isinf(number) and field in _INFINITE_ALLOWED:
+            if np.isinf(number) and field in INFINITE_ALLOWED:
                 continue
             poison(item, field, number)
             with pytest.raises(SceneError, match=word) as caught:

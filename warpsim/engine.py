@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import warp as wp
 
 from warpsim.contact_room import grown
@@ -121,9 +120,6 @@ class Engine:
         if values is self._current:
             return
         changed = [name for name, value in values.items() if self._loaded[name] is not value]
-        for name in changed:
-            if np.isnan(values[name].numpy()).any():
-                raise InputError(f"parameter {name!r} was given NaN")
         for name in changed:
             wp.copy(self.model.authored[name], values[name])
             self._loaded[name] = values[name]

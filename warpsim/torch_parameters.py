@@ -11,6 +11,7 @@ import warp as wp
 
 from warpsim.engine import Engine, ParameterValues
 from warpsim.errors import InputError
+from warpsim.model.parameter_checks import check_parameter_values
 from warpsim.precision import real
 from warpsim.torch_exchange import as_real_tensor, element_shape, to_torch, to_warp, torch_device
 
@@ -53,7 +54,11 @@ class Parameters:
     tensors: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
     def replaced(self, engine: Engine, given: Mapping[str, Any]) -> Parameters:
-        """These parameters with some given anew; the values are copied, so that whoever holds them owns them."""
+        """These parameters with some given anew; the values are copied, so that whoever holds them owns them.
+
+        Raises:
+            RangeError: A value is one that nothing can be simulated with.
+        """
         values, tensors = dict(self.values), dict(self.tensors)
         for name, value in given.items():
             array = engine.check_parameter(name)
@@ -64,6 +69,9 @@ class Parameters:
                     f"parameter {name!r} has shape {tuple(tensor.shape)}; needed: {full[1:]} for all worlds alike, or "
                     f"{full}, worlds first"
                 )
+            numbers = tensor.detach().cpu().numpy()
+            rows = numbers if tensor.shape == full else numbers[None]
+            check_parameter_values(name, rows, engine.model.described[name])
             tensors[name] = tensor
             copied = tensor.detach().expand(full).clone(memory_format=torch.contiguous_format)
             values[name] = to_warp(copied, array.dtype)

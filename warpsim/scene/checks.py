@@ -25,21 +25,9 @@ from warpsim.scene.description import (
     Site,
     Tendon,
 )
+from warpsim.scene.ranges import FIELDS, INFINITE_ALLOWED, NOT_NEGATIVE, Range
 
 UNIT_TOLERANCE = 1e-6
-
-_INFINITE_ALLOWED = {
-    "limit",
-    "limits",
-    "turn_limit",
-    "max_force",
-    "distance_range",
-    "spring_range",
-    "control_range",
-    "force_range",
-    "activation_range",
-    "actuator_force_limit",
-}
 
 _POSE = {"position": (3,), "rotation": (4,)}
 _SOLVER = {"solref": (2,), "solimp": (5,)}
@@ -158,11 +146,23 @@ def check_choice(where: str, field: str, value: Any, choices: Iterable[Any]) -> 
         raise SceneError(f"{where}: {field} is {value!r}; use one of {', '.join(map(repr, choices))}")
 
 
-def check_not_negative(item: Any, *fields: str) -> None:
-    """Raises if any of the item's numbers in `fields` is below zero."""
+def check_fields(item: Any, *fields: str) -> None:
+    """Raises if one of the item's numbers in `fields` is not what the table of ranges says; None is not given."""
+    rules = FIELDS[_kind(item)]
     for field in fields:
-        if np.any(np.asarray(getattr(item, field)) < 0):
-            raise SceneError(f"{place(item)}: {field} is {getattr(item, field)}; it must not be negative")
+        value, rule = getattr(item, field), rules[field]
+        if value is None:
+            continue
+        if rule in ("ordered", "lengths"):
+            _check_ordered(item, field)
+        rule = NOT_NEGATIVE if rule == "lengths" else rule
+        if isinstance(rule, Range) and np.any(rule.outside(np.asarray(value, dtype=float))):
+            raise SceneError(f"{place(item)}: {field} is {value}; {rule.words}")
+
+
+def _kind(item: Any) -> str:
+    """The item's key in the table of ranges."""
+    return "contact_override" if isinstance(item, ContactOverride) else type(item).__name__.lower()
 
 
 def check_unit(item: Any, field: str, part: slice = slice(None)) -> None:
@@ -175,10 +175,10 @@ def check_unit(item: Any, field: str, part: slice = slice(None)) -> None:
         raise SceneError(f"{place(item)}: {field} {value} has length {length:.9g}; divide it by its length")
 
 
-def check_range(item: Any, field: str) -> None:
-    """Raises if the (lower, upper) pair in `field` is reversed; None is an absent range."""
+def _check_ordered(item: Any, field: str) -> None:
+    """Raises if the (lower, upper) pair in `field` is reversed."""
     bounds = getattr(item, field)
-    if bounds is not None and bounds[0] > bounds[1]:
+    if bounds[0] > bounds[1]:
         raise SceneError(f"{place(item)}: {field} {tuple(bounds)} has lower above upper; swap them")
 
 
@@ -217,5 +217,5 @@ def _check_finite(item: Any, field: str) -> None:
         return
     if np.isnan(numbers).any():
         raise SceneError(f"{place(item)}: {field} is NaN ({value}); give a number")
-    if field not in _INFINITE_ALLOWED and np.isinf(numbers).any():
+    if field not in INFINITE_ALLOWED and np.isinf(numbers).any():
         raise SceneError(f"{place(item)}: {field} is infinite ({value}); give a finite number")

@@ -9,6 +9,7 @@ import numpy as np
 from warpsim.errors import SceneError
 from warpsim.scene.checks import place
 from warpsim.scene.description import Body, Scene, Shape
+from warpsim.scene.ranges import NOT_NEGATIVE
 
 MASSLESS_SHAPES = ("plane", "heightfield")
 """Shapes without a volume: they give their body no mass."""
@@ -33,7 +34,7 @@ def check_masses(scene: Scene) -> None:
 
 
 def _check_given_mass(body: Body) -> None:
-    if body.mass is not None and body.mass < 0:
+    if body.mass is not None and NOT_NEGATIVE.outside(np.asarray(body.mass)):
         raise SceneError(f"{place(body)}: mass is {body.mass}; give a mass above zero, or None to use its shapes'")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from warpsim.errors import SceneError
-from warpsim.scene.checks import check_not_negative, check_range, check_reference, check_unit, place
+from warpsim.scene.checks import check_fields, check_reference, check_unit, place
 from warpsim.scene.description import JOINT_DOF_SIZE, Joint, Scene
 
 
@@ -73,9 +73,7 @@ def _check_joint_values(joint: Joint) -> None:
     where = place(joint)
     if joint.kind in ("hinge", "slide"):
         check_unit(joint, "axis")
-    check_not_negative(joint, "stiffness", "damping", "armature", "friction_loss")
-    check_range(joint, "limit")
-    check_range(joint, "actuator_force_limit")
+    check_fields(joint, "stiffness", "damping", "armature", "friction_loss", "limit", "actuator_force_limit")
     if joint.limit is not None and joint.kind == "free":
         raise SceneError(f"{where} is free and cannot be limited; set limit to None")
     if joint.limit is not None and joint.kind == "ball" and joint.limit[0] != 0:

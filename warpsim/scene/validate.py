@@ -11,9 +11,8 @@ from warpsim.errors import SceneError
 from warpsim.scene.checks import (
     check_arrays,
     check_choice,
+    check_fields,
     check_names,
-    check_not_negative,
-    check_range,
     check_reference,
     check_unit,
     place,
@@ -41,6 +40,7 @@ from warpsim.scene.description import (
     Shape,
 )
 from warpsim.scene.mass_checks import check_masses
+from warpsim.scene.ranges import POSITIVE
 from warpsim.scene.tree_checks import check_joints, check_tree
 
 CONDIMS = (1, 3, 4, 6)
@@ -95,11 +95,7 @@ def _check_shapes(scene: Scene) -> None:
             check_reference(f"{where}, body", "body", shape.body, bodies)
         check_unit(shape, "rotation")
         check_choice(where, "condim", shape.condim, CONDIMS)
-        check_not_negative(shape, "density", "friction", "solmix", "restitution")
-        if shape.mass is not None:
-            check_not_negative(shape, "mass")
-        if shape.restitution > 1:
-            raise SceneError(f"{where}: restitution is {shape.restitution}; it lies between 0 and 1")
+        check_fields(shape, "density", "friction", "solmix", "restitution", "mass")
         if shape.sdf_resolution < 2:
             raise SceneError(f"{where}: sdf_resolution is {shape.sdf_resolution}; give at least 2 cells")
         _check_size(shape)
@@ -135,7 +131,7 @@ def _check_pieces(scene: Scene) -> None:
 
 def _check_size(shape: Shape) -> None:
     used = np.asarray(shape.size, dtype=float)[: SHAPE_SIZES_USED.get(shape.kind, 3)]
-    if np.any(used <= 0):
+    if np.any(POSITIVE.outside(used)):
         raise SceneError(
             f"{place(shape)}: size {shape.size} of a {shape.kind}; the first {len(used)} of three must be above zero"
         )
@@ -177,9 +173,7 @@ def _check_tendons(scene: Scene) -> None:
             raise SceneError(f"{place(tendon)} runs over no joint; name at least one")
         for joint in tendon.joints:
             _check_scalar_joint(place(tendon), joint, kinds)
-        check_not_negative(tendon, "stiffness", "damping", "friction_loss")
-        check_range(tendon, "limit")
-        check_range(tendon, "spring_range")
+        check_fields(tendon, "stiffness", "damping", "friction_loss", "limit", "spring_range")
 
 
 def _check_actuators(scene: Scene) -> None:
@@ -191,7 +185,7 @@ def _check_actuators(scene: Scene) -> None:
     kinds = {joint.name: joint.kind for joint in scene.joints}
     for actuator in scene.actuators:
         _check_target(actuator, known)
-        check_not_negative(actuator, "damping_ratio")
+        check_fields(actuator, "damping_ratio")
         kind = kinds.get(actuator.target, actuator.transmission)
         servo = actuator.gain[0] == -actuator.bias[1] > 0 and kind in ("hinge", "slide", "tendon")
         if actuator.damping_ratio > 0 and not servo:
@@ -199,10 +193,9 @@ def _check_actuators(scene: Scene) -> None:
                 f"{place(actuator)}: damping_ratio is for servos with gain[0] = -bias[1] > 0 on a hinge, slide or "
                 "tendon; set bias[2] instead"
             )
-        for field in ("control_range", "force_range", "activation_range"):
-            check_range(actuator, field)
-        if actuator.dynamics in ("filter", "filterexact") and actuator.time_constant <= 0:
-            raise SceneError(f"{place(actuator)}: time_constant is {actuator.time_constant} s; it must be above zero")
+        check_fields(actuator, "control_range", "force_range", "activation_range")
+        if actuator.dynamics in ("filter", "filterexact"):
+            check_fields(actuator, "time_constant")
 
 
 def _check_target(actuator: Actuator, known: dict[str, set[str]]) -> None:
@@ -224,7 +217,7 @@ def _check_drives(scene: Scene) -> None:
             _check_scalar_joint(place(drive), drive.joint, kinds)
         else:
             _check_loop_drive(drive, loops)
-        check_not_negative(drive, "stiffness", "damping", "max_force")
+        check_fields(drive, "stiffness", "damping", "max_force")
 
 
 def _check_loop_drive(drive: Drive, loops: dict[str, Equality]) -> None:
@@ -258,8 +251,7 @@ def _check_equalities(scene: Scene) -> None:
     tendons = {tendon.name for tendon in scene.tendons}
     for equality in scene.equalities:
         _check_ends(equality, bodies, joints, tendons)
-        check_range(equality, "distance_range")
-        check_not_negative(equality, "torque_scale", "distance_range")
+        check_fields(equality, "distance_range", "torque_scale")
         if equality.relative_pose is not None:
             check_unit(equality, "relative_pose", part=slice(3, None))
         check_unit(equality, "axes")
@@ -307,7 +299,7 @@ def _check_override(override: ContactOverride, shapes: set[str]) -> None:
     check_reference(where, "shape", override.a, shapes)
     check_reference(where, "shape", override.b, shapes)
     check_choice(where, "condim", override.condim, CONDIMS)
-    check_not_negative(override, "friction")
+    check_fields(override, "friction")
 
 
 def _check_sensors(scene: Scene) -> None:
@@ -321,20 +313,15 @@ def _check_sensors(scene: Scene) -> None:
             check_reference(
                 f"{where}, reference", sensor.reference_kind, sensor.reference, known[sensor.reference_kind]
             )
-        check_not_negative(sensor, "noise", "cutoff")
+        check_fields(sensor, "noise", "cutoff")
 
 
 def _check_world(scene: Scene) -> None:
     options = scene.options
-    if options.timestep <= 0:
-        raise SceneError(f"options: timestep is {options.timestep} s; it must be above zero")
-    if options.impratio <= 0:
-        raise SceneError(f"options: impratio is {options.impratio}; it must be above zero")
-    check_not_negative(options, "solver_iterations", "solver_tolerance", "contact_softening")
+    check_fields(options, "timestep", "impratio", "solver_iterations", "solver_tolerance", "contact_softening")
     check_choice("options", "softening_pass", options.softening_pass, SOFTENING_PASSES)
     check_choice("options", "solver_stop", options.solver_stop, SOLVER_STOPS)
-    if options.impact_speed <= 0:
-        raise SceneError(f"options: impact_speed is {options.impact_speed} m/s; it must be above zero")
+    check_fields(options, "impact_speed")
     if options.impacts and options.contact_softening > 0:
         raise SceneError("options: contacts are softened or have impacts, not both; set contact_softening = 0")
     if options.max_contacts is not None and options.max_contacts < 1:
@@ -342,4 +329,4 @@ def _check_world(scene: Scene) -> None:
             f"options: max_contacts is {options.max_contacts}; give a count of 1 or more, or None for as many as are "
             "needed; contacts = False leaves them out"
         )
-    check_not_negative(scene.medium, "density", "viscosity")
+    check_fields(scene.medium, "density", "viscosity")
