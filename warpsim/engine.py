@@ -9,6 +9,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.errors import InputError, unknown_name, whole_number
+from warpsim.kernels import initialize
 from warpsim.model.compile import compile_model
 from warpsim.model.derive import Derivation
 from warpsim.observe import observable_fields
@@ -71,6 +72,7 @@ class Engine:
     """
 
     def __init__(self, scene: Scene, *, worlds: int, device: str | wp.Device) -> None:
+        initialize()
         self.model = compile_model(scene, worlds=whole_number("worlds", worlds), device=_device(device))
         self.defaults: ParameterValues = {name: wp.clone(a) for name, a in self.model.authored.items()}
         self._loaded: dict[str, wp.array] = dict(self.defaults)

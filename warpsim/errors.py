@@ -24,6 +24,10 @@ class InputError(WarpsimError):
     """A wrong shape, dtype, device or value handed to a public call."""
 
 
+class OutputError(WarpsimError):
+    """A file that cannot be written, or must not be; what was there before is unchanged."""
+
+
 class TaskError(WarpsimError):
     """A task that cannot be optimised; the message begins with the prim that is wrong."""
 
@@ -51,8 +55,16 @@ class RangeError(InputError, SimulationError):
         self.worlds = tuple(worlds)
 
 
+class CompileError(WarpsimError):
+    """Kernels that cannot be compiled, or not be kept."""
+
+
 class LeftOutWarning(UserWarning):
     """A file was read whose physics is only in part simulated."""
+
+
+class CacheWarning(UserWarning):
+    """Something was computed that could not be kept for the next run."""
 
 
 class AssumedWarning(UserWarning):

@@ -10,6 +10,7 @@ from typing import Any
 from warpsim.errors import AssumedWarning, InputError, LeftOutWarning, WarpsimError
 from warpsim.scene import Scene
 from warpsim.scene.ledger import assumed, unsupported
+from warpsim.scene_files import MJCF_SUFFIXES, USD_SUFFIXES, is_usd
 from warpsim.usd.reader import read_usd
 
 _no_mujoco: str | None = None
@@ -17,14 +18,6 @@ try:
     from warpsim import mjcf
 except WarpsimError as error:  # MuJoCo is an extra: USD works without it
     _no_mujoco = str(error)
-
-USD_SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
-MJCF_SUFFIXES = (".xml", ".mjcf", ".urdf")
-
-
-def is_usd(path: str | PathLike[str]) -> bool:
-    """Whether a path names a USD file."""
-    return Path(fspath(path)).suffix.lower() in USD_SUFFIXES
 
 
 def load_scene(

@@ -13,10 +13,11 @@ import torch
 import warp as wp
 
 from warpsim.errors import InputError, unknown_name, whole_number
-from warpsim.load import is_usd
+from warpsim.files import MARK, refuse_sources, replacing
 from warpsim.model.model import Model
 from warpsim.names import find, find_joint
 from warpsim.scene import Scene
+from warpsim.scene_files import is_usd, scene_files
 from warpsim.sensors.layout import sensor_place
 from warpsim.usd.motion import Motion
 from warpsim.usd.writer import OptimisedValue, write_result
@@ -41,8 +42,7 @@ def check_target(target: Path, source: Path | None) -> None:
             f"{target}: an animation is written over the USD file that was simulated, and this scene did not come "
             "from one; convert it with `warpsim convert`, or save a .npz file"
         )
-    if target.resolve() == source.resolve():
-        raise InputError(f"{target} is the scene itself, which is never written; choose another name")
+    refuse_sources([target], scene_files(source), str(source))
 
 
 class Observed(Mapping[str, torch.Tensor]):
@@ -179,7 +179,8 @@ class Trajectory(Observed):
         names = {f"{kind}_names": getattr(layout, f"{kind}_names") for kind in ("body", "joint", "actuator", "drive")}
         arrays: dict[str, Any] = {name: self.numpy(name) for name in self}
         arrays |= {kind: np.array(values, dtype=str) for kind, values in names.items()}
-        np.savez(target, times=self.times, **arrays)
+        with replacing(target) as temporary:
+            np.savez(temporary, format=np.array(MARK), times=self.times, **arrays)
         return target
 
     def motion(self, world: int = 0) -> Motion:

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.errors import InputError
-from warpsim.load import is_usd
+from warpsim.scene_files import is_usd
+from warpsim.task.folder import folder_files
 from warpsim.task.solve import OptimisedTask, optimize_task
 
 SOLVED, NOT_SOLVED, INTERRUPTED = 0, 3, 130
@@ -41,6 +43,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--resume", action="store_true", help="go on with the search that is kept in the folder")
     parser.add_argument("--no-gif", action="store_true", help="do not draw before_after.gif")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
+    add_force(parser)
     parser.set_defaults(run=run)
 
 
@@ -53,6 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"{arguments.scene}: tasks live in USD files; convert it with `warpsim convert` and add one")
     if not Path(arguments.scene).is_file():
         raise InputError(f"no file {arguments.scene!r}")
+    if not output.exists() or output.is_dir():
+        check_outputs(folder_files(output), [arguments.scene], force=arguments.force, make_folder=True)
     with _terminated_as_interrupted():
         done = optimize_task(
             arguments.scene,

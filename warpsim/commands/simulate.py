@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from warpsim.commands.common import add_source, open_simulator
+from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.constraint.newton import AT_ROUNDING, CONVERGED, STATUS_TEXT
 from warpsim.errors import InputError, SimulationError
 from warpsim.evidence import record_run
 from warpsim.simulator import Simulator
 from warpsim.trajectory import Trajectory, check_target
+from warpsim.usd.writer import result_files
 
 OUTPUTS = (
     "body_position",
@@ -58,6 +60,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--record", metavar="JSON", help="write a run record, for `warpsim compare` and `replay`")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_force(parser)
     parser.set_defaults(run=run)
 
 
@@ -111,6 +114,16 @@ def _check(arguments: argparse.Namespace) -> None:
         raise InputError(f"--noise {arguments.noise:g}: a standard deviation is finite and not negative")
     if arguments.output:
         check_target(Path(arguments.output), Path(arguments.scene))
+    check_outputs(_targets(arguments), [arguments.scene], force=arguments.force)
+
+
+def _targets(arguments: argparse.Namespace) -> list[Path]:
+    """All files that the run may write."""
+    found = [Path(arguments.record)] if arguments.record else []
+    if arguments.output:
+        target = Path(arguments.output)
+        found += [target] if target.suffix == ".npz" else [*result_files(target), target.with_suffix(".npz")]
+    return found
 
 
 def _save(trajectory: Trajectory, target: Path) -> None:

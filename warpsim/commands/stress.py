@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.errors import InputError
-from warpsim.load import is_usd
+from warpsim.scene_files import is_usd
 from warpsim.task.stress import stress
 
 HOLDS, NOT_SOLVED, EXPLOIT = 0, 3, 4
@@ -28,6 +29,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--task", metavar="PATH", help="the task's prim, where there are several")
     parser.add_argument("--seed", type=int, default=0, help="of control noise (default: 0)")
     parser.add_argument("-o", "--output", metavar="JSON", help="where to write the run record with the table in it")
+    add_force(parser)
     parser.set_defaults(run=run)
 
 
@@ -35,6 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Replays, prints, writes if asked."""
     if not is_usd(arguments.result):
         raise InputError(f"{arguments.result}: tasks live in USD files; give a result.usda of `warpsim optimize`")
+    if arguments.output:
+        check_outputs([arguments.output], [arguments.result], force=arguments.force)
     found = stress(arguments.result, arguments.task, seed=arguments.seed)
     print(found)
     if arguments.output:

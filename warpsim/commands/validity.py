@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from warpsim.commands.common import add_source, open_simulator
+from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.render import write_png
 from warpsim.validity import measure_validity, plot_validity
 
@@ -21,11 +22,14 @@ def add(commands: argparse._SubParsersAction) -> None:
     add_source(parser)
     parser.add_argument("--seconds", type=float, default=2.0, help="simulated time (default: 2)")
     parser.add_argument("--plot", metavar="PNG", help="where to draw the traces")
+    add_force(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures, prints, draws."""
+    if arguments.plot:
+        check_outputs([arguments.plot], [arguments.scene], force=arguments.force)
     sim = open_simulator(arguments)
     found = measure_validity(sim, max(1, round(arguments.seconds / sim.timestep)))
     print(found)

@@ -11,6 +11,8 @@ from typing import Any
 
 from warpsim.errors import InputError
 from warpsim.evidence.plain import decode, encode
+from warpsim.files import refuse_sources, write_text
+from warpsim.scene_files import scene_files
 
 FORMAT = "warpsim run record 1"
 
@@ -98,8 +100,10 @@ class RunRecord:
     def save(self, path: str | PathLike[str]) -> Path:
         """Writes a JSON file."""
         target = Path(fspath(path))
-        target.write_text(json.dumps(self.plain(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        return target
+        scene = self.scene.get("path")
+        if scene is not None:
+            refuse_sources([target], scene_files(scene), "the run that it records")
+        return write_text(target, json.dumps(self.plain(), indent=1, allow_nan=False) + "\n")
 
 
 def read_record(path: str | PathLike[str]) -> RunRecord:

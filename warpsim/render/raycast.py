@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import warp as wp
 
+from warpsim.kernels import initialize
 from warpsim.render.camera import Camera
 from warpsim.render.intersect import MISS, PLANE, hit_shape, shape_normal
 from warpsim.render.items import Item
@@ -151,6 +152,7 @@ class Painter:
             scale: Size of what is to be seen, m: sets the ground's squares and the haze.
             device: Warp device.
         """
+        initialize()
         self._device = wp.get_device(device)
         self._image = wp.zeros((height, width, 3), dtype=wp.uint8, device=self._device)
         self._scale = scale

@@ -16,13 +16,13 @@ import torch
 from warpsim.errors import InputError, TaskError
 from warpsim.evidence import RunRecord
 from warpsim.evidence.fingerprint import stage_hash, versions
-from warpsim.load import is_usd
 from warpsim.objective import Condition, Term
 from warpsim.optimize.identification import Identification
 from warpsim.optimize.minimise import minimise
 from warpsim.optimize.multi_start import multi_start
 from warpsim.optimize.result import Result
 from warpsim.optimize.search import Progress, Stopping
+from warpsim.scene_files import is_usd
 from warpsim.simulator import Simulator
 from warpsim.task.folder import ResultFolder
 from warpsim.task.outcome import Outcome, attribute_gradients, outcome
