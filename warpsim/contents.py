@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpsim import names
-from warpsim.controls import ControlLayout
+from warpsim.control_names import ControlNames
 from warpsim.model.model import Model
 from warpsim.program import output_fields
 
@@ -15,7 +15,7 @@ class Contents:
         model: The compiled scene.
     """
 
-    def __init__(self, model: Model, controls: ControlLayout) -> None:
+    def __init__(self, model: Model, controls: ControlNames) -> None:
         self.model = model
         self._controls = controls
 

@@ -14,7 +14,8 @@ import warp as wp
 
 from warpsim.attributes.attribute import Attribute
 from warpsim.contents import Contents
-from warpsim.controls import ControlLayout, Controls, default_controls, given_steps
+from warpsim.control_names import default_controls
+from warpsim.controls import ControlLayout, Controls, given_steps
 from warpsim.engine import Engine, RolloutSpec
 from warpsim.errors import InputError, unknown_name, whole_number
 from warpsim.initial import InitialState, StateTensors
@@ -49,6 +50,8 @@ class Stepping(Contents):
         scene: The description that was compiled.
         outputs: What states and trajectories show besides q and qd, unless a call asks for others.
     """
+
+    _controls: ControlLayout
 
     def __init__(
         self,

@@ -1,10 +1,8 @@
-"""Arguments and acts that commands share."""
+"""Arguments that commands share."""
 
 from __future__ import annotations
 
 import argparse
-
-from warpsim.simulator import Simulator
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
@@ -17,11 +15,4 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     )
     strictness.add_argument(
         "--lenient", dest="strict", action="store_const", const=False, help="leave out physics that is not modelled"
-    )
-
-
-def open_simulator(arguments: argparse.Namespace, *, worlds: int = 1, device: str = "cpu") -> Simulator:
-    """The simulator of the scene named on the command line."""
-    return Simulator(
-        arguments.scene, worlds=worlds, device=device, strict=arguments.strict, keyframe=arguments.keyframe
     )

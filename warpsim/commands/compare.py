@@ -11,7 +11,6 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "compare",
-        help="say what differs between two run records",
         description="Evaluates two records by the same rules and lists every input in which they differ, by name.",
     )
     parser.add_argument("first", help="a record, as `warpsim simulate --record` and `warpsim optimize` write them")

@@ -17,7 +17,7 @@ from warpsim.version import __version__
 
 def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
-    parser = commands.add_parser("convert", help="write an MJCF or URDF robot as USD")
+    parser = commands.add_parser("convert", description="Writes a robot as USD, and lists what USD cannot hold.")
     add_source(parser)
     parser.add_argument("output", help="the .usda or .usdc file to write")
     add_force(parser)

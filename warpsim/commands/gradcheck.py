@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from warpsim.commands.common import add_source, open_simulator
+from warpsim.commands.common import add_source
+from warpsim.commands.opening import open_simulator
 
 
 def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "gradcheck",
-        help="check a scene's gradients against finite differences",
         description="Rolls a scene out, finds a free-motion and a contact window, and compares gradients by controls, "
         "initial state and parameters with central differences. Exit code 1 if a gradient is wrong.",
     )

@@ -24,7 +24,6 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "optimize",
-        help="solve the task in a USD file",
         description="Changes what the task in the file says may vary until its objective is least, and writes a "
         "folder: result.usda (the solved scene, animated), before.usda, record.json, loss.png, before_after.gif. "
         "Ctrl-C and SIGTERM keep the best so far. docs/tasks.md explains how to write a task.",

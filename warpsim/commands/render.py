@@ -25,7 +25,6 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "render",
-        help="draw a file, for example what `simulate` wrote",
         description="Draws a file without a graphics driver. A .gif is a film in real time; a .png is one picture, "
         "a numbered series if several frames are asked for, or with --sheet all of them on one page.",
     )

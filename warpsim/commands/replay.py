@@ -13,7 +13,6 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "replay",
-        help="run a record again and compare the bits",
         description="Runs a record's inputs again. Exit code 1 if the trajectory is not the same to the last bit.",
     )
     parser.add_argument("record", help="a record, as `warpsim simulate --record` and `warpsim optimize` write them")

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from warpsim.commands.common import add_source, open_simulator
+from warpsim.commands.common import add_source
+from warpsim.commands.opening import open_simulator
 from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.constraint.newton import AT_ROUNDING, CONVERGED, STATUS_TEXT
 from warpsim.errors import InputError, SimulationError
@@ -39,7 +40,6 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "simulate",
-        help="run a scene and save the motion",
         description="Runs a scene with its drives at their targets and all other controls at zero.",
     )
     add_source(parser)

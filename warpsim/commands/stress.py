@@ -17,7 +17,6 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "stress",
-        help="replay an optimised result in changed simulators",
         description="Replays a result of `warpsim optimize` with half and double time step, another integrator, other "
         "masses, frictions, contact stiffnesses and dampings, impacts on or off, softening off, noisy and late "
         "controls, whichever apply; prints loss and success of each, and says if the result holds only at the "

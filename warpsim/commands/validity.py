@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from warpsim.commands.common import add_source, open_simulator
+from warpsim.commands.common import add_source
+from warpsim.commands.opening import open_simulator
 from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.render import write_png
 from warpsim.validity import measure_validity, plot_validity
@@ -15,7 +16,6 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "validity",
-        help="say how far along a rollout its gradient can be trusted",
         description="Mode switches, growth of disturbances and adjoints, the horizon beyond which gradients are noise, "
         "the solver, penetration, energy, and advice.",
     )
