@@ -78,13 +78,18 @@ class UnknownNameError(InputError, KeyError):
         return str(self.args[0])
 
 
-def whole_number(name: str, value: Any, least: int = 1) -> int:
+MAXIMUM_COUNT = 2**31 - 1
+"""What kernels can count to."""
+
+
+def whole_number(name: str, value: Any, least: int = 1, most: int = MAXIMUM_COUNT) -> int:
     """The value of an argument that counts something.
 
     Args:
         name: The argument.
         value: What it was given.
         least: The smallest that makes sense.
+        most: The largest that can be counted.
     """
     try:
         number = operator.index(value)
@@ -92,6 +97,8 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
         raise InputError(f"{name}={value!r}; give a whole number, e.g. {name}=round(…)") from None
     if isinstance(value, bool) or number < least:
         raise InputError(f"{name}={value!r}; give a whole number, at least {least}")
+    if number > most:
+        raise InputError(f"{name}={value!r} is more than can be counted; give at most {most}")
     return number
 
 

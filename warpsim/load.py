@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -62,3 +64,12 @@ def warn_of_ledger(scene: Scene, source: str) -> None:
             warnings.warn(
                 f"{source} {what}: {entries[0]}{more}; `warpsim inspect` lists all of it", category, stacklevel=4
             )
+
+
+@contextmanager
+def ledger_told() -> Iterator[None]:
+    """While open, nothing is said of what a file lacks: it was, when its source was read."""
+    with warnings.catch_warnings():
+        for category in (LeftOutWarning, AssumedWarning):
+            warnings.simplefilter("ignore", category)
+        yield

@@ -19,6 +19,7 @@ from warpsim.gradcheck import Subject, default_parameters, gradcheck
 from warpsim.gradcheck.probe import Point
 from warpsim.initial import StateTensors
 from warpsim.jacobians import Linearisation, Lineariser
+from warpsim.load import ledger_told
 from warpsim.network_policy import NetworkPolicy
 from warpsim.parameter_input import InForce
 from warpsim.policy.network import Network
@@ -51,14 +52,15 @@ class Simulator(Stepping):
             worlds: How many.
             controls: As in the constructor; None: as here.
         """
-        return Simulator(
-            self.scene if self.path is None else self.path,
-            worlds=worlds,
-            device=self.model.device,
-            controls=self.control_names if controls is None else controls,
-            outputs=self.outputs,
-            **self._choices,
-        )
+        with ledger_told():
+            return Simulator(
+                self.scene if self.path is None else self.path,
+                worlds=worlds,
+                device=self.model.device,
+                controls=self.control_names if controls is None else controls,
+                outputs=self.outputs,
+                **self._choices,
+            )
 
     def draw(self, distributions: Mapping[str | Attribute, Distribution], *, seed: int) -> dict[str | Attribute, Any]:
         """Values that differ from world to world, for `parameters=`, `reset` and rollouts.

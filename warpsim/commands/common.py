@@ -5,6 +5,14 @@ from __future__ import annotations
 import argparse
 
 
+def natural(text: str) -> int:
+    """A whole number, 0 or more, of a command line."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text}: give a whole number, 0 or more")
+    return number
+
+
 def add_source(parser: argparse.ArgumentParser) -> None:
     """The scene and how to read it."""
     parser.add_argument("scene", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF) or .urdf file")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from warpsim.evidence import compare, read_record
+from warpsim.evidence import blamed, compare, read_record
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -20,5 +20,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compares and prints."""
-    print(compare(read_record(arguments.first), read_record(arguments.second)))
+    first, second = read_record(arguments.first), read_record(arguments.second)
+    with blamed(f"{arguments.first} or {arguments.second}"):
+        print(compare(first, second))
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from warpsim.commands.common import add_source
+from warpsim.commands.common import add_source, natural
 from warpsim.commands.opening import open_simulator
 
 
@@ -24,7 +24,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         metavar="NAME",
         help="a parameter to check, e.g. body.mass; may be repeated (default: masses, sizes, friction, damping, gains)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the random directions (default: 0)")
+    parser.add_argument("--seed", type=natural, default=0, help="seed of the random directions (default: 0)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda:0 (default: cpu)")
     parser.set_defaults(run=run)
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from warpsim.commands.common import natural
 from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.errors import InputError
 from warpsim.scene_files import is_usd
@@ -38,7 +39,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--iterations", type=int, help="most iterations, instead of the task's")
     parser.add_argument("--seconds", type=float, help="most wall time of the search, instead of the task's")
     parser.add_argument("--budget", metavar="MEMORY", help="of a differentiated rollout, e.g. 64MB")
-    parser.add_argument("--seed", type=int, help="instead of the task's")
+    parser.add_argument("--seed", type=natural, help="instead of the task's")
     parser.add_argument("--resume", action="store_true", help="go on with the search that is kept in the folder")
     parser.add_argument("--no-gif", action="store_true", help="do not draw before_after.gif")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from warpsim.commands.outputs import add_force, check_outputs
-from warpsim.evidence import RunRecord, read_record, replay
+from warpsim.evidence import RunRecord, blamed, read_record, replay
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -29,7 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output:
         read = [arguments.record, scene or record.scene["path"]]
         check_outputs([arguments.output], [path for path in read if path], force=arguments.force)
-    done = replay(record, scene)
+    with blamed(arguments.record):
+        done = replay(record, scene)
     print(f"{done.record.horizon['steps']} steps of {done.record.scene['name']}: {done.text}")
     if arguments.output:
         print(f"wrote {done.record.save(arguments.output)}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from warpsim.commands.common import add_source
+from warpsim.commands.common import add_source, natural
 from warpsim.commands.opening import open_simulator
 from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.constraint.newton import AT_ROUNDING, CONVERGED, STATUS_TEXT
@@ -48,7 +48,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     length.add_argument("--seconds", type=float, help="simulated time (default: 5)")
     parser.add_argument("--worlds", type=int, default=1, help="copies to run together (default: 1)")
     parser.add_argument("--noise", type=float, default=0.0, help="standard deviation of the initial coordinates")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the noise (default: 0)")
+    parser.add_argument("--seed", type=natural, default=0, help="seed of the noise (default: 0)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda:0 (default: cpu)")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads that share the worlds (default: 1)")
     parser.add_argument("--fps", type=float, default=60.0, help="frames kept per simulated second (default: 60)")

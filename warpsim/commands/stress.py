@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from warpsim.commands.common import natural
 from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.errors import InputError
 from warpsim.scene_files import is_usd
@@ -26,7 +27,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("result", help="result.usda, or any USD file with a WarpsimTask prim")
     parser.add_argument("--task", metavar="PATH", help="the task's prim, where there are several")
-    parser.add_argument("--seed", type=int, default=0, help="of control noise (default: 0)")
+    parser.add_argument("--seed", type=natural, default=0, help="of control noise (default: 0)")
     parser.add_argument("-o", "--output", metavar="JSON", help="where to write the run record with the table in it")
     add_force(parser)
     parser.set_defaults(run=run)

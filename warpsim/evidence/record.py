@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from warpsim.errors import InputError
+from warpsim.errors import InputError, WarpsimError
 from warpsim.evidence.plain import decode, encode
 from warpsim.files import refuse_sources, write_text
 from warpsim.scene_files import scene_files
@@ -113,13 +115,51 @@ def read_record(path: str | PathLike[str]) -> RunRecord:
         raise InputError(f"no file {str(source)!r}")
     try:
         data = json.loads(source.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{source}: not a JSON file: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{source}: not a JSON file, or damaged: {error}; record the run again") from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(
             f"{source}: not a run record ({FORMAT!r}); `warpsim simulate --record` and `warpsim optimize` write them"
         )
     known = {f.name for f in dataclasses.fields(RunRecord)}
     if missing := known - set(data):
-        raise InputError(f"{source}: the record lacks {', '.join(sorted(missing))}")
-    return RunRecord(**{name: decode(data[name]) for name in known})
+        raise InputError(f"{source}: the record lacks {', '.join(sorted(missing))}; record the run again")
+    with blamed(source):
+        record = RunRecord(**{name: decode(data[name]) for name in known})
+        for name, needed in _NEEDED.items():
+            part = getattr(record, name)
+            if not isinstance(part, dict):
+                raise TypeError(f"{name} is not an object")
+            if lacking := [key for key in needed if key not in part]:
+                raise KeyError(f"{name} lacks {', '.join(lacking)}")
+    return record
+
+
+_NEEDED: dict[str, tuple[str, ...]] = {
+    "scene": ("path", "name", "scene_sha256"),
+    "versions": (),
+    "settings": ("worlds", "controls", "timestep"),
+    "horizon": ("steps",),
+    "initial_state": (),
+    "parameters": (),
+    "actions": (),
+    "bounds": (),
+    "trajectory": ("times", "sha256"),
+    "observations": (),
+    "outcome": (),
+    "gradient": (),
+    "task": (),
+    "more": (),
+}
+"""What is read of a record by name."""
+
+
+@contextmanager
+def blamed(source: str | PathLike[str]) -> Iterator[None]:
+    """While open, an error that is not one of ours is taken to come from a record whose numbers are damaged."""
+    try:
+        yield
+    except WarpsimError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError, OverflowError) as error:
+        raise InputError(f"{fspath(source)}: the record is damaged ({error}); record the run again") from error

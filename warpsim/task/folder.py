@@ -10,6 +10,7 @@ search.json             the optimiser's state, from which `--resume` goes on
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -40,6 +41,10 @@ def folder_files(path: Path) -> list[Path]:
     names = ("record.json", "loss.png", "before_after.gif", "search.json")
     layers = [*result_files(path / "result.usda"), *result_files(path / "before.usda")]
     return [*layers, *(path / name for name in names)]
+
+
+def _checksum(key: Mapping[str, Any], state: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps([key, state], sort_keys=True).encode()).hexdigest()
 
 
 class ResultFolder:
@@ -73,11 +78,17 @@ class ResultFolder:
             key: What the run must have in common with this one.
 
         Raises:
-            InputError: There is none, or it is of another scene, task or method.
+            InputError: There is none, it is damaged, or it is of another scene, task or method.
         """
         if not self.state.is_file():
             raise InputError(f"{self.state}: nothing to resume; run without --resume first")
-        saved = json.loads(self.state.read_text(encoding="utf-8"))
+        try:
+            saved = json.loads(self.state.read_text(encoding="utf-8"))
+            whole = saved["sha256"] == _checksum(saved["key"], saved["state"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            whole = False
+        if not whole:
+            raise InputError(f"{self.state} is damaged, or was changed since; begin again, without --resume")
         for name, value in key.items():
             before = saved["key"].get(name)
             if before != value:
@@ -86,7 +97,8 @@ class ResultFolder:
 
     def save_state(self, key: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         """Replaces the saved state as a whole, so that being killed leaves the old one or the new one."""
-        write_text(self.state, json.dumps({"format": FORMAT, "key": dict(key), "state": state}))
+        content = {"format": FORMAT, "sha256": _checksum(key, state), "key": dict(key), "state": state}
+        write_text(self.state, json.dumps(content))
 
     def keep(self, key: Mapping[str, Any], seen: Progress) -> None:
         """Saves the best so far and the state from which the search can go on, about once a second."""

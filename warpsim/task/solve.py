@@ -16,6 +16,7 @@ import torch
 from warpsim.errors import InputError, TaskError
 from warpsim.evidence import RunRecord
 from warpsim.evidence.fingerprint import stage_hash, versions
+from warpsim.load import ledger_told
 from warpsim.objective import Condition, Term
 from warpsim.optimize.identification import Identification
 from warpsim.optimize.minimise import minimise
@@ -293,7 +294,8 @@ def load_problem(path: Path, problem: TaskProblem, x: torch.Tensor) -> TaskProbl
             added in Python are kept.
         x: (n,): gives the controls of a task that is not in the file.
     """
-    sim = Simulator(path, controls=problem.sim.control_names, device=str(problem.sim.model.device))
+    with ledger_told():
+        sim = Simulator(path, controls=problem.sim.control_names, device=str(problem.sim.model.device))
     task = problem.task
     if is_prim(task.name):
         read = read_task(path, sim.scene, task.name)
