@@ -1,7 +1,9 @@
 """Fixtures shared by all tests."""
 
+import shutil
 import signal
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +34,25 @@ def own_cache(tmp_path_factory) -> Iterator[Path]:
         folder = tmp_path_factory.mktemp("cache")
         patch.setenv("WARPSIM_CACHE", str(folder))
         yield folder
+
+
+@pytest.fixture
+def small_disk(tmp_path) -> Iterator[Callable[[str], Path]]:
+    """Mounts disks of a size such as "200k", empty, where the machine allows that."""
+    mounted: list[Path] = []
+
+    def mount(size: str) -> Path:
+        place = tmp_path / f"disk_{len(mounted)}"
+        place.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
+        if shutil.which("mount") is None or subprocess.run(command, capture_output=True, check=False).returncode:
+            pytest.skip("this machine does not let the tests mount a disk")
+        mounted.append(place)
+        return place
+
+    yield mount
+    for place in mounted:
+        subprocess.run(["umount", "-l", str(place)], check=False)
 
 
 @pytest.fixture

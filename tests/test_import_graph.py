@@ -65,16 +65,17 @@ def cycle(graph: dict[str, set[str]]) -> list[str]:
 
 
 def hidden_imports(package: Path) -> list[str]:
-    """Import statements inside functions, and imports by name anywhere but in the root's `__init__.py`.
+    """Import statements inside functions, and imports by name anywhere but in the root's `__init__.py` and `cli.py`.
 
-    The root may load its public names on first use (PEP 562), which is what keeps `import warpsim` cheap.
+    The root may load its public names on first use (PEP 562), the command line the one command it is to run: that is
+    what keeps `import warpsim` and `warpsim --help` cheap.
     """
     found = []
     for module, path in modules(package).items():
         tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
         nodes = [n for f in functions for n in ast.walk(f) if isinstance(n, ast.Import | ast.ImportFrom)]
-        if module != package.name:
+        if module not in (package.name, f"{package.name}.cli"):
             nodes += [n for n in ast.walk(tree) if isinstance(n, ast.Call) and _imports_by_name(n.func)]
         found += sorted({f"{path.relative_to(package.parent)}:{n.lineno}" for n in nodes})
     return found

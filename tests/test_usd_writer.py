@@ -9,7 +9,7 @@ from pxr import Gf, Usd, UsdGeom, UsdPhysics, UsdValidation
 
 from mujoco_oracle import initial_state, to_mujoco
 from scene_compare import differences
-from warpsim.errors import InputError
+from warpsim.errors import InputError, OutputError
 from warpsim.usd import author
 from warpsim.usd.motion import ContactFrame, Motion
 from warpsim.usd.reader import read_usd
@@ -230,7 +230,7 @@ def test_wrong_motions_are_refused(tmp_path, source):
         bad = Motion(**{**motion.__dict__, field: value})
         with pytest.raises(InputError, match=field):
             write_result(tmp_path / "out.usda", source, scene, bad)
-    with pytest.raises(InputError, match="never over it"):
+    with pytest.raises(OutputError, match="nothing is ever written over"):
         write_result(source, source, scene, motion)
     with pytest.raises(InputError, match="save it first"):
         write_result(tmp_path / "out.usda", robot(), scene, motion)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from typing import Protocol
 
 from warpsim import names
-from warpsim.controls import ControlLayout
+from warpsim.control_names import ControlNames
 from warpsim.model.model import Model
 from warpsim.program import output_fields
 
 
-class Contents(ABC):
+class ModelOwner(Protocol):
+    """What holds a model, and may replace it by one with more room for contacts: an engine."""
+
+    model: Model
+
+
+class Contents:
     """Sizes and names of a model and of the controls chosen for it."""
 
-    def __init__(self, controls: ControlLayout) -> None:
+    def __init__(self, owner: ModelOwner, controls: ControlNames) -> None:
+        self._owner = owner
         self._controls = controls
 
     @property
-    @abstractmethod
     def model(self) -> Model:
-        """The compiled scene."""
+        """The compiled scene; when contacts need more places another one, over the same parameters."""
+        return self._owner.model
 
     @property
     def worlds(self) -> int:

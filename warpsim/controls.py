@@ -7,60 +7,26 @@ worlds are given the same.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
-from warpsim.errors import InputError, unknown_name, whole_number
+from warpsim.control_names import ControlNames
+from warpsim.errors import InputError, whole_number
 from warpsim.model.model import Model
-from warpsim.model.state import control_fields
-from warpsim.tape.program import Field
-from warpsim.torch_exchange import as_real_tensor, tensor_shape, torch_device
+from warpsim.torch_exchange import as_real_tensor, torch_device
 
 Controls = torch.Tensor | Mapping[str, Any]
 """One tensor for all selected controls, or tensors by control name."""
 
 
-def default_controls(model: Model) -> tuple[str, ...]:
-    """Actuator inputs where the scene has actuators, else drive targets where it has drives, else joint forces."""
-    if model.nu:
-        return ("actuator",)
-    return ("drive_target",) if model.nd else ("joint_force",)
-
-
-class ControlLayout:
-    """The selected controls of a simulator.
-
-    Attributes:
-        names: Controls in the order of concatenation.
-        size: Length of the concatenation.
-        worlds: W.
-    """
+class ControlLayout(ControlNames):
+    """The selected controls of a simulator, and tensors that hold them."""
 
     def __init__(self, model: Model, names: Sequence[str]) -> None:
-        known = control_fields(model)
-        for name in names:
-            if name not in known:
-                raise unknown_name("control", name, known)
-            if not known[name].nbytes and model.nv:
-                raise InputError(f"control {name!r} is empty: this scene has nothing it acts on; leave it out")
-        if len(set(names)) < len(names):
-            raise InputError(f"controls={tuple(names)}: one is named twice")
-        self.names = tuple(names)
-        self.worlds = model.worlds
+        super().__init__(model, names)
         self._device = torch_device(model.device)
-        self._shapes = {name: _per_world(known[name]) for name in names}
-        self._widths = {name: math.prod(shape) for name, shape in self._shapes.items()}
-        self.size = sum(self._widths.values())
-
-    def slice(self, name: str) -> slice:
-        """Where a control lies in the concatenation."""
-        if name not in self.names:
-            raise unknown_name("selected control", name, self.names)
-        first = sum(self._widths[n] for n in self.names[: self.names.index(name)])
-        return slice(first, first + self._widths[name])
 
     def split(self, controls: Controls, steps: int | None) -> dict[str, torch.Tensor]:
         """Tensors by control, (steps, worlds, *shape) each and contiguous; differentiable.
@@ -74,14 +40,14 @@ class ControlLayout:
             for name in controls:
                 self.slice(name)
             return {
-                name: self._complete(f"control {name!r}", value, lead, self._shapes[name]).contiguous()
+                name: self._complete(f"control {name!r}", value, lead, self.shapes[name]).contiguous()
                 for name, value in controls.items()
             }
         whole = self._complete("controls", controls, lead, (self.size,))
         if len(self.names) == 1:  # read in place where the caller's layout allows
-            return {self.names[0]: whole.reshape(*lead, self.worlds, *self._shapes[self.names[0]]).contiguous()}
+            return {self.names[0]: whole.reshape(*lead, self.worlds, *self.shapes[self.names[0]]).contiguous()}
         return {
-            name: whole[..., self.slice(name)].reshape(*lead, self.worlds, *self._shapes[name]).contiguous()
+            name: whole[..., self.slice(name)].reshape(*lead, self.worlds, *self.shapes[name]).contiguous()
             for name in self.names
         }
 
@@ -102,10 +68,6 @@ class ControlLayout:
             f"{what} has shape {tuple(tensor.shape)}; needed: {full} = {axes}, or {(*lead, *shape)} for all worlds "
             "alike"
         )
-
-
-def _per_world(field: Field) -> tuple[int, ...]:
-    return tensor_shape(field)[1:]
 
 
 def given_steps(controls: Controls | None, steps: int | None) -> int:

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
+from warpsim.contents import Contents
 from warpsim.program import output_fields
 from warpsim.scene.convergence import solver_limits
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Equality, Joint, Scene, Shape, Tendon
 from warpsim.scene.ledger import STATUSES
 from warpsim.scene.pieces import pieces_of
 from warpsim.sensors.layout import KINDS
-from warpsim.simulator import Simulator
 from warpsim.units import FORCE, POSITION, VELOCITY, actuator_input_unit, drive_limits, interval
 
 _OUTPUTS = {
@@ -42,22 +42,23 @@ _PASSIVE = ("stiffness", "damping", "armature", "friction_loss")
 _AXES = ("along x", "along y", "along z", "about x", "about y", "about z")
 
 
-def describe(sim: Simulator, *, ledger: bool = False) -> str:
+def describe(sim: Contents, scene: Scene, *, ledger: bool = False) -> str:
     """The whole description.
 
     Args:
-        sim: A simulator of one world.
+        sim: A simulator of one world, or what it would contain.
+        scene: As it was read.
         ledger: Whether to list every entry of the reader's ledger instead of the unsupported ones.
     """
     sections = {
-        "scene": _sizes(sim),
-        "bodies": _tree(sim),
-        "couplings": _couplings(sim.scene),
-        "state": _state(sim.scene),
-        "controls": _controls(sim),
-        "observation": _observation(sim),
-        "settings": _settings(sim),
-        "ledger": _ledger(sim.scene, every=ledger),
+        "scene": _sizes(sim, scene),
+        "bodies": _tree(sim, scene),
+        "couplings": _couplings(scene),
+        "state": _state(scene),
+        "controls": _controls(sim, scene),
+        "observation": _observation(sim, scene),
+        "settings": _settings(sim, scene),
+        "ledger": _ledger(scene, every=ledger),
     }
     texts = {title: [f"  {line}" for line in lines] for title, lines in sections.items()}
     return "\n\n".join("\n".join([title, *lines]) for title, lines in texts.items() if lines)
@@ -75,8 +76,7 @@ def _vector(values: np.ndarray) -> str:
     return f"({', '.join(f'{round(float(x), 3) + 0.0:g}' for x in values)})"
 
 
-def _sizes(sim: Simulator) -> Iterator[str]:
-    scene = sim.scene
+def _sizes(sim: Contents, scene: Scene) -> Iterator[str]:
     yield scene.name
     counts: dict[str, Collection[object]] = {
         "bodies": scene.bodies,
@@ -106,8 +106,8 @@ def _short(name: str, above: str | None) -> str:
     return name.removeprefix(f"{above}/") if above else name
 
 
-def _tree(sim: Simulator) -> Iterator[str]:
-    scene, mass = sim.scene, sim.model.body.mass.numpy()[0]
+def _tree(sim: Contents, scene: Scene) -> Iterator[str]:
+    mass = sim.model.body.mass.numpy()[0]
     children: dict[str | None, list[Body]] = {}
     for body in scene.bodies:
         children.setdefault(body.parent, []).append(body)
@@ -210,8 +210,7 @@ def _places(first: int, count: int) -> str:
     return f"[{first}]" if count == 1 else f"[{first}:{first + count}]"
 
 
-def _controls(sim: Simulator) -> Iterator[str]:
-    scene = sim.scene
+def _controls(sim: Contents, scene: Scene) -> Iterator[str]:
     yield f"control = {' + '.join(sim.control_names)}, {sim.control_size} numbers"
     kinds = {joint.name: joint.kind for joint in scene.joints}
     rows = []
@@ -236,13 +235,13 @@ def _controls(sim: Simulator) -> Iterator[str]:
     yield f"also: wrench[{len(sim.body_names)}, 6], N and N·m at each body's centre of mass, world axes"
 
 
-def _observation(sim: Simulator) -> Iterator[str]:
+def _observation(sim: Contents, scene: Scene) -> Iterator[str]:
     shapes = {name: f.shape[1:] + getattr(f.dtype, "_shape_", ()) for name, f in output_fields(sim.model).items()}
     for name in sim.output_names:
         if 0 not in shapes[name]:
             size = f"[{', '.join(map(str, shapes[name]))}]" if shapes[name] else ""
             yield f"{name + size:<26} {_OUTPUTS.get(name, 'see warpsim.program.output_fields')}"
-    for sensor in sim.scene.sensors:
+    for sensor in scene.sensors:
         kind = KINDS.get(sensor.kind)
         measures = f"[{kind.size}] {kind.unit}; frame: {kind.frame}" if kind else " not simulated"
         noise = f"; noise {sensor.noise:g}" if sensor.noise else ""
@@ -250,8 +249,8 @@ def _observation(sim: Simulator) -> Iterator[str]:
         yield f"sensor {sensor.name}: {sensor.kind} of {sensor.target_kind} {sensor.target}{measures}{noise}{cutoff}"
 
 
-def _settings(sim: Simulator) -> Iterator[str]:
-    scene, o = sim.scene, sim.scene.options
+def _settings(sim: Contents, scene: Scene) -> Iterator[str]:
+    o = scene.options
     yield f"time step {o.timestep:g} s, integrator {o.integrator}"
     yield f"gravity ({', '.join(f'{x:g}' for x in o.gravity)}) m/s²"
     if not o.constraints:

@@ -10,6 +10,7 @@ import warp as wp
 from warpsim.contact_room import grown
 from warpsim.errors import InputError, unknown_name, whole_number
 from warpsim.kernel_lock import KERNELS, Turn
+from warpsim.kernels import initialize
 from warpsim.model.compile import compile_model
 from warpsim.model.derive import Derivation
 from warpsim.observe import observable_fields
@@ -86,6 +87,7 @@ class Engine:
             device: Where.
             unconverged: What gradients do about steps that did not converge, see `CheckpointedTape`.
         """
+        initialize()
         self.turn = Turn()
         self.unconverged = check_choice(unconverged)
         self.model = compile_model(scene, worlds=whole_number("worlds", worlds), device=_device(device))

@@ -24,6 +24,10 @@ class InputError(WarpsimError):
     """A wrong shape, dtype, device or value handed to a public call."""
 
 
+class OutputError(WarpsimError):
+    """A file that cannot be written, or must not be; what was there before is unchanged."""
+
+
 class TaskError(WarpsimError):
     """A task that cannot be optimised; the message begins with the prim that is wrong."""
 
@@ -70,8 +74,16 @@ class UnconvergedWarning(UserWarning):
     """A gradient goes through steps whose solver did not converge."""
 
 
+class CompileError(WarpsimError):
+    """Kernels that cannot be compiled, or not be kept."""
+
+
 class LeftOutWarning(UserWarning):
     """A file was read whose physics is only in part simulated."""
+
+
+class CacheWarning(UserWarning):
+    """Something was computed that could not be kept for the next run."""
 
 
 class AssumedWarning(UserWarning):
@@ -85,13 +97,18 @@ class UnknownNameError(InputError, KeyError):
         return str(self.args[0])
 
 
-def whole_number(name: str, value: Any, least: int = 1) -> int:
+MAXIMUM_COUNT = 2**31 - 1
+"""What kernels can count to."""
+
+
+def whole_number(name: str, value: Any, least: int = 1, most: int = MAXIMUM_COUNT) -> int:
     """The value of an argument that counts something.
 
     Args:
         name: The argument.
         value: What it was given.
         least: The smallest that makes sense.
+        most: The largest that can be counted.
     """
     try:
         number = operator.index(value)
@@ -99,6 +116,8 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
         raise InputError(f"{name}={value!r}; give a whole number, e.g. {name}=round(…)") from None
     if isinstance(value, bool) or number < least:
         raise InputError(f"{name}={value!r}; give a whole number, at least {least}")
+    if number > most:
+        raise InputError(f"{name}={value!r} is more than can be counted; give at most {most}")
     return number
 
 

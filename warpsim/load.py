@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from warpsim.errors import AssumedWarning, InputError, LeftOutWarning, WarpsimEr
 from warpsim.scene import Scene
 from warpsim.scene.convergence import with_stop
 from warpsim.scene.ledger import assumed, unsupported
+from warpsim.scene_files import MJCF_SUFFIXES, USD_SUFFIXES, is_usd
 from warpsim.usd.reader import read_usd
 
 _no_mujoco: str | None = None
@@ -18,14 +21,6 @@ try:
     from warpsim import mjcf
 except WarpsimError as error:  # MuJoCo is an extra: USD works without it
     _no_mujoco = str(error)
-
-USD_SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
-MJCF_SUFFIXES = (".xml", ".mjcf", ".urdf")
-
-
-def is_usd(path: str | PathLike[str]) -> bool:
-    """Whether a path names a USD file."""
-    return Path(fspath(path)).suffix.lower() in USD_SUFFIXES
 
 
 def load_scene(
@@ -70,3 +65,12 @@ def warn_of_ledger(scene: Scene, source: str) -> None:
             warnings.warn(
                 f"{source} {what}: {entries[0]}{more}; `warpsim inspect` lists all of it", category, stacklevel=4
             )
+
+
+@contextmanager
+def ledger_told() -> Iterator[None]:
+    """While open, nothing is said of what a file lacks: it was, when its source was read."""
+    with warnings.catch_warnings():
+        for category in (LeftOutWarning, AssumedWarning):
+            warnings.simplefilter("ignore", category)
+        yield

@@ -20,6 +20,7 @@ from warpsim.gradcheck import Subject, default_parameters, gradcheck
 from warpsim.gradcheck.probe import Point
 from warpsim.initial import StateTensors
 from warpsim.jacobians import Linearisation, Lineariser
+from warpsim.load import ledger_told
 from warpsim.network_policy import NetworkPolicy
 from warpsim.parameter_input import InForce
 from warpsim.policy.network import Network
@@ -58,7 +59,8 @@ class Simulator(Stepping):
         """
         chosen = self.control_names if controls is None else controls
         source = self.scene if self.path is None else self.path
-        return Simulator(source, **{**self._arguments, "worlds": worlds, "controls": chosen})
+        with ledger_told():
+            return Simulator(source, **{**self._arguments, "worlds": worlds, "controls": chosen})
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles and copies: what it was made from, parameters in force and state; out of torch's graph."""

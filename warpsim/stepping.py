@@ -14,13 +14,13 @@ import warp as wp
 
 from warpsim.attributes.attribute import Attribute
 from warpsim.contents import Contents
-from warpsim.controls import ControlLayout, Controls, default_controls, given_steps
+from warpsim.control_names import default_controls
+from warpsim.controls import ControlLayout, Controls, given_steps
 from warpsim.engine import Engine, ParameterValues, RolloutSpec
 from warpsim.errors import InputError, unknown_name, whole_number
 from warpsim.initial import InitialState, StateTensors
 from warpsim.jacobians import Lineariser
 from warpsim.load import load_scene, warn_of_ledger
-from warpsim.model.model import Model
 from warpsim.parameter_input import CONTROLLED, InForce, ParameterInput
 from warpsim.program import held_controls, output_fields
 from warpsim.scene import Scene
@@ -53,6 +53,8 @@ class Stepping(Contents):
         scene: The description that was compiled.
         outputs: What states and trajectories show besides q and qd, unless a call asks for others.
     """
+
+    _controls: ControlLayout
 
     def __init__(
         self,
@@ -117,7 +119,7 @@ class Stepping(Contents):
         self._source = Source(self.scene, None if isinstance(source, Scene) else Path(fspath(source)))
         self._engine = Engine(self.scene, worlds=worlds, device=device, unconverged=unconverged)
         model = self._engine.model
-        super().__init__(ControlLayout(model, default_controls(model) if controls is None else controls))
+        super().__init__(self._engine, ControlLayout(model, default_controls(model) if controls is None else controls))
         self.outputs = self._check_outputs(outputs)
         self._stepper = Stepper(self._engine)
         self._noise = SensorNoise(model, sensor_seed)
@@ -137,11 +139,6 @@ class Stepping(Contents):
             f"Simulator({self.scene.name!r}: {len(self.body_names) - 1} bodies, {self.nv} dofs, control {controls} "
             f"({self.control_size}), {self.worlds} world(s) on {self.device})"
         )
-
-    @property
-    def model(self) -> Model:
-        """The compiled scene; when contacts need more places another one, over the same parameters."""
-        return self._engine.model
 
     @property
     def path(self) -> Path | None:

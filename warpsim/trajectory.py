@@ -13,12 +13,13 @@ import torch
 import warp as wp
 
 from warpsim.errors import InputError, unknown_name, whole_number
-from warpsim.load import is_usd
+from warpsim.files import MARK, refuse_sources, replacing
 from warpsim.model.model import Model
 from warpsim.model.topology import Layout
 from warpsim.names import find, find_joint
 from warpsim.parameter_input import InForce
 from warpsim.scene import Scene, Sensor
+from warpsim.scene_files import is_usd, scene_files
 from warpsim.sensors.layout import sensor_place
 from warpsim.usd.export.result import export_result
 from warpsim.usd.motion import Motion
@@ -58,8 +59,8 @@ def check_target(target: Path, source: Path | None) -> None:
         return
     if not is_usd(target):
         raise InputError(f"{target}: trajectories are saved as .npz, .usda or .usdc")
-    if source is not None and target.resolve() == source.resolve():
-        raise InputError(f"{target} is the scene itself, which is never written; choose another name")
+    if source is not None:
+        refuse_sources([target], scene_files(source), str(source))
 
 
 class Observed(Mapping[str, torch.Tensor]):
@@ -230,7 +231,8 @@ class Trajectory(Observed):
         names = {f"{kind}_names": getattr(layout, f"{kind}_names") for kind in ("body", "joint", "actuator", "drive")}
         arrays: dict[str, Any] = {name: self.numpy(name) for name in self}
         arrays |= {kind: np.array(values, dtype=str) for kind, values in names.items()}
-        np.savez(target, times=self.times, **arrays)
+        with replacing(target) as temporary:
+            np.savez(temporary, format=np.array(MARK), times=self.times, **arrays)
         return target
 
     def motion(self, world: int = 0) -> Motion:

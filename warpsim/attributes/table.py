@@ -14,8 +14,8 @@ from warpsim.attributes.feed import Feed
 from warpsim.attributes.finder import find_attribute
 from warpsim.attributes.scene_map import SceneMap
 from warpsim.errors import InputError, RangeError
-from warpsim.load import is_usd
 from warpsim.model.model import Model
+from warpsim.scene_files import is_usd
 from warpsim.torch_exchange import as_real_tensor, torch_device
 
 

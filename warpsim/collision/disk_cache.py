@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-import tempfile
+import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+
+from warpsim.errors import CacheWarning, OutputError
+from warpsim.files import replacing
 
 _CHECKSUM = "checksum"
 _UNREADABLE = (
@@ -67,10 +70,16 @@ def load_arrays(kind: str, key: str, names: Sequence[str]) -> dict[str, np.ndarr
 
 
 def store_arrays(kind: str, key: str, **arrays: np.ndarray) -> None:
-    """Writes to a temporary file first, so that another process never reads half of it."""
+    """Stores arrays whole, so that another process never reads half of them; warns where that is not possible."""
     folder = cache_directory(kind)
-    folder.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".npz")
-    with os.fdopen(handle, "wb") as stream:
-        np.savez(stream, **arrays, **{_CHECKSUM: np.array(_checksum(kind, key, arrays))})  # type: ignore[arg-type]
-    os.replace(temporary, folder / f"{key}.npz")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / f"{key}.npz", durable=False) as temporary:
+            np.savez(temporary, **arrays, **{_CHECKSUM: np.array(_checksum(kind, key, arrays))})  # type: ignore[arg-type]
+    except (OSError, OutputError) as error:
+        warnings.warn(
+            f"the {kind} of a mesh could not be kept in {folder} ({error}), so that it is computed in every run; make "
+            "room there, or set WARPSIM_CACHE to a folder that can be written",
+            CacheWarning,
+            stacklevel=2,
+        )

@@ -6,6 +6,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.errors import SceneError
+from warpsim.kernels import initialize
 
 _AUDIT_FACES = 4096
 _AUDIT_SHARE = 1e-4
@@ -41,6 +42,7 @@ class MeshDistance:
 
     def __init__(self, vertices: np.ndarray, faces: np.ndarray):
         """Builds the search tree of a closed mesh: vertices (n, 3) and outward faces (m, 3)."""
+        initialize()
         self.centre = 0.5 * (vertices.min(axis=0) + vertices.max(axis=0))
         self.scale = float(np.ptp(vertices, axis=0).max())
         unit = (vertices - self.centre) / self.scale

@@ -1,11 +1,18 @@
-"""Arguments and acts that commands share."""
+"""Arguments that commands share."""
 
 from __future__ import annotations
 
 import argparse
 
 from warpsim.scene.description import SOLVER_STOPS
-from warpsim.simulator import Simulator
+
+
+def natural(text: str) -> int:
+    """A whole number, 0 or more, of a command line."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text}: give a whole number, 0 or more")
+    return number
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
@@ -34,17 +41,4 @@ def add_max_contacts(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="stop if a world has more contacts than this (default: warpsim:maxContacts of the file, or no limit)",
-    )
-
-
-def open_simulator(arguments: argparse.Namespace, *, worlds: int = 1, device: str = "cpu") -> Simulator:
-    """The simulator of the scene named on the command line."""
-    return Simulator(
-        arguments.scene,
-        worlds=worlds,
-        device=device,
-        strict=arguments.strict,
-        keyframe=arguments.keyframe,
-        max_contacts=arguments.max_contacts,
-        iterations=arguments.iterations,
     )

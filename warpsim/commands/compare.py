@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from warpsim.evidence import compare, read_record
+from warpsim.evidence import blamed, compare, read_record
 
 
 def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "compare",
-        help="say what differs between two run records",
         description="Evaluates two records by the same rules and lists every input in which they differ, by name.",
     )
     parser.add_argument("first", help="a record, as `warpsim simulate --record` and `warpsim optimize` write them")
@@ -21,5 +20,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compares and prints."""
-    print(compare(read_record(arguments.first), read_record(arguments.second)))
+    first, second = read_record(arguments.first), read_record(arguments.second)
+    with blamed(f"{arguments.first} or {arguments.second}"):
+        print(compare(first, second))
     return 0

@@ -6,17 +6,21 @@ import argparse
 from pathlib import Path
 
 from warpsim.commands.common import add_source
+from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.errors import InputError
-from warpsim.load import is_usd, load_scene
-from warpsim.usd import author
+from warpsim.load import load_scene
+from warpsim.scene_files import is_usd
 from warpsim.usd.export import export_scene
+from warpsim.usd.layer_files import export_layer, mark_layer
+from warpsim.version import __version__
 
 
 def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
-    parser = commands.add_parser("convert", help="write an MJCF or URDF robot as USD")
+    parser = commands.add_parser("convert", description="Writes a robot as USD, and lists what USD cannot hold.")
     add_source(parser)
     parser.add_argument("output", help="the .usda or .usdc file to write")
+    add_force(parser)
     parser.set_defaults(run=run)
 
 
@@ -25,9 +29,11 @@ def run(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     if not is_usd(output):
         raise InputError(f"{output}: give a .usda or .usdc file to write")
+    check_outputs([output], [arguments.scene], force=arguments.force)
     scene = load_scene(arguments.scene, strict=arguments.strict, keyframe=arguments.keyframe)
     stage, notes = export_scene(scene)
-    author.save(stage, output)
+    mark_layer(stage.GetRootLayer(), {"converted from": Path(arguments.scene).name, "version": __version__})
+    export_layer(stage.GetRootLayer(), output)
     print(f"wrote {output}")
     for note in notes:
         print(f"  {note}")

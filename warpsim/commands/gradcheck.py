@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from warpsim.commands.common import add_max_contacts, add_source, open_simulator
+from warpsim.commands.common import add_max_contacts, add_source, natural
+from warpsim.commands.opening import open_simulator
 
 
 def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "gradcheck",
-        help="check a scene's gradients against finite differences",
         description="Rolls a scene out, finds a free-motion and a contact window, and compares gradients by controls, "
         "initial state and parameters with central differences. Exit code 1 if a gradient is wrong.",
     )
@@ -25,7 +25,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         metavar="NAME",
         help="a parameter to check, e.g. body.mass; may be repeated (default: masses, sizes, friction, damping, gains)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the random directions (default: 0)")
+    parser.add_argument("--seed", type=natural, default=0, help="seed of the random directions (default: 0)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda:0 (default: cpu)")
     parser.set_defaults(run=run)
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from warpsim.commands.common import add_source, open_simulator
+from warpsim.commands.common import add_source
+from warpsim.contents import Contents
+from warpsim.control_names import ControlNames, default_controls
 from warpsim.describe import describe
+from warpsim.engine import Engine
+from warpsim.load import load_scene, warn_of_ledger
 
 
 def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
-    parser = commands.add_parser("inspect", help="show what a scene contains and how it is simulated")
+    parser = commands.add_parser("inspect", description="Shows what a scene contains and how it is simulated.")
     add_source(parser)
     parser.add_argument("--ledger", action="store_true", help="list everything the reader met, not only what it lacks")
     parser.set_defaults(run=run)
@@ -18,5 +22,10 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the description."""
-    print(describe(open_simulator(arguments), ledger=arguments.ledger))
+    scene = load_scene(arguments.scene, strict=arguments.strict, keyframe=arguments.keyframe)
+    if arguments.strict is not False:
+        warn_of_ledger(scene, arguments.scene)
+    engine = Engine(scene, worlds=1, device="cpu")
+    controls = ControlNames(engine.model, default_controls(engine.model))
+    print(describe(Contents(engine, controls), scene, ledger=arguments.ledger))
     return 0

@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from warpsim.commands.common import add_max_contacts
+from warpsim.commands.common import add_max_contacts, natural
+from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.errors import InputError
-from warpsim.load import is_usd
+from warpsim.scene_files import is_usd
 from warpsim.simulator import Simulator
+from warpsim.task.folder import folder_files
 from warpsim.task.solve import OptimisedTask, optimize_task
 
 SOLVED, NOT_SOLVED, INTERRUPTED = 0, 3, 130
@@ -24,7 +26,6 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "optimize",
-        help="solve the task in a USD file",
         description="Changes what the task in the file says may vary until its objective is least, and writes a "
         "folder: result.usda (the solved scene, animated), before.usda, record.json, loss.png, before_after.gif. "
         "Ctrl-C and SIGTERM keep the best so far. docs/tasks.md explains how to write a task.",
@@ -39,12 +40,13 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--iterations", type=int, help="most iterations, instead of the task's")
     parser.add_argument("--seconds", type=float, help="most wall time of the search, instead of the task's")
     parser.add_argument("--budget", metavar="MEMORY", help="of a differentiated rollout, e.g. 64MB")
-    parser.add_argument("--seed", type=int, help="instead of the task's")
+    parser.add_argument("--seed", type=natural, help="instead of the task's")
     add_max_contacts(parser)
     parser.add_argument("--starts", type=int, help="number of starting points, instead of the task's")
     parser.add_argument("--resume", action="store_true", help="go on with the search that is kept in the folder")
     parser.add_argument("--no-gif", action="store_true", help="do not draw before_after.gif")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
+    add_force(parser)
     parser.set_defaults(run=run)
 
 
@@ -57,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"{arguments.scene}: tasks live in USD files; convert it with `warpsim convert` and add one")
     if not Path(arguments.scene).is_file():
         raise InputError(f"no file {arguments.scene!r}")
+    if not output.exists() or output.is_dir():
+        check_outputs(folder_files(output), [arguments.scene], force=arguments.force, make_folder=True)
     with _terminated_as_interrupted():
         done = optimize_task(
             Simulator(arguments.scene, max_contacts=arguments.max_contacts),

@@ -12,7 +12,6 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "panel",
-        help="gradients of small cases with known derivatives: exact, ours, naive autodiff",
         description="Runs the reference panel. Exit code 1 if one of ours is off by more than its step explains.",
     )
     parser.set_defaults(run=run)

@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 from pxr import Usd
 
+from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.errors import InputError
-from warpsim.load import is_usd, load_scene
+from warpsim.load import load_scene
 from warpsim.render import contact_sheet, frame_times, render_stage, write_gif, write_png
 from warpsim.saved_motion import read_motion
+from warpsim.scene_files import is_usd
 from warpsim.usd.export import export_scene
 from warpsim.usd.export.result import exported_animation
 from warpsim.usd.reader import open_stage
@@ -26,7 +28,6 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "render",
-        help="draw a file, for example what `simulate` wrote",
         description="Draws a file without a graphics driver. A .gif is a film in real time; a .png is one picture, "
         "a numbered series if several frames are asked for, or with --sheet all of them on one page.",
     )
@@ -47,6 +48,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--sheet", action="store_true", help="all frames (default: 9) on one .png page")
     parser.add_argument("--device", default="cpu", help="cpu or cuda:0 (default: cpu)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_force(parser)
     parser.set_defaults(run=run)
 
 
@@ -57,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     width, height = _size(arguments.size)
     stage = _stage(arguments)
     times = _times(stage, arguments, film=output.suffix.lower() == ".gif")
+    targets = _targets(output, len(times), arguments.sheet)
+    check_outputs(targets, [arguments.scene], force=arguments.force)
     pictures = render_stage(
         stage,
         times=times,
@@ -67,7 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
         device=arguments.device,
         progress=not arguments.quiet and len(times) > 1,
     )
-    for path in _write(output, pictures, np.array(times) / stage.GetTimeCodesPerSecond(), arguments.sheet):
+    _write(targets, pictures, np.array(times) / stage.GetTimeCodesPerSecond(), arguments.sheet)
+    for path in targets:
         print(f"wrote {path}")
     return 0
 
@@ -122,15 +127,21 @@ def _times(stage: Usd.Stage, arguments: argparse.Namespace, *, film: bool) -> li
     return frame_times(stage, frames=frames, every=arguments.every)
 
 
-def _write(output: Path, pictures: Sequence[np.ndarray], seconds: np.ndarray, sheet: bool) -> list[Path]:
-    if output.suffix.lower() == ".gif":
+def _targets(output: Path, frames: int, sheet: bool) -> list[Path]:
+    """The files to write: one, or a numbered series of pictures."""
+    if output.suffix.lower() == ".gif" or sheet or frames == 1:
+        return [output]
+    digits = len(str(frames - 1))
+    return [output.with_name(f"{output.stem}_{k:0{digits}}{output.suffix}") for k in range(frames)]
+
+
+def _write(targets: Sequence[Path], pictures: Sequence[np.ndarray], seconds: np.ndarray, sheet: bool) -> None:
+    if targets[0].suffix.lower() == ".gif":
         interval = float(seconds[1] - seconds[0]) if len(seconds) > 1 else 1.0
-        return [write_gif(output, pictures, interval=interval)]
-    if sheet:
+        write_gif(targets[0], pictures, interval=interval)
+    elif sheet:
         labels = [f"{t:.2f} s" for t in seconds - seconds[0]]
-        return [write_png(output, contact_sheet(pictures, labels=labels))]
-    if len(pictures) == 1:
-        return [write_png(output, pictures[0])]
-    digits = len(str(len(pictures) - 1))
-    names = [output.with_name(f"{output.stem}_{k:0{digits}}{output.suffix}") for k in range(len(pictures))]
-    return [write_png(name, picture) for name, picture in zip(names, pictures, strict=True)]
+        write_png(targets[0], contact_sheet(pictures, labels=labels))
+    else:
+        for target, picture in zip(targets, pictures, strict=True):
+            write_png(target, picture)

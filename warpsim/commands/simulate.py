@@ -10,12 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from warpsim.commands.common import add_max_contacts, add_source, open_simulator
+from warpsim.commands.common import add_max_contacts, add_source, natural
+from warpsim.commands.opening import open_simulator
+from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.constraint.newton import AT_ROUNDING, CONVERGED, STATUS_TEXT
 from warpsim.errors import InputError, SimulationError
 from warpsim.evidence import record_run
 from warpsim.simulator import Simulator
 from warpsim.trajectory import Trajectory, check_target
+from warpsim.usd.writer import result_files
 
 OUTPUTS = (
     "body_position",
@@ -37,7 +40,6 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "simulate",
-        help="run a scene and save the motion",
         description="Runs a scene with its drives at their targets and all other controls at zero.",
     )
     add_source(parser)
@@ -47,7 +49,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     length.add_argument("--seconds", type=float, help="simulated time (default: 5)")
     parser.add_argument("--worlds", type=int, default=1, help="copies to run together (default: 1)")
     parser.add_argument("--noise", type=float, default=0.0, help="standard deviation of the initial coordinates")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the noise (default: 0)")
+    parser.add_argument("--seed", type=natural, default=0, help="seed of the noise (default: 0)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda:0 (default: cpu)")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads that share the worlds (default: 1)")
     parser.add_argument("--fps", type=float, default=60.0, help="frames kept per simulated second (default: 60)")
@@ -59,6 +61,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--record", metavar="JSON", help="write a run record, for `warpsim compare` and `replay`")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_force(parser)
     parser.set_defaults(run=run)
 
 
@@ -112,6 +115,16 @@ def _check(arguments: argparse.Namespace) -> None:
         raise InputError(f"--noise {arguments.noise:g}: a standard deviation is finite and not negative")
     if arguments.output:
         check_target(Path(arguments.output), Path(arguments.scene))
+    check_outputs(_targets(arguments), [arguments.scene], force=arguments.force)
+
+
+def _targets(arguments: argparse.Namespace) -> list[Path]:
+    """All files that the run may write."""
+    found = [Path(arguments.record)] if arguments.record else []
+    if arguments.output:
+        target = Path(arguments.output)
+        found += [target] if target.suffix == ".npz" else [*result_files(target), target.with_suffix(".npz")]
+    return found
 
 
 def _save(trajectory: Trajectory, target: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from warpsim.commands.common import add_max_contacts, add_source, open_simulator
+from warpsim.commands.common import add_max_contacts, add_source
+from warpsim.commands.opening import open_simulator
+from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.render import write_png
 from warpsim.validity import measure_validity, plot_validity
 
@@ -14,7 +16,6 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "validity",
-        help="say how far along a rollout its gradient can be trusted",
         description="Mode switches, growth of disturbances and adjoints, the horizon beyond which gradients are noise, "
         "the solver, penetration, energy, and advice.",
     )
@@ -22,11 +23,14 @@ def add(commands: argparse._SubParsersAction) -> None:
     add_max_contacts(parser)
     parser.add_argument("--seconds", type=float, default=2.0, help="simulated time (default: 2)")
     parser.add_argument("--plot", metavar="PNG", help="where to draw the traces")
+    add_force(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures, prints, draws."""
+    if arguments.plot:
+        check_outputs([arguments.plot], [arguments.scene], force=arguments.force)
     sim = open_simulator(arguments)
     found = measure_validity(sim, max(1, round(arguments.seconds / sim.timestep)))
     print(found)

@@ -2,7 +2,7 @@
 
 from warpsim.evidence.compare import Comparison, compare
 from warpsim.evidence.labels import LABELS, Label, label
-from warpsim.evidence.record import RunRecord, read_record
+from warpsim.evidence.record import RunRecord, blamed, read_record
 from warpsim.evidence.replay import Replay, replay
 from warpsim.evidence.run import record_run
 
@@ -12,6 +12,7 @@ __all__ = [
     "Label",
     "Replay",
     "RunRecord",
+    "blamed",
     "compare",
     "label",
     "read_record",

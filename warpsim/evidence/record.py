@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from warpsim.errors import InputError
+from warpsim.errors import InputError, WarpsimError
 from warpsim.evidence.plain import decode, encode
 from warpsim.evidence.signed import read_json, signed, verified
+from warpsim.files import refuse_sources, write_text
+from warpsim.scene_files import scene_files
 
 FORMAT = "warpsim run record 1"
 
@@ -102,8 +106,10 @@ class RunRecord:
     def save(self, path: str | PathLike[str]) -> Path:
         """Writes a JSON file."""
         target = Path(fspath(path))
-        target.write_text(json.dumps(signed(self.plain()), indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        return target
+        scene = self.scene.get("path")
+        if scene is not None:
+            refuse_sources([target], scene_files(scene), "the run that it records")
+        return write_text(target, json.dumps(signed(self.plain()), indent=1, allow_nan=False) + "\n")
 
 
 def read_record(path: str | PathLike[str]) -> RunRecord:
@@ -119,12 +125,29 @@ def read_record(path: str | PathLike[str]) -> RunRecord:
     content = verified(data, source)
     known = {f.name: str(f.type) for f in dataclasses.fields(RunRecord)}
     if missing := set(known) - set(content):
-        raise InputError(f"{source}: the record lacks {', '.join(sorted(missing))}")
+        raise InputError(f"{source}: the record lacks {', '.join(sorted(missing))}; record the run again")
     for name, kind in known.items():
         right = isinstance(content[name], _KINDS.get(kind.split("[")[0].split(" ")[0], object))
         if not (right or (content[name] is None and kind.endswith("| None"))):
             raise InputError(f"{source}: {name} of the record is a {type(content[name]).__name__}, not {kind}")
-    try:
+    with blamed(source):
         return RunRecord(**{name: decode(content[name]) for name in known})
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InputError(f"{source}: an array of the record cannot be read: {error}") from error
+
+
+@contextmanager
+def blamed(source: str | PathLike[str]) -> Iterator[None]:
+    """While open, an error that is not one of ours is taken to come from a record whose numbers are damaged."""
+    try:
+        yield
+    except WarpsimError:
+        raise
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        IndexError,
+        RuntimeError,
+        OverflowError,
+    ) as error:  # RecursionError is a RuntimeError
+        raise InputError(f"{fspath(source)}: the record is damaged ({error}); record the run again") from error

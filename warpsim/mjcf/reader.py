@@ -50,7 +50,7 @@ def _compile(path_or_xml: str | Path) -> mujoco.MjModel:
         return mujoco.MjModel.from_xml_path(str(path_or_xml))
     except ValueError as error:
         where = "the XML text" if is_text else f"{str(path_or_xml)!r}"
-        raise SceneError(f"MuJoCo cannot compile {where}: {error}") from error
+        raise SceneError(f"MuJoCo cannot compile {where}: {str(error).strip()}; correct the file there") from error
 
 
 def scene_from_mjmodel(model: mujoco.MjModel, *, keyframe: str | None = None, strict: bool = True) -> Scene:

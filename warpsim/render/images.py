@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
+from PIL.PngImagePlugin import PngInfo
 
 from warpsim.errors import InputError
+from warpsim.files import MARK, replacing
 
 _PALETTE_FRAMES = 8
 """Frames from which a film's colours are chosen."""
@@ -25,7 +28,10 @@ def write_png(path: str | PathLike[str], picture: np.ndarray) -> Path:
         picture: (height, width, 3) uint8.
     """
     target = _target(path, ".png")
-    Image.fromarray(picture).save(target, optimize=True)
+    note = PngInfo()
+    note.add_text("Software", MARK.decode())
+    with replacing(target) as temporary:
+        Image.fromarray(picture).save(temporary, optimize=True, pnginfo=note)
     return target
 
 
@@ -44,7 +50,9 @@ def write_gif(path: str | PathLike[str], pictures: Sequence[np.ndarray], *, inte
     palette = Image.fromarray(np.concatenate([pictures[k] for k in chosen])).quantize(256)
     frames = [Image.fromarray(p).quantize(palette=palette, dither=Image.Dither.NONE) for p in pictures]
     duration = 10 * max(2, round(100 * interval))
-    frames[0].save(target, save_all=True, append_images=frames[1:], duration=duration, optimize=False, loop=0)
+    options: dict[str, Any] = {"duration": duration, "optimize": False, "loop": 0, "comment": MARK}
+    with replacing(target) as temporary:
+        frames[0].save(temporary, save_all=True, append_images=frames[1:], **options)
     return target
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.kernel_lock import KERNELS
+from warpsim.kernels import initialize
 from warpsim.render.camera import Camera
 from warpsim.render.intersect import MISS, PLANE, hit_shape, shape_normal
 from warpsim.render.items import Item
@@ -153,6 +154,7 @@ class Painter:
             scale: Size of what is to be seen, m: sets the ground's squares and the haze.
             device: Warp device.
         """
+        initialize()
         self._device = wp.get_device(device)
         self._image = wp.zeros((height, width, 3), dtype=wp.uint8, device=self._device)
         self._scale = scale

@@ -8,7 +8,6 @@ bits as if it had never been interrupted.
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 import zlib
@@ -22,6 +21,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.errors import InputError
+from warpsim.files import replacing
 from warpsim.tape import rows
 from warpsim.tape.part import Part
 from warpsim.tape.program import Program
@@ -135,10 +135,9 @@ class Journal:
         self._file.unlink(missing_ok=True)
 
     def _write(self, part: Part, more: dict[str, Any]) -> None:
-        fresh = self._file.with_suffix(".new")
-        with fresh.open("wb") as file:
+        with replacing(self._file, durable=False) as fresh:  # the mapped files are no safer from a power cut
             np.savez(
-                file,
+                fresh,
                 identity=np.str_(self._identity),
                 stored=np.array(part.stored, dtype=np.int64),
                 stored_rows=np.array(part.stored_rows, dtype=np.int64),
@@ -146,7 +145,6 @@ class Journal:
                 checksums=part.checksums,
                 **more,
             )
-        os.replace(fresh, self._file)
 
     def _read(self) -> Any:
         saved = np.load(self._file)

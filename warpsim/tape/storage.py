@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import mmap
+import os
 import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import warp as wp
 
-from warpsim.errors import InputError
+from warpsim.errors import InputError, OutputError
 from warpsim.tape import rows
 from warpsim.tape.program import Field
 from warpsim.tape.rows import Packed
@@ -55,11 +57,17 @@ class DiskCheckpoints(Checkpoints):
             row_count: Number of rows.
             file: A file that stays; None for a temporary one.
         """
+        removed: weakref.finalize | None = None
         if file is None:
             folder = tempfile.mkdtemp(prefix="warpsim_checkpoints_")
-            weakref.finalize(self, shutil.rmtree, folder, True)
+            removed = weakref.finalize(self, shutil.rmtree, folder, True)
             file = Path(folder) / "states.bin"
-        self._mapped = map_file(file, row_count * rows.packed_bytes(fields))
+        try:
+            self._mapped = map_file(file, row_count * rows.packed_bytes(fields))
+        except OutputError:
+            if removed is not None:
+                removed()
+            raise
         self._touched = 0
         super().__init__(Packed(fields, row_count, mapped_bytes(self._mapped)))
 
@@ -103,10 +111,48 @@ def make(
 
 
 def map_file(path: Path, nbytes: int) -> mmap.mmap:
-    """Maps a file of `nbytes`, made (with zeros) or resized if need be."""
-    with path.open("r+b" if path.exists() else "w+b") as file:
-        file.truncate(max(nbytes, 1))
-        return mmap.mmap(file.fileno(), max(nbytes, 1))
+    """Maps a file of `nbytes`, made (with zeros) or resized if need be, all of it reserved on the disk.
+
+    Writing to a mapped page for which the disk has no room kills the process (SIGBUS), so none may be missing.
+
+    Raises:
+        OutputError: There is no room; a file that was not there before is removed.
+    """
+    is_new = not path.exists()
+    try:
+        with path.open("w+b" if is_new else "r+b") as file:
+            _reserve(file, max(nbytes, 1))
+            return mmap.mmap(file.fileno(), max(nbytes, 1))
+    except OSError as error:
+        if is_new:
+            path.unlink(missing_ok=True)
+        raise OutputError(
+            f"checkpoints need {nbytes / 1e6:.4g} MB in {path.parent}, {_room(path.parent)} "
+            f"({error.strerror or error}); make room there, put temporary files on a larger disk (TMPDIR), keep "
+            "checkpoints in memory (storage='host'), or give a smaller memory_budget, which takes fewer of them"
+        ) from error
+
+
+def _reserve(file: BinaryIO, nbytes: int) -> None:
+    """Gives a file its size with a place on the disk for every byte; what it holds stays."""
+    size = os.fstat(file.fileno()).st_size
+    if size > nbytes:
+        file.truncate(nbytes)
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, nbytes)
+        return
+    file.seek(size)
+    while (missing := nbytes - file.tell()) > 0:  # macOS: zeros that are really written
+        file.write(bytes(min(missing, 1 << 20)))
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _room(folder: Path) -> str:
+    try:
+        return f"which has {shutil.disk_usage(folder).free / 1e6:.4g} MB free"
+    except OSError:
+        return "which cannot be asked for its room"
 
 
 def mapped_bytes(mapped: mmap.mmap) -> wp.array:

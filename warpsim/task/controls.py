@@ -19,6 +19,9 @@ CHANNELS = ("actuator", "drive_target", "drive_velocity", "joint_force")
 """What controls can drive; see `Simulator`."""
 
 
+MAXIMUM_KNOTS = 1_000_000
+
+
 @dataclass(frozen=True, kw_only=True)
 class Control(ABC):
     """A control that the optimiser chooses.
@@ -99,6 +102,8 @@ class Knots(OpenLoop):
             raise InputError(f"{self.name}: interpolation {self.interpolation!r}; use hold, linear or cubic")
         if self.count < (1 if self.interpolation == "hold" else 2):
             raise InputError(f"{self.name}: {self.count} knots; at least 2 are needed, or 1 to hold")
+        if self.count > MAXIMUM_KNOTS:
+            raise InputError(f"{self.name}: {self.count} knots; at most {MAXIMUM_KNOTS} can be searched, use fewer")
 
     def rows(self, steps: int) -> int:
         """One for each knot."""

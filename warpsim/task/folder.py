@@ -11,7 +11,6 @@ search.json             the optimiser's state, from which `--resume` goes on
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ import torch
 from warpsim.errors import InputError
 from warpsim.evidence import RunRecord
 from warpsim.evidence.signed import read_json, signed, verified
+from warpsim.files import write_text
 from warpsim.optimize.search import Progress
 from warpsim.render.compare import render_pair
 from warpsim.render.images import write_gif, write_png
@@ -29,10 +29,18 @@ from warpsim.task.outcome import Outcome
 from warpsim.task.plot import loss_plot
 from warpsim.task.problem import TaskProblem
 from warpsim.task.values import chosen_values
-from warpsim.usd.writer import OptimisedValue, write_result
+from warpsim.usd.writer import OptimisedValue, result_files, write_result
 
+FORMAT = "warpsim search 1"
 _SAVE_EVERY = 1.0
 """s between saves of a running search, at least."""
+
+
+def folder_files(path: Path) -> list[Path]:
+    """Every file that a run may write into its folder."""
+    names = ("record.json", "loss.png", "before_after.gif", "search.json")
+    layers = [*result_files(path / "result.usda"), *result_files(path / "before.usda")]
+    return [*layers, *(path / name for name in names)]
 
 
 class ResultFolder:
@@ -81,7 +89,7 @@ class ResultFolder:
 
     def save_state(self, key: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         """Replaces the saved state as a whole, so that being killed leaves the old one or the new one."""
-        _replace(self.state, json.dumps(signed({"key": dict(key), "state": state})))
+        write_text(self.state, json.dumps(signed({"format": FORMAT, "key": dict(key), "state": state})))
 
     def keep(self, key: Mapping[str, Any], seen: Progress) -> None:
         """Saves the best so far and the state from which the search can go on, about once a second."""
@@ -136,9 +144,3 @@ class ResultFolder:
             [self.path / "before.usda", self.result], ["before", "after"], progress=progress
         )
         return write_gif(self.path / "before_after.gif", pictures, interval=interval)
-
-
-def _replace(target: Path, text: str) -> None:
-    partial = target.with_name(target.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, target)

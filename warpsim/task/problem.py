@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from warpsim.attributes.attribute import Attribute
-from warpsim.errors import InputError, TaskError, WarpsimError
+from warpsim.errors import MAXIMUM_COUNT, InputError, TaskError, WarpsimError
 from warpsim.objective import Condition, Cost, Episode, Term, Verdict
 from warpsim.objective.success import control_range
 from warpsim.optimize.candidates import losses_side_by_side
@@ -80,7 +80,7 @@ class TaskProblem:
         """
         self.sim, self.task, self._transmission = sim, task, transmission
         self._budget = task.memory_budget if memory_budget is None else memory_budget
-        self.steps = task.steps or max(1, round(task.duration / sim.timestep))
+        self.steps = task.steps or _step_count(task, sim.timestep)
         self.times = sim.timestep * np.arange(self.steps + 1)
         self._nominal = float(self.times[-1])
         for part in (*task.terms, *task.conditions):
@@ -324,3 +324,14 @@ def _broadcast(values: Sequence[float] | None) -> Any:
     if values is None:
         return None
     return values[0] if len(values) == 1 else np.asarray(values, dtype=float)
+
+
+def _step_count(task: Task, timestep: float) -> int:
+    """Steps of a task's duration."""
+    count = max(1.0, task.duration / timestep)
+    if count > MAXIMUM_COUNT:
+        raise TaskError(
+            f"{task.name}: duration is {task.duration:g} s, {count:.4g} steps of {timestep:g} s, more than can be "
+            "counted; simulate for less, or with longer steps"
+        )
+    return round(count)

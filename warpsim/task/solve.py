@@ -16,13 +16,14 @@ import torch
 from warpsim.errors import InputError, TaskError, whole_number
 from warpsim.evidence import RunRecord
 from warpsim.evidence.fingerprint import stage_hash, versions
-from warpsim.load import is_usd
+from warpsim.load import ledger_told
 from warpsim.objective import Condition, Term
 from warpsim.optimize.identification import Identification
 from warpsim.optimize.minimise import minimise
 from warpsim.optimize.multi_start import StartsReport, multi_start
 from warpsim.optimize.result import Result
 from warpsim.optimize.search import Progress, Stopping
+from warpsim.scene_files import is_usd
 from warpsim.simulator import Simulator
 from warpsim.task.folder import ResultFolder
 from warpsim.task.outcome import Outcome, attribute_gradients, outcome
@@ -317,12 +318,13 @@ def load_problem(path: Path, problem: TaskProblem, x: torch.Tensor) -> TaskProbl
             added in Python are kept.
         x: (n,): gives the controls of a task that is not in the file.
     """
-    sim = Simulator(
-        path,
-        controls=problem.sim.control_names,
-        device=str(problem.sim.model.device),
-        max_contacts=problem.sim.scene.options.max_contacts,
-    )
+    with ledger_told():
+        sim = Simulator(
+            path,
+            controls=problem.sim.control_names,
+            device=str(problem.sim.model.device),
+            max_contacts=problem.sim.scene.options.max_contacts,
+        )
     task = problem.task
     if is_prim(task.name):
         read = read_task(path, sim.scene, task.name)

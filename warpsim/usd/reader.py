@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from os import PathLike, fspath
@@ -42,11 +43,16 @@ def open_stage(source: str | PathLike[str] | Usd.Stage) -> Usd.Stage:
         stage = Usd.Stage.Open(fspath(source))
     except Tf.ErrorException as error:
         raise SceneError(
-            f"{fspath(source)}: USD cannot open it; check the path and the file's syntax\n{error}"
+            f"{fspath(source)}: USD cannot open it ({_quoted(error)}); check the path and the file's syntax"
         ) from error
     if stage is None:
         raise SceneError(f"{fspath(source)}: USD cannot open it; check the path and the file's syntax")
     return stage
+
+
+def _quoted(error: Tf.ErrorException) -> str:
+    """What USD says, without where in USD it says so."""
+    return "; ".join(re.findall(r" : '(.*)'$", str(error), re.MULTILINE)) or str(error).strip()
 
 
 def read_usd(source: str | PathLike[str] | Usd.Stage, *, strict: bool = False, time: float | None = None) -> Scene:

@@ -72,6 +72,10 @@ class StageUnits:
 SI = StageUnits(1.0, 1.0, "Z")
 
 
+_UNIT_RANGE = (1e-12, 1e12)
+"""Beyond it, inertias and densities leave the numbers."""
+
+
 def stage_units(stage: Usd.Stage) -> StageUnits:
     """Reads units and up axis; unauthored ones have USD's fallbacks (0.01 m, 1 kg, Y).
 
@@ -85,6 +89,11 @@ def stage_units(stage: Usd.Stage) -> StageUnits:
     for name, value in (("metersPerUnit", length), ("kilogramsPerUnit", mass)):
         if not (np.isfinite(value) and value > 0):
             raise SceneError(f"{place}: {name} is {value}; it must be a positive number")
+        if not _UNIT_RANGE[0] <= value <= _UNIT_RANGE[1]:
+            raise SceneError(
+                f"{place}: {name} is {value:g}, which no scene is made in; correct it, e.g. 1 or 0.01 (from "
+                f"{_UNIT_RANGE[0]:g} to {_UNIT_RANGE[1]:g} can be read)"
+            )
     if up_axis not in ("Y", "Z"):
         raise SceneError(f"{place}: upAxis is {up_axis!r}; use 'Y' or 'Z'")
     return StageUnits(length, mass, up_axis)

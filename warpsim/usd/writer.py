@@ -20,12 +20,13 @@ import numpy as np
 from pxr import Sdf, Usd, UsdGeom, UsdPhysics, Vt
 
 from warpsim.errors import InputError
+from warpsim.files import refuse_sources
 from warpsim.scene import Scene
 from warpsim.usd.animation import write_animation
 from warpsim.usd.attributes import AttributeReader
 from warpsim.usd.contact_prims import write_contacts
 from warpsim.usd.context import Context
-from warpsim.usd.layer_files import export_layer
+from warpsim.usd.layer_files import export_layer, layer_paths, mark_layer
 from warpsim.usd.ledger_scan import Ledger
 from warpsim.usd.motion import Motion
 from warpsim.usd.reader import open_stage
@@ -78,11 +79,13 @@ def write_result(
         The files written, the root first.
 
     Raises:
-        InputError: The motion does not fit the scene, or the result would overwrite its source.
+        InputError: The motion does not fit the scene.
+        OutputError: The result would overwrite a file that the source is composed of, or cannot be written.
     """
     root_path = Path(fspath(path))
     stage = open_stage(source)
-    source_path = _source_path(stage, root_path)
+    used = layer_paths(stage.GetUsedLayers(includeClipLayers=True))
+    source_path = _source_path(stage)
     root = Sdf.Layer.CreateAnonymous(".usda")
     _copy_stage_metadata(stage, root)
     layers: dict[str, Sdf.Layer] = {}
@@ -101,9 +104,11 @@ def write_result(
         root.startTimeCode, root.endTimeCode = float(codes[0]), float(codes[-1])
     names = [f"{root_path.stem}.{suffix}" for suffix in layers]
     root.subLayerPaths = [*(f"./{name}" for name in names), _relative(source_path, root_path.parent)]
-    root.customLayerData = {"warpsim": _plain(provenance or {})}
+    mark_layer(root, _plain(provenance or {}))
     written = [root_path.parent / name for name in names]
+    refuse_sources([root_path, *written], used, str(source_path))
     for file, layer in zip(written, layers.values(), strict=True):  # first, for who holds the root open reads it anew
+        mark_layer(layer, {"part of": root_path.name})
         export_layer(layer, file)
     export_layer(root, root_path)
     return [root_path, *written]
@@ -160,16 +165,17 @@ def _animation(
     return layer
 
 
-def _source_path(stage: Usd.Stage, root_path: Path) -> Path:
+def result_files(path: str | PathLike[str]) -> list[Path]:
+    """Every file that `write_result` may write for a root layer."""
+    root = Path(fspath(path))
+    return [root, *(root.with_name(f"{root.stem}.{suffix}") for suffix in ("animation.usdc", "values.usda"))]
+
+
+def _source_path(stage: Usd.Stage) -> Path:
     layer = stage.GetRootLayer()
     if layer.anonymous or not layer.realPath:
         raise InputError("the source stage is not a file; save it first, so that the result can refer to it")
-    source = Path(layer.realPath)
-    if source == root_path.resolve():
-        raise InputError(
-            f"{root_path} is the source; results are written beside it, never over it: choose another name"
-        )
-    return source
+    return Path(layer.realPath)
 
 
 def _time_codes(times: np.ndarray) -> tuple[float, np.ndarray]:
