@@ -163,3 +163,46 @@ def test_a_written_result_holds_the_rounded_values(sim, file, mass, velocity, tm
     assert list(notes["gradient"]) == [1.0, 2.0, 3.0] and list(notes["initial"]) == [1.0, 2.0, 3.0]
     loaded = ws.Simulator(tmp_path / "out.usda").rollout(20)
     assert torch.equal(loaded.q, sim.rollout(20, parameters=rounded).q)
+
+
+@pytest.mark.parametrize(
+    "options, low, high",
+    [
+        ({}, -np.inf, np.inf),
+        ({"scale": 0.1}, -np.inf, np.inf),
+        ({"positive": True, "scale": 2.0}, 0.0, np.inf),
+        ({"upper": 2.0, "scale": 3.0}, -np.inf, 2.0),
+        ({"lower": 0.25, "upper": 2.0}, 0.25, 2.0),
+        ({"lower": 0.25, "upper": 2.0, "projected": True}, 0.25, 2.0),
+    ],
+)
+def test_values_are_linear_in_plain_variables(mass, options, low, high):
+    variables = Variables([Variable(mass, **options)])
+    plain, x = variables.plain, torch.tensor([0.3], dtype=torch.float64)
+    x = x if np.isinf(low) and np.isinf(high) else x + variables.start()
+    at = plain.of(x)
+    torch.testing.assert_close(plain.x(at), x, rtol=1e-12, atol=1e-12)
+
+    def value(v: torch.Tensor) -> float:
+        return variables.values(plain.x(v))[mass].item()
+
+    step = 1e-3
+    assert value(at + step) + value(at - step) == pytest.approx(2 * value(at), rel=1e-12)
+    assert value(at + step) > value(at)
+    for bound, side in ((plain.lower, low), (plain.upper, high)):
+        assert torch.isinf(bound).item() == np.isinf(side)
+        if np.isfinite(side):
+            assert value(bound) == pytest.approx(side, abs=2e-6)
+            torch.testing.assert_close(plain.of(plain.x(bound)), bound, rtol=1e-9, atol=0)
+
+
+def test_what_has_no_bounds_keeps_to_those_of_its_attribute(file, tmp_path):
+    stage = Usd.Stage.Open(str(file))
+    author.physics_scene(stage, attributes={"mjc:option:density": 1.2})
+    stage.GetRootLayer().Export(str(tmp_path / "air.usda"))
+    sim = ws.Simulator(tmp_path / "air.usda")
+    handles = [sim.attribute(p) for p in ("/World/Physics.mjc:option:density", "/World/Ball0.physics:mass")]
+    density, mass = (Variable(handle, scale=2.0) for handle in handles)
+    assert density.lower.item() == 0.0 and density.upper.item() == torch.inf
+    assert mass.lower.item() == -torch.inf  # no mass is none to simulate with: it is stepped around
+    assert Variable(handles[0], positive=True).lower.item() == -torch.inf  # the exponential keeps it

@@ -23,7 +23,7 @@ class PlainVariables:
     Attributes:
         lower: (n,): bounds of the plain variables, −inf where there are none.
         upper: (n,) likewise.
-        of: x (n,) → plain variables (n,), increasing in each, differentiable.
+        of: x (n,) → plain variables (n,), monotone in each, differentiable.
         x: Plain variables (…, n) within the bounds → x (…, n), differentiable.
     """
 
