@@ -26,12 +26,27 @@ from warpsim.commands import (
     simulate,
     stress,
     validity,
+    view,
     warmup,
 )
 from warpsim.errors import AssumedWarning, LeftOutWarning, WarpsimError
 from warpsim.version import __version__
 
-COMMANDS = (inspect, simulate, optimize, stress, gradcheck, validity, panel, compare, replay, render, convert, warmup)
+COMMANDS = (
+    inspect,
+    simulate,
+    optimize,
+    stress,
+    gradcheck,
+    validity,
+    panel,
+    compare,
+    replay,
+    view,
+    render,
+    convert,
+    warmup,
+)
 
 
 def make_parser() -> argparse.ArgumentParser:

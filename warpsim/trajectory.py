@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+import webbrowser
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -18,8 +20,14 @@ from warpsim.model.model import Model
 from warpsim.names import find, find_joint
 from warpsim.scene import Scene
 from warpsim.sensors.layout import sensor_place
-from warpsim.usd.motion import Motion
+from warpsim.usd.motion import ContactFrame, Motion
 from warpsim.usd.writer import OptimisedValue, write_result
+from warpsim.view.page import Page, write_page
+from warpsim.view.page.scene_content import motions_page
+
+MAXIMUM_WORLDS = 16
+"""That a page shows where none are chosen."""
+PAGE_SUFFIXES = (".html", ".htm")
 
 
 @dataclass(frozen=True)
@@ -32,10 +40,10 @@ class Source:
 
 def check_target(target: Path, source: Path | None) -> None:
     """Raises if a motion simulated from `source` cannot be saved as `target`; worth asking before a long run."""
-    if target.suffix == ".npz":
+    if target.suffix == ".npz" or target.suffix.lower() in PAGE_SUFFIXES:
         return
     if not is_usd(target):
-        raise InputError(f"{target}: trajectories are saved as .npz, .usda or .usdc")
+        raise InputError(f"{target}: trajectories are saved as .html, .npz, .usda or .usdc")
     if source is None or not is_usd(source):
         raise InputError(
             f"{target}: an animation is written over the USD file that was simulated, and this scene did not come "
@@ -159,7 +167,7 @@ class Trajectory(Observed):
         Args:
             path: ".npz": all tensors of all worlds, `times` and the names. A USD file: one world as an animation over
                 the scene it came from, with the attributes that the rollout was given, which opens in any USD viewer
-                and loads again.
+                and loads again. ".html": a page that shows the motion in any browser; see `page`.
             world: For USD: which world.
 
         Returns:
@@ -169,10 +177,50 @@ class Trajectory(Observed):
         check_target(target, self._source.path)
         if target.suffix == ".npz":
             return [self._save_arrays(target)]
+        if target.suffix.lower() in PAGE_SUFFIXES:
+            return [write_page(target, self.page(title=target.stem))]
         assert self._source.path is not None
         motion = self.motion(world)
         values = None if self._values is None else self._values(world)
         return write_result(target, self._source.path, self._source.scene, motion, values=values)
+
+    def page(self, *, worlds: Sequence[int] | None = None, title: str | None = None) -> Page:
+        """What a page shows of the rollout, for `warpsim.view.page.page_html`.
+
+        Contacts are shown where "contact_points" and "contact_point_forces" are among the outputs.
+
+        Args:
+            worlds: Which; None: the first 16.
+            title: None: the scene's name.
+        """
+        shown = range(min(self._model.worlds, MAXIMUM_WORLDS)) if worlds is None else worlds
+        names = ["motion"] if len(shown) == 1 else [f"world {world}" for world in shown]
+        layout, scene, path = self._model.layout, self._source.scene, self._source.path
+        parameters = self._model.body
+        masses, centers = parameters.mass.numpy()[0], parameters.com.numpy()[0]
+        places = {body.name: layout.body(body.name) for body in scene.bodies}
+        return motions_page(
+            scene,
+            path if path is not None and is_usd(path) else None,
+            [(name, self.motion(world)) for name, world in zip(names, shown, strict=True)],
+            title=title or scene.name,
+            masses={name: float(masses[place]) for name, place in places.items()},
+            centers={name: np.array(centers[place]) for name, place in places.items()},
+        )
+
+    def view(self, *, worlds: Sequence[int] | None = None) -> Path:
+        """Opens the motion in the browser.
+
+        Args:
+            worlds: Which; None: the first 16.
+
+        Returns:
+            The page, a file in the system's temporary folder.
+        """
+        folder = Path(tempfile.mkdtemp(prefix="warpsim-"))
+        written = write_page(folder / "motion.html", self.page(worlds=worlds))
+        webbrowser.open(written.as_uri())
+        return written
 
     def _save_arrays(self, target: Path) -> Path:
         layout = self._model.layout
@@ -200,4 +248,12 @@ class Trajectory(Observed):
         if "body_velocity" in self:
             velocity = self.numpy("body_velocity")[:, world, bodies]
             motion.angular_velocities, motion.velocities = velocity[..., :3], velocity[..., 3:]
+        if "contact_points" in self and "contact_point_forces" in self:
+            motion.contacts = self._contacts(world)
         return motion
+
+    def _contacts(self, world: int) -> list[ContactFrame]:
+        """Contacts that push, row by row."""
+        points, forces = self.numpy("contact_points")[:, world], self.numpy("contact_point_forces")[:, world]
+        acts = (forces != 0.0).any(axis=-1)
+        return [ContactFrame(p[on], f[on]) for p, f, on in zip(points, forces, acts, strict=True)]

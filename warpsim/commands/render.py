@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 from pxr import Usd
 
+from warpsim.commands.common import open_for_looking
 from warpsim.errors import InputError
-from warpsim.load import is_usd, load_scene
 from warpsim.render import contact_sheet, frame_times, render_stage, write_gif, write_png
-from warpsim.usd.export import export_scene
-from warpsim.usd.reader import open_stage
 
 _SHEET_FRAMES = 9
 
@@ -48,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     _check_output(output, arguments.sheet)
     width, height = _size(arguments.size)
-    stage = _stage(arguments.scene, arguments.keyframe)
+    stage = open_for_looking(arguments.scene, arguments.keyframe)
     times = _times(stage, arguments, film=output.suffix.lower() == ".gif")
     pictures = render_stage(
         stage,
@@ -63,15 +61,6 @@ def run(arguments: argparse.Namespace) -> int:
     for path in _write(output, pictures, np.array(times) / stage.GetTimeCodesPerSecond(), arguments.sheet):
         print(f"wrote {path}")
     return 0
-
-
-def _stage(source: str, keyframe: str | None) -> Usd.Stage:
-    """The file's stage; other formats are converted in memory, and physics that is not modelled is no matter here."""
-    if is_usd(source) and keyframe is None:
-        if not Path(source).is_file():
-            raise InputError(f"no file {source!r}")
-        return open_stage(source)
-    return export_scene(load_scene(source, strict=False, keyframe=keyframe))[0]
 
 
 def _check_output(output: Path, sheet: bool) -> None:
