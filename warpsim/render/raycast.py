@@ -9,8 +9,8 @@ import warp as wp
 
 from warpsim.render.camera import Camera
 from warpsim.render.intersect import MISS, PLANE, hit_shape, shape_normal
-from warpsim.view.items.item import Item
 from warpsim.render.shading import HAZE_DISTANCES, checker, encode, haze, light, sky, sun_direction
+from warpsim.view.items.item import Item
 from warpsim.view.items.triangles import Triangles
 
 SAMPLES = wp.constant(2)

@@ -5,11 +5,13 @@ before.usda             the source as it moves unsolved
 record.json             the run record of the result's rollout, with the search that led to it
 loss.png                loss over iterations
 before_after.gif        both motions side by side
+result.html             both motions, and how the search went, in a browser
 search.json             the optimiser's state, from which `--resume` goes on
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import time
@@ -28,7 +30,9 @@ from warpsim.task.outcome import Outcome
 from warpsim.task.plot import loss_plot
 from warpsim.task.problem import TaskProblem
 from warpsim.task.values import chosen_values
+from warpsim.usd.motion import Motion
 from warpsim.usd.writer import OptimisedValue, write_result
+from warpsim.view.page import Page, write_page
 
 _SAVE_EVERY = 1.0
 """s between saves of a running search, at least."""
@@ -101,7 +105,7 @@ class ResultFolder:
             self.result,
             self._source,
             self._problem.sim.scene,
-            outcome.motion,
+            _without_contacts(outcome.motion),
             values=list(values),
             provenance=provenance,
             states=False,
@@ -114,7 +118,7 @@ class ResultFolder:
             self.path / "before.usda",
             self._source,
             self._problem.sim.scene,
-            outcome.motion,
+            _without_contacts(outcome.motion),
             states=False,
             start_code=self._problem.task.start_code,
         )
@@ -133,6 +137,15 @@ class ResultFolder:
             [self.path / "before.usda", self.result], ["before", "after"], progress=progress
         )
         return write_gif(self.path / "before_after.gif", pictures, interval=interval)
+
+    def write_page(self, page: Page) -> Path:
+        """`result.html`."""
+        return write_page(self.path / "result.html", page)
+
+
+def _without_contacts(motion: Motion) -> Motion:
+    """Results are thin layers: contacts are on the page."""
+    return dataclasses.replace(motion, contacts=None)
 
 
 def _replace(target: Path, text: str) -> None:

@@ -22,7 +22,7 @@ from warpsim.task.task import Task, VariableSpec
 from warpsim.task.transmission import Transmission
 from warpsim.trajectory import Trajectory
 
-ALWAYS = ("body_position", "body_rotation", "body_velocity")
+ALWAYS = ("body_position", "body_rotation", "body_velocity", "contact_points", "contact_point_forces")
 """Outputs of every rollout that is shown: what an animation is made of."""
 
 

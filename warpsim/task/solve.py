@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -24,6 +24,7 @@ from warpsim.optimize.multi_start import multi_start
 from warpsim.optimize.result import Result
 from warpsim.optimize.search import Progress, Stopping
 from warpsim.simulator import Simulator
+from warpsim.task.course import Course, Stop
 from warpsim.task.folder import ResultFolder
 from warpsim.task.outcome import Outcome, attribute_gradients, outcome
 from warpsim.task.problem import TaskProblem
@@ -37,9 +38,11 @@ from warpsim.task.record import (
     rollout_record,
     search_inputs,
 )
+from warpsim.task.result_page import result_page
 from warpsim.task.task import SearchSpec, Task
 from warpsim.task.trajectory import TrajectoryTask
 from warpsim.task.values import chosen_values, is_prim
+from warpsim.view.page import Page
 
 DEFAULT_METHOD = "lbfgs"
 
@@ -54,6 +57,7 @@ class OptimisedTask:
         result: The optimiser's own: x, history, why it stopped.
         before: The source as it stands.
         after: The result as it loads from a file: values rounded to the attributes' types.
+        course: Iterates of the search, first to last, to look at.
     """
 
     problem: TaskProblem
@@ -62,6 +66,7 @@ class OptimisedTask:
     result: Result
     before: Outcome
     after: Outcome
+    course: tuple[Stop, ...] = ()
 
     @property
     def solved(self) -> bool | None:
@@ -102,16 +107,19 @@ class OptimisedTask:
             more=more,
         )
 
-    def save(self, path: str | PathLike[str], *, film: bool = True, progress: bool = False) -> list[Path]:
+    def save(
+        self, path: str | PathLike[str], *, film: bool = True, page: bool = True, progress: bool = False
+    ) -> list[Path]:
         """Writes the run's folder; see `warpsim.task.folder` for what it holds.
 
         Args:
             path: The folder.
             film: Whether to draw `before_after.gif`, which takes some seconds.
+            page: Whether to write `result.html`, for which the iterates of `course` are simulated.
             progress: Show a bar while drawing.
 
         Returns:
-            The files written, the result first.
+            The files written, the result first and the page last.
         """
         folder = ResultFolder(Path(fspath(path)), self.problem, self.source)
         values = chosen_values(self.problem, self.result.x, self.after.gradients)
@@ -123,7 +131,34 @@ class OptimisedTask:
         if film:
             written.append(folder.write_film(progress=progress))
         folder.save_state(search_key(self.source, self.problem.task, self.search), self.result.state)
+        if page:
+            written.append(folder.write_page(self.page(folder.result)))
         return written
+
+    def page(self, result: str | PathLike[str]) -> Page:
+        """What the page of the run shows.
+
+        Args:
+            result: The result's file, as `save` wrote it.
+        """
+        return result_page(
+            self.problem,
+            self.before,
+            self.after,
+            self.course,
+            self.result.history,
+            source=self.source,
+            result=Path(fspath(result)),
+            notes=list(self._notes()),
+        )
+
+    def _notes(self) -> Iterator[str]:
+        """Lines for the reader of the page."""
+        yield f"loss {self.before.loss:.4g} → {self.after.loss:.4g}"
+        for path, change in self.changes.items():
+            name = path.rpartition("/")[2]
+            yield f"{name}: {_brief(change['before'])} → {_brief(change['after'])} {change['unit']}"
+        yield from (verdict.text for verdict in self.after.verdicts)
 
     def _provenance(self) -> dict[str, Any]:
         return {
@@ -186,9 +221,11 @@ def optimize_task(
         raise InputError("resume=True needs folder=, where the search was kept")
     state = kept.load_state(key) if resume and kept is not None else None
 
-    result = _search(problem, search, kept, key, state, progress)
+    course = Course()
+    result = _search(problem, search, kept, key, state, progress, course)
     before = dataclasses.replace(before, gradients=attribute_gradients(problem, problem.start))
-    return OptimisedTask(problem, path, search, result, before, _reloaded(problem, path, result.x))
+    after = _reloaded(problem, path, result.x)
+    return OptimisedTask(problem, path, search, result, before, after, course.stops())
 
 
 def _search(
@@ -198,12 +235,14 @@ def _search(
     key: Mapping[str, Any],
     state: Mapping[str, Any] | None,
     progress: bool,
+    course: Course,
 ) -> Result:
-    """Runs the optimiser, from one start or several, keeping the best so far."""
+    """Runs the optimiser, from one start or several, keeping the best so far and its course."""
     stopping = Stopping(iterations=search.iterations, seconds=search.seconds or math.inf)
     options: dict[str, Any] = {"rate": search.rate} if search.method == "adam" and search.rate is not None else {}
 
     def keep(seen: Progress) -> None:
+        course.see(seen)
         if kept is not None:
             kept.keep(key, seen)
 
@@ -235,6 +274,13 @@ def _search_rows(
 
     found = minimise(made.problem, "ilqr", stopping=stopping, callback=tell, progress=progress, resume=state)
     return dataclasses.replace(found, x=made.task_x(found.x))
+
+
+def _brief(value: Any) -> str:
+    """A value, or the first few of its numbers."""
+    if not isinstance(value, list):
+        return f"{value:.4g}"
+    return f"({', '.join(map(_brief, value[:3]))}{', …' if len(value) > 3 else ''})"
 
 
 def search_key(source: Path, task: Task, search: SearchSpec) -> dict[str, Any]:

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from warpsim.view.items.item import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item
-from warpsim.view.items.stand_ins import bodies_without_looks
-from warpsim.view.items.triangles import Triangles, make_triangles
 from warpsim.scene import Scene, Shape
 from warpsim.scene.description import MESH_KINDS
 from warpsim.usd.frames import quat_to_matrix
+from warpsim.view.items.item import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item
+from warpsim.view.items.stand_ins import bodies_without_looks
+from warpsim.view.items.triangles import Triangles, make_triangles
 
 
 class SceneReader:

@@ -10,12 +10,12 @@ import numpy as np
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade
 
 from warpsim.errors import SceneError
-from warpsim.view.items.item import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item, Look
-from warpsim.view.items.stand_ins import bodies_without_looks
-from warpsim.view.items.triangles import Triangles, make_triangles
 from warpsim.usd.frames import quat_to_matrix
 from warpsim.usd.meshes import triangulate
 from warpsim.usd.units import StageUnits, axis_rotation, stage_units
+from warpsim.view.items.item import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item, Look
+from warpsim.view.items.stand_ins import bodies_without_looks
+from warpsim.view.items.triangles import Triangles, make_triangles
 
 DEFAULT_COLOR = (0.6, 0.6, 0.65)
 _PURPOSES = (UsdGeom.Tokens.default_, UsdGeom.Tokens.render)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warpsim.view.items.item import Item, Look
 from warpsim.usd.motion import ContactFrame
+from warpsim.view.items.item import Item, Look
 
 DEFAULT_LOOK = Look()
 

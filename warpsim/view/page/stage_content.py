@@ -8,10 +8,10 @@ import numpy as np
 from pxr import Usd, UsdGeom
 
 from warpsim.errors import SceneError
-from warpsim.view.items.stage_items import StageReader
 from warpsim.scene import Scene
 from warpsim.usd.frames import matrix_to_quat
 from warpsim.usd.reader import read_usd
+from warpsim.view.items.stage_items import StageReader
 from warpsim.view.page.content import BodyInfo, Drawable, Page, Take
 from warpsim.view.page.joint_values import joint_values
 from warpsim.view.page.scene_content import MAXIMUM_FRAMES, rigid_part, scene_bodies, scene_joints, stage_drawables

@@ -8,8 +8,8 @@ import numpy as np
 from pxr import Usd, UsdGeom
 
 from warpsim.errors import SceneError
-from warpsim.view.items.stage_items import StageReader, surface_look
 from warpsim.usd.meshes import triangulate
+from warpsim.view.items.stage_items import StageReader, surface_look
 from warpsim.view.page.content import CloudDrawable, CurveDrawable, SurfaceDrawable
 
 _WIDTH = 0.01
