@@ -20,14 +20,11 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parents[1] / "warpsim" / "view" / "page" / "three"
 PACKAGES = {"three": "0.187.0", "esbuild": "0.28.2"}
 NAMES = """
-    ACESFilmicToneMapping AgXToneMapping AmbientLight BackSide Box3 BoxGeometry BufferAttribute BufferGeometry
-    CanvasTexture CapsuleGeometry CircleGeometry ClampToEdgeWrapping Color ConeGeometry CylinderGeometry DataTexture
-    DirectionalLight DoubleSide DynamicDrawUsage Float32BufferAttribute Fog FrontSide Group HemisphereLight
-    InstancedMesh Line LineBasicMaterial LineDashedMaterial LineSegments LinearFilter LinearSRGBColorSpace MathUtils
-    Matrix4 Mesh MeshBasicMaterial MeshStandardMaterial MirroredRepeatWrapping NeutralToneMapping NoToneMapping
-    OrthographicCamera PCFShadowMap PCFSoftShadowMap PMREMGenerator PerspectiveCamera Plane PlaneGeometry Points
-    PointsMaterial Quaternion REVISION Raycaster RepeatWrapping RingGeometry SRGBColorSpace Scene ShaderMaterial Sphere
-    SphereGeometry Spherical Texture TextureLoader TorusGeometry VSMShadowMap Vector2 Vector3 WebGLRenderer
+    BackSide Box3 BoxGeometry BufferAttribute BufferGeometry CapsuleGeometry CircleGeometry Color ConeGeometry
+    CylinderGeometry DirectionalLight DoubleSide DynamicDrawUsage Fog FrontSide Group HemisphereLight InstancedMesh
+    Line LineBasicMaterial LineDashedMaterial LineSegments LinearSRGBColorSpace Matrix4 Mesh MeshBasicMaterial
+    MeshStandardMaterial NeutralToneMapping PCFShadowMap PMREMGenerator PerspectiveCamera PlaneGeometry Quaternion
+    Raycaster Scene ShaderMaterial SphereGeometry TorusGeometry Vector2 Vector3 WebGLRenderer
 """
 ENTRY = f"""
 export {{ {", ".join(NAMES.split())} }} from "three";

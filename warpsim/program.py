@@ -197,7 +197,7 @@ class RigidProgram:
             return
         if tape is None and "contact_force" not in outputs:
             constraint_forces(self.model, state, work, c, space)
-        contact_points(self.model, c, *wanted, softened=tape is not None)
+        contact_points(self.model, c, space, *wanted, softened=tape is not None)
 
     def explain(self, work: StepWork, world: int) -> str | None:
         """Why a step gave numbers that are not finite, where the program knows better than the numbers tell."""

@@ -22,8 +22,10 @@ from warpsim.task.task import Task, VariableSpec
 from warpsim.task.transmission import Transmission
 from warpsim.trajectory import Trajectory
 
-ALWAYS = ("body_position", "body_rotation", "body_velocity", "contact_points", "contact_point_forces")
+ALWAYS = ("body_position", "body_rotation", "body_velocity")
 """Outputs of every rollout that is shown: what an animation is made of."""
+CONTACTS = ("contact_points", "contact_point_forces")
+"""The same, where the scene has contacts."""
 
 
 @dataclass(frozen=True)
@@ -177,11 +179,12 @@ class TaskProblem:
         sim = self._simulator(worlds)
         parts: list[Term | Condition] = [*self._weighted(), *self.task.conditions]
         outputs = dict.fromkeys(name for part in parts for name in part.outputs)
-        wanted = (*outputs, *(name for name in ALWAYS if shown and name not in outputs))
+        if shown:
+            outputs |= dict.fromkeys((*ALWAYS, *(CONTACTS if sim.model.max_contacts else ())))
         parameters: dict[Any, Any] = dict(choice.attributes)
         if self.task.duration_range:
             parameters["world.timestep"] = self.timestep(choice)
-        trajectory, signals = self._roll_out(sim, choice, parameters, wanted)
+        trajectory, signals = self._roll_out(sim, choice, parameters, tuple(outputs))
         inputs = self._inputs(sim, signals)
         named = {c.control.name: signal for c, signal in zip(self.controls, signals, strict=True)}
         return Episode(sim, trajectory, named, inputs, self.times, choice.duration, parameters)

@@ -33,10 +33,8 @@ def page_html(page: Page) -> str:
     """The whole file; the same content gives the same text."""
     if not page.takes:
         raise InputError("a page needs at least one take: a motion, or the pose that the scene stands in")
-    text = _template()
-    for mark, part in (("DATA", _squeezed(pack(page))), ("TITLE", html.escape(page.title))):
-        text = text.replace(f"@@{mark}@@", part, 1)
-    return text
+    head, middle, tail = _template()
+    return "".join((head, html.escape(page.title), middle, _squeezed(pack(page)), tail))
 
 
 def write_page(path: str | PathLike[str], page: Page) -> Path:
@@ -52,13 +50,13 @@ def write_page(path: str | PathLike[str], page: Page) -> Path:
     target = Path(fspath(path))
     if not target.parent.is_dir():
         raise InputError(f"{target}: there is no folder {str(target.parent)!r}; make it first")
-    target.write_text(page_html(page), encoding="utf-8")
+    target.write_text(page_html(page), encoding="utf-8", newline="\n")
     return target
 
 
 @cache
-def _template() -> str:
-    """The file without title and numbers."""
+def _template() -> tuple[str, str, str]:
+    """The file before its title, up to its numbers, and after them."""
     folder = files("warpsim.view.page")
     assets = folder / "assets"
     scripts = [(assets / name).read_text(encoding="utf-8") for name in SCRIPTS]
@@ -71,7 +69,9 @@ def _template() -> str:
     text = (assets / "page.html").read_text(encoding="utf-8")
     for mark, part in parts.items():
         text = text.replace(f"@@{mark}@@", part, 1)
-    return text
+    head, _, rest = text.partition("@@TITLE@@")
+    middle, _, tail = rest.partition("@@DATA@@")
+    return head, middle, tail
 
 
 def _squeezed(data: bytes) -> str:

@@ -59,19 +59,18 @@ def _scene(stage: Usd.Stage) -> Scene | None:
 def _moving_frames(stage: Usd.Stage, scene: Scene | None) -> list[str]:
     """Rigid bodies, and prims of their own motion that belong to none."""
     moving = dict.fromkeys([] if scene is None else [body.name for body in scene.bodies])
-    cache = UsdGeom.XformCache()
     for item in StageReader(stage).items(Usd.TimeCode.EarliestTime()):
         if item.body is not None:
             moving[item.body] = None
-        elif _travels(stage.GetPrimAtPath(item.name), cache):
+        elif _travels(stage.GetPrimAtPath(item.name)):
             moving[item.name] = None
     return list(moving)
 
 
-def _travels(prim: Usd.Prim, cache: UsdGeom.XformCache) -> bool:
+def _travels(prim: Usd.Prim) -> bool:
     """Whether the transform of a prim, or of one that it is under, changes with time."""
     while prim and not prim.IsPseudoRoot():
-        if cache.TransformMightBeTimeVarying(prim):
+        if prim.IsA(UsdGeom.Xformable) and UsdGeom.Xformable(prim).TransformMightBeTimeVarying():
             return True
         prim = prim.GetParent()
     return False

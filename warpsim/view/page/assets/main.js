@@ -17,6 +17,9 @@ class Viewer {
     const worlds = this.views.filter((view) => view.take.iteration === null && !view.ghost);
     this.arrange();
     if (worlds.length > 1) this.setLayout(true);
+    const subjects = new Set(content.targets.map((target) => target.subject));
+    for (const body of subjects) if (body !== null && this.fullDuration > 0) this.overlays.toggleTrail(body);
+    this.update();
     this.listen();
   }
 

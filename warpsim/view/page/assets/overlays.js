@@ -73,7 +73,7 @@ class Overlays {
     const group = new THREE.Group();
     const material = new THREE.MeshBasicMaterial({ color: MARK, depthTest: false, transparent: true, opacity: 0.9, toneMapped: false });
     for (const turn of [[0, 0], [Math.PI / 2, 0], [0, Math.PI / 2]]) {
-      const ring = new THREE.Mesh(new THREE.TorusGeometry(size, 0.0022 * this.stage.size, 8, 48), material);
+      const ring = new THREE.Mesh(new THREE.TorusGeometry(1.25 * size, 0.0012 * this.stage.size, 8, 64), material);
       ring.rotation.set(turn[0], turn[1], 0);
       ring.renderOrder = 6;
       group.add(ring);

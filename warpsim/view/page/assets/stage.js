@@ -2,10 +2,10 @@
 
 const THEMES = {
   light: {
-    zenith: 0x9fb8d6, horizon: 0xe9eef3, nadir: 0xd5dbe1, ground: 0xd9dde1, line: 0x9aa3ad, sun: 2.3, sky: 0.55, environment: 0.55, exposure: 1.0,
+    zenith: 0x8fb0d9, horizon: 0xe4eaf0, nadir: 0xcfd6dd, ground: 0xd3d8dd, line: 0x929ca8, sun: 2.5, sky: 0.28, environment: 0.42, exposure: 0.92, shade: 0.8,
   },
   dark: {
-    zenith: 0x0c0f14, horizon: 0x1c222b, nadir: 0x12161c, ground: 0x2a3038, line: 0x4a5563, sun: 2.2, sky: 0.35, environment: 0.38, exposure: 1.05,
+    zenith: 0x0b0e13, horizon: 0x1d232c, nadir: 0x12161c, ground: 0x1d2229, line: 0x46515f, sun: 2.3, sky: 0.2, environment: 0.32, exposure: 1.0, shade: 0.9,
   },
 };
 
@@ -28,8 +28,7 @@ class Stage {
     this.sun = new THREE.DirectionalLight(0xfff4e5, 2.4);
     this.sun.castShadow = true;
     this.sun.shadow.mapSize.set(2048, 2048);
-    this.sun.shadow.radius = 5;
-    this.sun.shadow.intensity = 0.85;
+    this.sun.shadow.radius = 6;
     this.hemisphere = new THREE.HemisphereLight(0xdfeaf7, 0xb9b2a8, 0.6);
     this.scene.add(this.sun, this.sun.target, this.hemisphere);
     this.sky = this.makeSky();
@@ -128,11 +127,12 @@ class Stage {
     this.hemisphere.intensity = theme.sky;
     this.scene.environmentIntensity = theme.environment;
     this.renderer.toneMappingExposure = theme.exposure;
+    this.sun.shadow.intensity = theme.shade;
     if (this.scene.fog) this.scene.fog.color.set(theme.horizon);
     for (const ground of this.grounds) {
       const own = ground.userData.color;
       ground.material.color.set(theme.ground);
-      if (own) ground.material.color.lerp(own, name === "dark" ? 0.15 : 0.4);
+      if (own) ground.material.color.lerp(own, name === "dark" ? 0.04 : 0.25);
       ground.userData.uniforms.lineColor.value.set(theme.line);
     }
     this.theme = name;
