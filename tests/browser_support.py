@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +55,15 @@ class Browser:
         self.errors: list[str] = []
         self.requests: list[str] = []
         self._count = 0
+        self._session: str | None = None
+        self._open = ExitStack()
         arguments = [program, *FLAGS, f"--user-data-dir={folder}", f"--window-size={width},{height}", "about:blank"]
         self._process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             port = self._port(folder)
-            self._socket = connect(f"ws://127.0.0.1:{port[0]}{port[1]}", max_size=None, open_timeout=PATIENCE)
+            address = f"ws://127.0.0.1:{port[0]}{port[1]}"
+            self._socket = self._open.enter_context(connect(address, max_size=None, open_timeout=PATIENCE))
             target = self.call("Target.createTarget", url="about:blank")["targetId"]
-            self._session = None
             self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
             for domain in ("Page", "Runtime", "Log", "Network"):
                 self.call(f"{domain}.enable")
@@ -70,8 +73,6 @@ class Browser:
         except BaseException:
             self.close()
             raise
-
-    _session: str | None = None
 
     @staticmethod
     def _port(folder: Path) -> list[str]:
@@ -143,8 +144,7 @@ class Browser:
 
     def close(self) -> None:
         """Ends the browser."""
-        if hasattr(self, "_socket"):
-            self._socket.close()
+        self._open.close()
         self._process.terminate()
         try:
             self._process.wait(timeout=10)

@@ -102,7 +102,7 @@ class Panels {
   makeBar() {
     const viewer = this.viewer, player = viewer.player;
     this.playButton = button("play", "Play or pause (Space)", () => player.toggle());
-    this.scrub = make("input", { type: "range", min: 0, max: 1, step: "any", value: 0, className: "scrub", ariaLabel: "time", oninput: () => { player.pause(); player.seek(Number(this.scrub.value) * player.duration); } });
+    this.scrub = make("input", { type: "range", min: 0, max: 1, step: "any", value: 0, className: "scrub", ariaLabel: "time", oninput: () => { const share = Number(this.scrub.value); player.pause(); player.seek(share * player.duration); } });
     this.clock = make("span", { className: "clock" });
     this.speed = make("select", { title: "Speed", ariaLabel: "speed", onchange: () => viewer.setSpeed(Number(this.speed.value)) }, ...SPEEDS.map((s) => make("option", { value: s, textContent: `${s}×` })));
     this.loop = button("loop", "Loop (L)", () => viewer.setLoop(!player.loop));
