@@ -113,8 +113,11 @@ class Browser:
 
     def run(self, script: str) -> Any:
         """The value of a JavaScript expression; promises are awaited. `page` is the page's own handle."""
-        text = f"(async () => {{ const page = await window.warpsim; return ({script}); }})()"
-        result = self.call("Runtime.evaluate", expression=text, awaitPromise=True, returnByValue=True)
+        return self.evaluate(f"(async () => {{ const page = await window.warpsim; return ({script}); }})()")
+
+    def evaluate(self, script: str) -> Any:
+        """The value of a JavaScript expression on any page; promises are awaited."""
+        result = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in result, json.dumps(result["exceptionDetails"])[:2000]
         return result["result"].get("value")
 
@@ -122,7 +125,7 @@ class Browser:
         """Opens a page from disk and waits until it has been drawn."""
         self.call("Page.navigate", url=f"{path.resolve().as_uri()}#{wishes}")
         until = time.monotonic() + PATIENCE
-        while not self.call("Runtime.evaluate", expression="'warpsim' in window")["result"].get("value"):
+        while not self.evaluate("'warpsim' in window"):
             assert time.monotonic() < until, f"{path} did not load: {self.errors}"
             time.sleep(0.05)
         self.run("page.draw()")

@@ -22,12 +22,15 @@ from warpsim.scene import Scene
 from warpsim.sensors.layout import sensor_place
 from warpsim.usd.motion import ContactFrame, Motion
 from warpsim.usd.writer import OptimisedValue, write_result
-from warpsim.view.page import Page, write_page
+from warpsim.view.notebook import facts_html, folded_page_html
+from warpsim.view.page import Page, page_html, write_page
 from warpsim.view.page.scene_content import motions_page
 
 MAXIMUM_WORLDS = 16
 """That a page shows where none are chosen."""
 PAGE_SUFFIXES = (".html", ".htm")
+CONTACT_OUTPUTS = ("contact_points", "contact_point_forces")
+"""What a motion's contacts are made of."""
 
 
 @dataclass(frozen=True)
@@ -222,6 +225,17 @@ class Trajectory(Observed):
         webbrowser.open(written.as_uri())
         return written
 
+    def _repr_html_(self) -> str:
+        facts = {
+            "time": f"{self.times[-1]:.4g} s, {len(self.times)} rows",
+            "worlds": self._model.worlds,
+            "tensors": ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in self.items()),
+        }
+        text = facts_html(f"Trajectory of {self._source.scene.name}", facts)
+        if not {"body_position", "body_rotation"} <= set(self):
+            return text
+        return text + folded_page_html(page_html(self.page()), "View the motion")
+
     def _save_arrays(self, target: Path) -> Path:
         layout = self._model.layout
         names = {f"{kind}_names": getattr(layout, f"{kind}_names") for kind in ("body", "joint", "actuator", "drive")}
@@ -248,12 +262,12 @@ class Trajectory(Observed):
         if "body_velocity" in self:
             velocity = self.numpy("body_velocity")[:, world, bodies]
             motion.angular_velocities, motion.velocities = velocity[..., :3], velocity[..., 3:]
-        if "contact_points" in self and "contact_point_forces" in self:
+        if all(name in self for name in CONTACT_OUTPUTS):
             motion.contacts = self._contacts(world)
         return motion
 
     def _contacts(self, world: int) -> list[ContactFrame]:
         """Contacts that push, row by row."""
-        points, forces = self.numpy("contact_points")[:, world], self.numpy("contact_point_forces")[:, world]
+        points, forces = (self.numpy(name)[:, world] for name in CONTACT_OUTPUTS)
         acts = (forces != 0.0).any(axis=-1)
         return [ContactFrame(p[on], f[on]) for p, f, on in zip(points, forces, acts, strict=True)]

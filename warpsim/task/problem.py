@@ -20,12 +20,10 @@ from warpsim.task.bound_controls import BoundControl, FeedbackPolicy, bind, rest
 from warpsim.task.controls import Feedback
 from warpsim.task.task import Task, VariableSpec
 from warpsim.task.transmission import Transmission
-from warpsim.trajectory import Trajectory
+from warpsim.trajectory import CONTACT_OUTPUTS, Trajectory
 
 ALWAYS = ("body_position", "body_rotation", "body_velocity")
-"""Outputs of every rollout that is shown: what an animation is made of."""
-CONTACTS = ("contact_points", "contact_point_forces")
-"""The same, where the scene has contacts."""
+"""Outputs of every rollout that is shown: what an animation is made of, besides contacts where there can be any."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +178,7 @@ class TaskProblem:
         parts: list[Term | Condition] = [*self._weighted(), *self.task.conditions]
         outputs = dict.fromkeys(name for part in parts for name in part.outputs)
         if shown:
-            outputs |= dict.fromkeys((*ALWAYS, *(CONTACTS if sim.model.max_contacts else ())))
+            outputs |= dict.fromkeys((*ALWAYS, *(CONTACT_OUTPUTS if sim.model.max_contacts else ())))
         parameters: dict[Any, Any] = dict(choice.attributes)
         if self.task.duration_range:
             parameters["world.timestep"] = self.timestep(choice)

@@ -42,7 +42,8 @@ from warpsim.task.result_page import result_page
 from warpsim.task.task import SearchSpec, Task
 from warpsim.task.trajectory import TrajectoryTask
 from warpsim.task.values import chosen_values, is_prim
-from warpsim.view.page import Page
+from warpsim.view.notebook import folded_page_html, rows_html
+from warpsim.view.page import Page, page_html
 
 DEFAULT_METHOD = "lbfgs"
 
@@ -150,6 +151,18 @@ class OptimisedTask:
             source=self.source,
             result=Path(fspath(result)),
             notes=list(self._notes()),
+        )
+
+    def _repr_html_(self) -> str:
+        verdict = {True: "solved", False: "not solved", None: "no condition of success"}[self.solved]
+        rows = ((path, _brief(c["before"]), _brief(c["after"]), c["unit"]) for path, c in self.changes.items())
+        title = f"{self.problem.task.name}: loss {self.before.loss:.4g} → {self.after.loss:.4g}, {verdict}"
+        with tempfile.TemporaryDirectory() as scratch:  # what the result looks like is read from its file
+            folder = ResultFolder(Path(scratch), self.problem, self.source)
+            folder.write_values(self.result.x, {})
+            page = page_html(self.page(folder.result))
+        return rows_html(title, ("attribute", "before", "after", "unit"), rows) + folded_page_html(
+            page, "View the result"
         )
 
     def _notes(self) -> Iterator[str]:
