@@ -22,12 +22,12 @@ from render_support import (
 from warpsim.errors import InputError, SceneError, UnknownNameError
 from warpsim.render import Camera, fit_camera, look_at, render_rollout, render_stage
 from warpsim.render.focus import find_focus
-from warpsim.render.items import BOX, SPHERE, Item
 from warpsim.render.shading import AMBIENT_DOWN, AMBIENT_UP, SUN_DIRECTION, SUN_STRENGTH
-from warpsim.render.triangles import make_triangles
 from warpsim.scene import Body, Mesh, Scene, Shape
 from warpsim.usd import author
 from warpsim.usd.reader import read_usd
+from warpsim.view.items.item import BOX, SPHERE, Item
+from warpsim.view.items.triangles import make_triangles
 
 RED, GREEN = (0.8, 0.05, 0.05), (0.05, 0.7, 0.05)
 
@@ -436,12 +436,12 @@ def test_shapes_of_a_scene(kind, size, area):
 
 
 def test_the_automatic_view_keeps_what_stands_near_and_looks_into_a_bowl():
-    ball = Item("Ball", SPHERE, np.array([0.1, 0, 0]), np.eye(4), np.ones(3), True)
+    ball = Item("Ball", SPHERE, np.array([0.1, 0, 0]), np.eye(4), np.ones(3), "/Ball")
 
     def still(half: float, x: float) -> Item:
         place = np.eye(4)
         place[0, 3] = x
-        return Item("Still", BOX, np.full(3, half), place, np.ones(3), False)
+        return Item("Still", BOX, np.full(3, half), place, np.ones(3), None)
 
     alone = find_focus([[ball]])
     beside, around, far = (find_focus([[ball, still(*at)]]) for at in ((0.05, 0.2), (0.4, 0.0), (0.1, 3.0)))

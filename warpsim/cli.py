@@ -23,6 +23,7 @@ from warpsim.version import __version__
 COMMANDS = {
     "scenes": {
         "inspect": "show what a scene contains and how it is simulated",
+        "view": "show a scene or a motion in the browser",
         "render": "draw a file, for example what `simulate` wrote",
         "convert": "write an MJCF or URDF robot as USD",
     },

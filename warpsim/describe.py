@@ -27,6 +27,8 @@ _OUTPUTS = {
     "kinetic_energy": "J",
     "saturated": "-1 or 1 where a range cuts an actuator, a drive or a joint's summed force",
     "contact_force": "N, world axes: sum of the contacts on each shape",
+    "contact_points": "m, world: where each contact is; zero in places that none fills",
+    "contact_point_forces": "N, world axes: of each contact, on the shape that moves, or the second of two",
     "sensors": "measurements at the step's start, listed below",
     "constraint_error": "m or rad: largest violation of an equality or a joint's limit",
     "solver_iterations": "of Newton's method",

@@ -17,14 +17,14 @@ from warpsim.observe import observable_fields
 from warpsim.policy.network import Network
 from warpsim.policy.program import ClosedLoopProgram
 from warpsim.policy.spec import PolicySpec
-from warpsim.program import RigidProgram
+from warpsim.program import RigidProgram, output_fields
 from warpsim.scene import Scene
 from warpsim.state_observer import StateObserver
 from warpsim.tape.budget import check_type, parse
 from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.convergence import check_choice
 from warpsim.tape.diagnostics import NonFiniteError
-from warpsim.tape.program import Program
+from warpsim.tape.program import Field, Program
 from warpsim.tape.run import Run
 from warpsim.tape.schedule import KEPT_BYTES, Plan, Schedule
 from warpsim.tape.segment import Segment
@@ -180,6 +180,11 @@ class Engine:
         taken = tape.take_up(run)
         run.release()
         return tape, taken
+
+    def outputs(self, spec: RolloutSpec) -> tuple[Field, ...]:
+        """What a kind of rollout reports, with the places for contacts that there are now."""
+        known = output_fields(self.model)
+        return tuple(known[name] for name in spec.outputs)
 
     def plan(self, spec: RolloutSpec) -> Plan:
         """How a kind of rollout would be cut, without making room for it."""

@@ -10,6 +10,7 @@ import warp as wp
 
 from warpsim import step
 from warpsim.constraint.contact_output import contact_forces
+from warpsim.constraint.contact_points import contact_point_fields, contact_points
 from warpsim.constraint.report import contacts_needed, report, report_fields, unsolved
 from warpsim.constraint.stage import constraint_forces
 from warpsim.constraint.violation import constraint_error
@@ -46,6 +47,7 @@ def output_fields(model: Model) -> dict[str, Field]:
         Field("sensors", (model.worlds, sensor_size(model)), real),
         # m or rad: largest violation of an equality or a joint's limit, see `warpsim.constraint.violation`
         Field("constraint_error", (model.worlds,), real, differentiable=False),
+        *contact_point_fields(model),
         *report_fields(model),
     )
     return {**observable_fields(model), **{f.name: f for f in reports}}
@@ -167,6 +169,7 @@ class RigidProgram:
             _report(first.saturated, outputs.saturated)
         if "contact_force" in outputs:
             self._contact_force(state, first, outputs.contact_force, tape)
+        self._contact_points(state, first, outputs, tape)
         if self._sensors is not None and work.sensor is not None:
             if self._sensors.has_contact:
                 self._contact_force(state, first, work.sensor.shape_force, tape)
@@ -183,6 +186,21 @@ class RigidProgram:
         if tape is None:  # the forces at the solution are otherwise known already
             constraint_forces(self.model, state, work, c, space)
         contact_forces(self.model, c, space, out, softened=tape is not None)
+
+    def _contact_points(self, state: Arrays, work: Work, outputs: Arrays, tape: wp.Tape | None) -> None:
+        names = [field.name for field in contact_point_fields(self.model)]
+        c, space = work.constraint, self.scratch.constraint
+        wanted = [outputs[name] if name in outputs else None for name in names]
+        if not any(name in outputs for name in names):
+            return
+        if c is None or space is None or not self.model.max_contacts:
+            for array in wanted:
+                if array is not None:
+                    array.zero_()
+            return
+        if tape is None and "contact_force" not in outputs:
+            constraint_forces(self.model, state, work, c, space)
+        contact_points(self.model, c, space, *wanted, softened=tape is not None)
 
     def explain(self, work: StepWork, world: int) -> str | None:
         """Why a step gave numbers that are not finite, where the program knows better than the numbers tell."""

@@ -34,6 +34,8 @@ from warpsim.torch_entry import in_turn, not_compiled, ordinary_tensors, refuse_
 from warpsim.torch_exchange import to_warp
 from warpsim.torch_rollout import RolloutCall
 from warpsim.trajectory import Observed, Trajectory
+from warpsim.view.notebook import facts_html, folded_page_html
+from warpsim.view.page import page_html
 
 
 class Simulator(Stepping):
@@ -49,6 +51,21 @@ class Simulator(Stepping):
         scene: The description that was compiled.
         outputs: What states and trajectories show besides q and qd, unless a call asks for others.
     """
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "bodies": len(self.body_names) - 1,
+            "dofs": self.nv,
+            "controls": f"{' + '.join(self.control_names)} ({self.control_size})",
+            "worlds": f"{self.worlds} on {self.device}",
+            "time step": f"{self.timestep:g} s",
+        }
+        poses = self._observe(self._state, self._in_force.parameters, ("body_position", "body_rotation"))
+        shown = {name: tensor[None] for name, tensor in {**self._state, **poses}.items()}
+        page = Trajectory(self.model, self._source, shown, 0.0).page()
+        return facts_html(f"Simulator of {self.scene.name}", facts) + folded_page_html(
+            page_html(page), "View the state"
+        )
 
     def with_worlds(self, worlds: int, *, controls: Sequence[str] | None = None) -> Simulator:
         """Another simulator of the same source, with its own parameters and state, for another number of worlds.

@@ -124,6 +124,8 @@ def run_forward(
         )
         try:
             tape, run = _finish(call, tape, run)
+        except _OutputsGrewError:
+            return run_forward(call, tensors, differentiate=differentiate)
         except NonFiniteError as error:
             reached = error.run.step // call.keep_every + 1
             error.trajectory = {name: tensor[:reached] for name, tensor in kept(error.run).items()}
@@ -133,14 +135,26 @@ def run_forward(
 
 
 def _finish(call: RolloutCall, tape: CheckpointedTape, run: Run) -> tuple[CheckpointedTape, Run]:
-    """Takes all steps; where contacts lack places, goes on from the last good state with more of them."""
+    """Takes all steps; where contacts lack places, goes on from the last good state with more of them.
+
+    Raises:
+        _OutputsGrewError: With more places an output has another shape, so that what was kept of it cannot go on.
+    """
     while True:
         try:
             tape.finish(run, progress=call.progress)
             return tape, run
         except NonFiniteError as error:
+            shapes = [f.shape for f in tape.program.outputs]
             call.engine.make_room(error)
+            if [f.shape for f in call.engine.outputs(call.spec)] != shapes:
+                run.release()
+                raise _OutputsGrewError from None
             tape, run = call.engine.take_up(call.spec, run)
+
+
+class _OutputsGrewError(Exception):
+    """The rollout has to begin anew."""
 
 
 class RolloutNode(torch.autograd.Function):

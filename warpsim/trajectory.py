@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+import webbrowser
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -22,8 +24,17 @@ from warpsim.scene import Scene, Sensor
 from warpsim.scene_files import is_usd, scene_files
 from warpsim.sensors.layout import sensor_place
 from warpsim.usd.export.result import export_result
-from warpsim.usd.motion import Motion
+from warpsim.usd.motion import ContactFrame, Motion
 from warpsim.usd.writer import OptimisedValue, write_result
+from warpsim.view.notebook import facts_html, folded_page_html
+from warpsim.view.page import Page, page_html, write_page
+from warpsim.view.page.scene_content import motions_page
+
+MAXIMUM_WORLDS = 16
+"""That a page shows where none are chosen."""
+PAGE_SUFFIXES = (".html", ".htm")
+CONTACT_OUTPUTS = ("contact_points", "contact_point_forces")
+"""What a motion's contacts are made of."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +66,10 @@ class _Values:
 
 def check_target(target: Path, source: Path | None) -> None:
     """Raises if a motion simulated from `source` cannot be saved as `target`; worth asking before a long run."""
-    if target.suffix == ".npz":
+    if target.suffix == ".npz" or target.suffix.lower() in PAGE_SUFFIXES:
         return
     if not is_usd(target):
-        raise InputError(f"{target}: trajectories are saved as .npz, .usda or .usdc")
+        raise InputError(f"{target}: trajectories are saved as .html, .npz, .usda or .usdc")
     if source is not None:
         refuse_sources([target], scene_files(source), str(source))
 
@@ -211,6 +222,7 @@ class Trajectory(Observed):
             path: ".npz": all tensors of all worlds, `times` and the names. A USD file: one world as an animation over
                 the scene it came from, with the attributes that the rollout was given, which opens in any USD viewer
                 and loads again. A scene that came from no USD file (MJCF, URDF, Python) is written as USD beside it.
+                ".html": a page that shows the motion in any browser; see `page`.
             world: For USD: which world.
 
         Returns:
@@ -220,11 +232,67 @@ class Trajectory(Observed):
         check_target(target, self._source.path)
         if target.suffix == ".npz":
             return [self._save_arrays(target)]
+        if target.suffix.lower() in PAGE_SUFFIXES:
+            return [write_page(target, self.page(title=target.stem))]
         motion = self.motion(world)
         if self._source.path is None or not is_usd(self._source.path):
             return export_result(target, self._source.scene, motion)
         values = None if self._values is None else self._values(world)
         return write_result(target, self._source.path, self._source.scene, motion, values=values)
+
+    def page(self, *, worlds: Sequence[int] | None = None, title: str | None = None) -> Page:
+        """What a page shows of the rollout, for `warpsim.view.page.page_html`.
+
+        Contacts are shown where "contact_points" and "contact_point_forces" are among the outputs.
+
+        Args:
+            worlds: Which; None: the first 16.
+            title: None: the scene's name.
+        """
+        shown = range(min(self._contents.worlds, MAXIMUM_WORLDS)) if worlds is None else worlds
+        names = ["motion"] if len(shown) == 1 else [f"world {world}" for world in shown]
+        scene, path = self._source.scene, self._source.path
+        places = {body.name: self._contents.layout.body(body.name) for body in scene.bodies}
+        masses, centers = self._masses()
+        return motions_page(
+            scene,
+            path if path is not None and is_usd(path) else None,
+            [(name, self.motion(world)) for name, world in zip(names, shown, strict=True)],
+            title=title or scene.name,
+            masses={name: float(masses[place]) for name, place in places.items() if place < len(masses)},
+            centers={name: np.array(centers[place]) for name, place in places.items() if place < len(centers)},
+        )
+
+    def _masses(self) -> tuple[np.ndarray, np.ndarray]:
+        """(nbody,) kg and (nbody, 3) m of world 0's bodies; empty once pickling has cost it its model."""
+        if self.model is None:
+            return np.zeros(0), np.zeros((0, 3))
+        return self.model.body.mass.numpy()[0], self.model.body.com.numpy()[0]
+
+    def view(self, *, worlds: Sequence[int] | None = None) -> Path:
+        """Opens the motion in the browser.
+
+        Args:
+            worlds: Which; None: the first 16.
+
+        Returns:
+            The page, a file in the system's temporary folder.
+        """
+        folder = Path(tempfile.mkdtemp(prefix="warpsim-"))
+        written = write_page(folder / "motion.html", self.page(worlds=worlds))
+        webbrowser.open(written.as_uri())
+        return written
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "time": f"{self.times[-1]:.4g} s, {len(self.times)} rows",
+            "worlds": self._contents.worlds,
+            "tensors": ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in self.items()),
+        }
+        text = facts_html(f"Trajectory of {self._source.scene.name}", facts)
+        if not {"body_position", "body_rotation"} <= set(self):
+            return text
+        return text + folded_page_html(page_html(self.page()), "View the motion")
 
     def _save_arrays(self, target: Path) -> Path:
         layout = self._contents.layout
@@ -253,4 +321,12 @@ class Trajectory(Observed):
         if "body_velocity" in self:
             velocity = self.numpy("body_velocity")[:, world, bodies]
             motion.angular_velocities, motion.velocities = velocity[..., :3], velocity[..., 3:]
+        if all(name in self for name in CONTACT_OUTPUTS):
+            motion.contacts = self._contacts(world)
         return motion
+
+    def _contacts(self, world: int) -> list[ContactFrame]:
+        """Contacts that push, row by row."""
+        points, forces = (self.numpy(name)[:, world] for name in CONTACT_OUTPUTS)
+        acts = (forces != 0.0).any(axis=-1)
+        return [ContactFrame(p[on], f[on]) for p, f, on in zip(points, forces, acts, strict=True)]

@@ -27,7 +27,8 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "optimize",
         description="Changes what the task in the file says may vary until its objective is least, and writes a "
-        "folder: result.usda (the solved scene, animated), before.usda, record.json, loss.png, before_after.gif. "
+        "folder: result.usda (the solved scene, animated), before.usda, record.json, loss.png, before_after.gif, and "
+        "result.html, which shows before, after and the search in a browser. "
         "Ctrl-C and SIGTERM keep the best so far. docs/tasks.md explains how to write a task.",
         epilog="Exit code: 0 solved (or no condition of success is given), 3 not solved, 130 interrupted, 1 an error.",
     )
@@ -78,8 +79,11 @@ def run(arguments: argparse.Namespace) -> int:
     written = done.save(output, film=not arguments.no_gif, progress=not arguments.quiet)
     print("\n".join(summary(done)))
     print("wrote " + ", ".join(str(path) for path in written))
-    if done.result.stopped == "interrupted":
+    interrupted = done.result.stopped == "interrupted"
+    if interrupted:
         print("interrupted: this is the best so far; the same command with --resume goes on")
+    print(f"look at it in a browser: {written[-1]}")
+    if interrupted:
         return INTERRUPTED
     return NOT_SOLVED if done.solved is False else SOLVED
 

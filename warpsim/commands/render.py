@@ -10,16 +10,10 @@ from pathlib import Path
 import numpy as np
 from pxr import Usd
 
+from warpsim.commands.looking import open_for_looking
 from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.errors import InputError
-from warpsim.load import load_scene
 from warpsim.render import contact_sheet, frame_times, render_stage, write_gif, write_png
-from warpsim.saved_motion import read_motion
-from warpsim.scene_files import is_usd
-from warpsim.usd.export import export_scene
-from warpsim.usd.export.result import exported_animation
-from warpsim.usd.reader import open_stage
-from warpsim.usd.writer import animated_stage
 
 _SHEET_FRAMES = 9
 
@@ -57,10 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     _check_output(output, arguments.sheet)
     width, height = _size(arguments.size)
-    stage = _stage(arguments)
+    stage = open_for_looking(arguments.file, keyframe=arguments.keyframe, scene=arguments.scene, world=arguments.world)
     times = _times(stage, arguments, film=output.suffix.lower() == ".gif")
     targets = _targets(output, len(times), arguments.sheet)
-    check_outputs(targets, [arguments.scene], force=arguments.force)
+    read = [arguments.file] if arguments.scene is None else [arguments.file, arguments.scene]
+    check_outputs(targets, read, force=arguments.force)
     pictures = render_stage(
         stage,
         times=times,
@@ -75,29 +70,6 @@ def run(arguments: argparse.Namespace) -> int:
     for path in targets:
         print(f"wrote {path}")
     return 0
-
-
-def _stage(arguments: argparse.Namespace) -> Usd.Stage:
-    """The file's stage; other formats are converted in memory, and physics that is not modelled is no matter here."""
-    source, keyframe = arguments.file, arguments.keyframe
-    if Path(source).suffix.lower() == ".npz":
-        return _saved_stage(source, arguments.scene, arguments.world or 0)
-    if arguments.scene is not None or arguments.world is not None:
-        raise InputError(f"--scene and --world go with a motion saved as .npz, and {source} is none")
-    if is_usd(source) and keyframe is None:
-        if not Path(source).is_file():
-            raise InputError(f"no file {source!r}")
-        return open_stage(source)
-    return export_scene(load_scene(source, strict=False, keyframe=keyframe))[0]
-
-
-def _saved_stage(motion: str, source: str | None, world: int) -> Usd.Stage:
-    """A motion of arrays alone, over the scene that was simulated."""
-    if source is None:
-        raise InputError(f"{motion} holds a motion and no shapes; name the file that was simulated with --scene")
-    scene = load_scene(source, strict=False)
-    rows = read_motion(motion, scene, world=world)
-    return animated_stage(open_stage(source), scene, rows) if is_usd(source) else exported_animation(scene, rows)
 
 
 def _check_output(output: Path, sheet: bool) -> None:

@@ -17,7 +17,7 @@ from warpsim.constraint.newton import AT_ROUNDING, CONVERGED, STATUS_TEXT
 from warpsim.errors import InputError, SimulationError
 from warpsim.evidence import record_run
 from warpsim.simulator import Simulator
-from warpsim.trajectory import Trajectory, check_target
+from warpsim.trajectory import CONTACT_OUTPUTS, PAGE_SUFFIXES, Trajectory, check_target
 from warpsim.usd.writer import result_files
 
 OUTPUTS = (
@@ -57,7 +57,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         "-o",
         "--output",
         help="where the motion goes: .usda or .usdc (world 0; a .npz beside it holds energies, momenta, penetration, "
-        "constraint error, saturation and solver status of all worlds), or .npz alone",
+        "constraint error, saturation and solver status of all worlds), .npz alone, or .html to look at in a browser",
     )
     parser.add_argument("--record", metavar="JSON", help="write a run record, for `warpsim compare` and `replay`")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -76,6 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
     kept = 1 if steps * sim.worlds <= _MOST_ROWS else every  # the summary is of all steps, or of the frames
     limited = bool(sim.actuator_names or sim.drive_names)
     outputs = (*OUTPUTS, *(("saturated",) if limited else ()), *(SOLVER_OUTPUTS if sim.model.has_constraints else ()))
+    if _is_page(arguments.output) and sim.model.max_contacts:
+        outputs += CONTACT_OUTPUTS
     sim.rollout(steps=1, outputs=outputs)  # compiles what is not yet in the cache, so that the time below is the run's
     begin = time.perf_counter()
     try:
@@ -129,10 +131,15 @@ def _targets(arguments: argparse.Namespace) -> list[Path]:
 
 def _save(trajectory: Trajectory, target: Path) -> None:
     written = trajectory.save(target)
-    if target.suffix != ".npz":  # USD holds the motion; energies, momenta and the solver's reports go beside it
+    if target.suffix != ".npz" and not _is_page(target):
+        # USD holds the motion; energies, momenta and the solver's reports go beside it
         written += trajectory.save(target.with_suffix(".npz"))
     for path in written:
         print(f"wrote {path}")
+
+
+def _is_page(target: str | Path | None) -> bool:
+    return target is not None and Path(target).suffix.lower() in PAGE_SUFFIXES
 
 
 def _steps(arguments: argparse.Namespace, timestep: float) -> int:

@@ -13,6 +13,7 @@ from warpsim.gradcheck.windows import Window
 from warpsim.precision import PRECISION
 from warpsim.scene import Options, Scene
 from warpsim.scene.convergence import solver_limits
+from warpsim.view.notebook import rows_html
 
 _MOST_LINES = 6
 
@@ -93,6 +94,11 @@ class Report:
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
+
+    def _repr_html_(self) -> str:
+        verdicts = [(window, name, verdict) for (window, name), verdict in self.verdicts().items()]
+        title = f"Gradients of {self.scene.name}: {'no derivative is wrong' if self.ok else 'WRONG'}"
+        return rows_html(title, ("window", "input", "verdict"), verdicts)
 
     def _lines(self) -> Iterator[str]:
         yield f"gradcheck of {self.scene.name!r}: {self.steps} steps of {self.timestep:g} s, {PRECISION}"

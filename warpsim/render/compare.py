@@ -13,9 +13,9 @@ from warpsim.render.camera import ELEVATION, STEEP_ELEVATION, fit_camera
 from warpsim.render.focus import find_focus
 from warpsim.render.frames import render_stage
 from warpsim.render.images import contact_sheet
-from warpsim.render.stage_items import StageReader
 from warpsim.render.times import FRAMES_PER_SECOND
 from warpsim.usd.reader import open_stage
+from warpsim.view.items.stage_items import StageReader
 
 MOST_FRAMES = 60
 

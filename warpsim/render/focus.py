@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpsim.render.items import PLANE, Item
+from warpsim.view.items.item import PLANE, Item
 
 _BESIDE, _AROUND = 2.2, 6.0
 """Static things are shown too if the view grows by no more than this: those beside what moves, those around it."""

@@ -13,15 +13,15 @@ from tqdm import tqdm
 from warpsim.errors import InputError, SceneError
 from warpsim.render.camera import ELEVATION, STEEP_ELEVATION, Camera, fit_camera
 from warpsim.render.focus import find_focus
-from warpsim.render.items import Item
 from warpsim.render.raycast import Painter
-from warpsim.render.scene_items import SceneReader, pose_matrix
 from warpsim.render.stage_camera import stage_camera
-from warpsim.render.stage_items import StageReader
 from warpsim.render.times import frame_times
 from warpsim.scene import Scene
 from warpsim.trajectory import Trajectory
 from warpsim.usd.reader import open_stage
+from warpsim.view.items.item import Item
+from warpsim.view.items.scene_items import SceneReader, pose_matrix
+from warpsim.view.items.stage_items import StageReader
 
 LARGEST = 8192
 """Pixels along an edge."""

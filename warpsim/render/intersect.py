@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.render import items
+from warpsim.view.items import item as items
 
 SPHERE = wp.constant(items.SPHERE)
 BOX = wp.constant(items.BOX)

@@ -11,15 +11,15 @@ from warpsim.kernel_lock import KERNELS
 from warpsim.kernels import initialize
 from warpsim.render.camera import Camera
 from warpsim.render.intersect import MISS, PLANE, hit_shape, shape_normal
-from warpsim.render.items import Item
 from warpsim.render.shading import HAZE_DISTANCES, checker, encode, haze, light, sky, sun_direction
-from warpsim.render.triangles import Triangles
+from warpsim.view.items.item import Item
+from warpsim.view.items.triangles import Triangles
 
 SAMPLES = wp.constant(2)
 """Rays per pixel along each edge."""
 _PIECES = 8.0
 """Checker squares along the size of the scene, about."""
-_NOTHING = Item("", PLANE, np.array([-1.0, -1.0, 0.0]), np.eye(4), np.zeros(3), False)
+_NOTHING = Item("", PLANE, np.array([-1.0, -1.0, 0.0]), np.eye(4), np.zeros(3), None)
 """A plane that no ray meets: a BVH cannot be empty."""
 
 

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from warpsim.view.notebook import facts_html
+
 JOINT_KINDS = ("free", "ball", "hinge", "slide")
 JOINT_Q_SIZE = {"free": 7, "ball": 4, "hinge": 1, "slide": 1}
 JOINT_DOF_SIZE = {"free": 6, "ball": 3, "hinge": 1, "slide": 1}
@@ -472,3 +474,8 @@ class Scene:
     ledger: list[Any] = field(default_factory=list)
     """Reader's notes: what was used, ignored or unsupported."""
     name: str = "scene"
+
+    def _repr_html_(self) -> str:
+        kinds = ("bodies", "joints", "shapes", "sites", "tendons", "actuators", "drives", "equalities", "sensors")
+        facts = {kind: len(getattr(self, kind)) for kind in kinds if getattr(self, kind)}
+        return facts_html(f"Scene {self.name}", {**facts, "time step": f"{self.options.timestep:g} s"})

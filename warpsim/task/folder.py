@@ -5,11 +5,13 @@ before.usda             the source as it moves unsolved
 record.json             the run record of the result's rollout, with the search that led to it
 loss.png                loss over iterations
 before_after.gif        both motions side by side
+result.html             both motions, and how the search went, in a browser
 search.json             the optimiser's state, from which `--resume` goes on
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -29,7 +31,9 @@ from warpsim.task.outcome import Outcome
 from warpsim.task.plot import loss_plot
 from warpsim.task.problem import TaskProblem
 from warpsim.task.values import chosen_values
+from warpsim.usd.motion import Motion
 from warpsim.usd.writer import OptimisedValue, result_files, write_result
+from warpsim.view.page import Page, write_page
 
 FORMAT = "warpsim search 1"
 _SAVE_EVERY = 1.0
@@ -38,7 +42,7 @@ _SAVE_EVERY = 1.0
 
 def folder_files(path: Path) -> list[Path]:
     """Every file that a run may write into its folder."""
-    names = ("record.json", "loss.png", "before_after.gif", "search.json")
+    names = ("record.json", "loss.png", "before_after.gif", "search.json", "result.html")
     layers = [*result_files(path / "result.usda"), *result_files(path / "before.usda")]
     return [*layers, *(path / name for name in names)]
 
@@ -112,7 +116,7 @@ class ResultFolder:
             self.result,
             self._source,
             self._problem.sim.scene,
-            outcome.motion,
+            _without_contacts(outcome.motion),
             values=list(values),
             provenance=provenance,
             states=False,
@@ -125,7 +129,7 @@ class ResultFolder:
             self.path / "before.usda",
             self._source,
             self._problem.sim.scene,
-            outcome.motion,
+            _without_contacts(outcome.motion),
             states=False,
             start_code=self._problem.task.start_code,
         )
@@ -144,3 +148,12 @@ class ResultFolder:
             [self.path / "before.usda", self.result], ["before", "after"], progress=progress
         )
         return write_gif(self.path / "before_after.gif", pictures, interval=interval)
+
+    def write_page(self, page: Page) -> Path:
+        """`result.html`."""
+        return write_page(self.path / "result.html", page)
+
+
+def _without_contacts(motion: Motion) -> Motion:
+    """Results are thin layers: contacts are on the page."""
+    return dataclasses.replace(motion, contacts=None)

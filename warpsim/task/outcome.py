@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from warpsim.errors import SimulationError, TaskError
-from warpsim.objective import Verdict, succeeded
+from warpsim.objective import Episode, Verdict, succeeded
 from warpsim.task.problem import Choice, TaskProblem
 from warpsim.trajectory import Trajectory
 from warpsim.usd.motion import Motion
@@ -61,9 +61,13 @@ def outcome(problem: TaskProblem) -> Outcome:
                 raise TaskError(f"{name}: its loss is {loss} with the authored values; start where it is finite")
         total = float(problem.total(episode)[0])
         verdicts = problem.judge(episode)
+    return Outcome(total, terms, verdicts, shown_motion(episode), float(episode.duration[0]))
+
+
+def shown_motion(episode: Episode) -> Motion:
+    """The motion of an episode that was simulated to be shown, up to 60 frames a second."""
     assert isinstance(episode.trajectory, Trajectory)
-    motion = _thinned(episode.trajectory.motion())
-    return Outcome(total, terms, verdicts, motion, float(episode.duration[0]))
+    return _thinned(episode.trajectory.motion())
 
 
 def attribute_gradients(problem: TaskProblem, x: torch.Tensor) -> dict[str, np.ndarray]:
@@ -92,4 +96,5 @@ def _thinned(motion: Motion) -> Motion:
         qd=motion.qd[chosen],
         positions=motion.positions[chosen],
         rotations=motion.rotations[chosen],
+        contacts=None if motion.contacts is None else [motion.contacts[row] for row in chosen],
     )

@@ -21,10 +21,10 @@ from warpsim.task.bound_controls import BoundControl, FeedbackPolicy, bind, rest
 from warpsim.task.controls import Feedback
 from warpsim.task.task import Task, VariableSpec
 from warpsim.task.transmission import Transmission
-from warpsim.trajectory import Trajectory
+from warpsim.trajectory import CONTACT_OUTPUTS, Trajectory
 
 ALWAYS = ("body_position", "body_rotation", "body_velocity")
-"""Outputs of every rollout that is shown: what an animation is made of."""
+"""Outputs of every rollout that is shown: what an animation is made of, besides contacts where there can be any."""
 
 
 @dataclass(frozen=True)
@@ -191,9 +191,8 @@ class TaskProblem:
         worlds = len(choice.duration)
         sim = self._simulator(worlds)
         parts: list[Term | Condition] = [*self._weighted(), *self.task.conditions]
-        wanted = tuple(
-            dict.fromkeys([*(name for part in parts for name in part.outputs), *(ALWAYS if shown else ()), *outputs])
-        )
+        always = (*ALWAYS, *(CONTACT_OUTPUTS if sim.model.max_contacts else ())) if shown else ()
+        wanted = tuple(dict.fromkeys([*(name for part in parts for name in part.outputs), *always, *outputs]))
         parameters: dict[Any, Any] = dict(choice.attributes)
         if self.task.duration_range:
             parameters["world.timestep"] = self.timestep(choice)

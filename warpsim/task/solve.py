@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -25,6 +25,7 @@ from warpsim.optimize.result import Result
 from warpsim.optimize.search import Progress, Stopping
 from warpsim.scene_files import is_usd
 from warpsim.simulator import Simulator
+from warpsim.task.course import Course, Stop
 from warpsim.task.folder import ResultFolder
 from warpsim.task.outcome import Outcome, attribute_gradients, outcome
 from warpsim.task.problem import TaskProblem
@@ -39,10 +40,13 @@ from warpsim.task.record import (
     search_inputs,
     starts_record,
 )
+from warpsim.task.result_page import result_page
 from warpsim.task.task import SearchSpec, Task
 from warpsim.task.trajectory import TrajectoryTask
 from warpsim.task.unreached import unreached
 from warpsim.task.values import chosen_values, is_prim
+from warpsim.view.notebook import folded_page_html, rows_html
+from warpsim.view.page import Page, page_html
 
 DEFAULT_METHOD = "lbfgs"
 
@@ -58,6 +62,7 @@ class OptimisedTask:
         before: The source as it stands.
         after: The result as it loads from a file: values rounded to the attributes' types.
         diagnosis: Why the variables do not reach the objective, and what to try, where the search found no slope.
+        course: Iterates of the search, first to last, to look at.
     """
 
     problem: TaskProblem
@@ -67,6 +72,7 @@ class OptimisedTask:
     before: Outcome
     after: Outcome
     diagnosis: tuple[str, ...] = ()
+    course: tuple[Stop, ...] = ()
 
     @property
     def identification(self) -> Identification | None:
@@ -122,16 +128,19 @@ class OptimisedTask:
             more=more,
         )
 
-    def save(self, path: str | PathLike[str], *, film: bool = True, progress: bool = False) -> list[Path]:
+    def save(
+        self, path: str | PathLike[str], *, film: bool = True, page: bool = True, progress: bool = False
+    ) -> list[Path]:
         """Writes the run's folder; see `warpsim.task.folder` for what it holds.
 
         Args:
             path: The folder.
             film: Whether to draw `before_after.gif`, which takes some seconds.
+            page: Whether to write `result.html`, for which the iterates of `course` are simulated.
             progress: Show a bar while drawing.
 
         Returns:
-            The files written, the result first.
+            The files written, the result first and the page last.
         """
         folder = ResultFolder(Path(fspath(path)), self.problem, self.source)
         values = chosen_values(self.problem, self.result.x, self.after.gradients)
@@ -143,7 +152,46 @@ class OptimisedTask:
         if film:
             written.append(folder.write_film(progress=progress))
         folder.save_state(search_key(self.source, self.problem.task, self.search), self.result.state)
+        if page:
+            written.append(folder.write_page(self.page(folder.result)))
         return written
+
+    def page(self, result: str | PathLike[str]) -> Page:
+        """What the page of the run shows.
+
+        Args:
+            result: The result's file, as `save` wrote it.
+        """
+        return result_page(
+            self.problem,
+            self.before,
+            self.after,
+            self.course,
+            self.result.history,
+            source=self.source,
+            result=Path(fspath(result)),
+            notes=list(self._notes()),
+        )
+
+    def _repr_html_(self) -> str:
+        verdict = {True: "solved", False: "not solved", None: "no condition of success"}[self.solved]
+        rows = ((path, _brief(c["before"]), _brief(c["after"]), c["unit"]) for path, c in self.changes.items())
+        title = f"{self.problem.task.name}: loss {self.before.loss:.4g} → {self.after.loss:.4g}, {verdict}"
+        with tempfile.TemporaryDirectory() as scratch:  # what the result looks like is read from its file
+            folder = ResultFolder(Path(scratch), self.problem, self.source)
+            folder.write_values(self.result.x, {})
+            page = page_html(self.page(folder.result))
+        return rows_html(title, ("attribute", "before", "after", "unit"), rows) + folded_page_html(
+            page, "View the result"
+        )
+
+    def _notes(self) -> Iterator[str]:
+        """Lines for the reader of the page."""
+        yield f"loss {self.before.loss:.4g} → {self.after.loss:.4g}"
+        for path, change in self.changes.items():
+            name = path.rpartition("/")[2]
+            yield f"{name}: {_brief(change['before'])} → {_brief(change['after'])} {change['unit']}"
+        yield from (verdict.text for verdict in self.after.verdicts)
 
     def _provenance(self) -> dict[str, Any]:
         return {
@@ -208,10 +256,12 @@ def optimize_task(
         raise InputError("resume=True needs folder=, where the search was kept")
     state = kept.load_state(key) if resume and kept is not None else None
 
-    result = _search(problem, search, kept, key, state, progress)
+    course = Course()
+    result = _search(problem, search, kept, key, state, progress, course)
     before = dataclasses.replace(before, gradients=attribute_gradients(problem, problem.start))
     diagnosis = unreached(problem, result.x) if result.stopped == "no slope" and search.method != "ilqr" else ()
-    return OptimisedTask(problem, path, search, result, before, _reloaded(problem, path, result.x), diagnosis)
+    after = _reloaded(problem, path, result.x)
+    return OptimisedTask(problem, path, search, result, before, after, diagnosis, course.stops())
 
 
 def _search(
@@ -221,12 +271,14 @@ def _search(
     key: Mapping[str, Any],
     state: Mapping[str, Any] | None,
     progress: bool,
+    course: Course,
 ) -> Result:
-    """Runs the optimiser, from one start or several, keeping the best so far."""
+    """Runs the optimiser, from one start or several, keeping the best so far and its course."""
     stopping = Stopping(iterations=search.iterations, seconds=search.seconds or math.inf)
     options: dict[str, Any] = {"rate": search.rate} if search.method == "adam" and search.rate is not None else {}
 
     def keep(seen: Progress) -> None:
+        course.see(seen)
         if kept is not None:
             kept.keep(key, seen)
 
@@ -258,6 +310,13 @@ def _search_rows(
 
     found = minimise(made.problem, "ilqr", stopping=stopping, callback=tell, progress=progress, resume=state)
     return dataclasses.replace(found, x=made.task_x(found.x))
+
+
+def _brief(value: Any) -> str:
+    """A value, or the first few of its numbers."""
+    if not isinstance(value, list):
+        return f"{value:.4g}"
+    return f"({', '.join(map(_brief, value[:3]))}{', …' if len(value) > 3 else ''})"
 
 
 def search_key(source: Path, task: Task, search: SearchSpec) -> dict[str, Any]:

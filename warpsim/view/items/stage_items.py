@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade
 
 from warpsim.errors import SceneError
-from warpsim.render.items import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item
-from warpsim.render.stand_ins import bodies_without_looks
-from warpsim.render.triangles import Triangles, make_triangles
 from warpsim.usd.frames import quat_to_matrix
 from warpsim.usd.meshes import triangulate
 from warpsim.usd.units import StageUnits, axis_rotation, stage_units
+from warpsim.view.items.item import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item, Look
+from warpsim.view.items.stand_ins import bodies_without_looks
+from warpsim.view.items.triangles import Triangles, make_triangles
 
 DEFAULT_COLOR = (0.6, 0.6, 0.65)
 _PURPOSES = (UsdGeom.Tokens.default_, UsdGeom.Tokens.render)
@@ -59,14 +61,14 @@ class StageReader:
             counts = _visible(prim, time) or _blinks(prim) if drawn else _collides(prim)
             item = self._item(prim, cache, time) if body is not None and counts else None
             if item is not None:
-                to_body = np.linalg.inv(self._to_world(self._stage.GetPrimAtPath(body), cache))
+                to_body = np.linalg.inv(self.to_world(self._stage.GetPrimAtPath(body), cache))
                 corners = item.corners() @ to_body[:3, :3].T + to_body[:3, 3]
                 (looks if drawn else colliders).append((body, corners))
         bare = bodies_without_looks(looks, colliders)
         return [prim for prim, body, drawn in prims if drawn or (body in bare and _collides(prim))]
 
     def _item(self, prim: Usd.Prim, cache: UsdGeom.XformCache, time: Usd.TimeCode) -> Item | None:
-        to_world = self._to_world(prim, cache)
+        to_world = self.to_world(prim, cache)
         mesh = None
         if prim.IsA(UsdGeom.Mesh):
             mesh = self._mesh(prim, time)
@@ -81,9 +83,12 @@ class StageReader:
         if kind == PLANE and prim.HasAPI(UsdPhysics.CollisionAPI):
             size = np.array([ENDLESS, ENDLESS, 0.0])  # physics has no end of it either
             to_world[:3, :3] /= np.linalg.norm(to_world[:3, :3], axis=0)
-        return Item(str(prim.GetPath()), kind, size, to_world, _color(prim, time), _rigid_body(prim) is not None, mesh)
+        body = _rigid_body(prim)
+        owner = None if body is None else str(body)
+        color, look = surface_look(prim, time)
+        return Item(str(prim.GetPath()), kind, size, to_world, color, owner, mesh, look)
 
-    def _to_world(self, prim: Usd.Prim, cache: UsdGeom.XformCache) -> np.ndarray:
+    def to_world(self, prim: Usd.Prim, cache: UsdGeom.XformCache) -> np.ndarray:
         """(4, 4) prim's frame, stage units → Z-up world, m."""
         to_world = np.array(cache.GetLocalToWorldTransform(prim)).T  # USD multiplies rows; columns are used here
         to_world[:3] = self._units.length * self._units.to_world @ to_world[:3]
@@ -202,25 +207,43 @@ def _read_mesh(prim: Usd.Prim, time: Usd.TimeCode) -> Triangles | None:
     return triangles if len(triangles.corners) else None
 
 
-def _color(prim: Usd.Prim, time: Usd.TimeCode) -> np.ndarray:
-    """(3,) linear RGB: the bound material's plain colour, else the mean displayColor, else grey."""
-    shaded = _material_color(prim, time)
-    if shaded is not None:
-        return np.array(shaded)
+def surface_look(prim: Usd.Prim, time: Usd.TimeCode) -> tuple[np.ndarray, Look]:
+    """(3,) linear RGB and the rest of a prim's look, from its material or displayColor."""
+    shader = _surface(prim)
+    return _color(prim, shader, time), _look(shader, time)
+
+
+def _surface(prim: Usd.Prim) -> UsdShade.Shader | None:
+    """The surface shader of the bound material."""
+    material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()
+    return (material.ComputeSurfaceSource()[0] or None) if material else None
+
+
+def _color(prim: Usd.Prim, shader: UsdShade.Shader | None, time: Usd.TimeCode) -> np.ndarray:
+    """(3,) linear RGB: the material's plain colour, else the mean displayColor, else grey."""
+    for name in _DIFFUSE_INPUTS if shader else ():
+        value = _input(shader, name, time)
+        if isinstance(value, Gf.Vec3f | Gf.Vec3d):
+            return np.array(value)
     primvar = UsdGeom.PrimvarsAPI(prim).FindPrimvarWithInheritance("displayColor")
     values = primvar.Get(time) if primvar else None
     return np.array(values, dtype=float).mean(axis=0) if values else np.array(DEFAULT_COLOR)
 
 
-def _material_color(prim: Usd.Prim, time: Usd.TimeCode) -> Gf.Vec3f | None:
-    material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()
-    if not material:
-        return None
-    shader = material.ComputeSurfaceSource()[0]
-    for name in _DIFFUSE_INPUTS if shader else ():
-        source = shader.GetInput(name)
-        for attribute in source.GetValueProducingAttributes() if source else ():
-            value = attribute.Get(time)
-            if isinstance(value, Gf.Vec3f | Gf.Vec3d):
-                return value
+def _look(shader: UsdShade.Shader | None, time: Usd.TimeCode) -> Look:
+    """Roughness, metallic and opacity of a UsdPreviewSurface; what it leaves out is as everything else."""
+    plain = Look()
+    if shader is None:
+        return plain
+    values = {name: _input(shader, name, time) for name in ("roughness", "metallic", "opacity")}
+    return replace(plain, **{name: float(value) for name, value in values.items() if isinstance(value, float)})
+
+
+def _input(shader: UsdShade.Shader, name: str, time: Usd.TimeCode) -> Any:
+    """The plain value of a shader's input; None: it has none."""
+    source = shader.GetInput(name)
+    for attribute in source.GetValueProducingAttributes() if source else ():
+        value = attribute.Get(time)
+        if value is not None:
+            return value
     return None

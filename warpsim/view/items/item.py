@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from warpsim.render.triangles import Triangles
+from warpsim.view.items.triangles import Triangles
 
 SPHERE, BOX, CAPSULE, TAPERED, PLANE, MESH = range(6)
 """Kinds of items; the kernels branch on them."""
@@ -16,6 +16,15 @@ ENDLESS = 1.0e6
 """m: half edge of a plane that stands for an endless one; haze hides its rim."""
 
 _CORNERS = np.array(list(product((-1.0, 1.0), repeat=3)))
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a surface takes light besides its color, as UsdPreviewSurface has it."""
+
+    roughness: float = 0.6
+    metallic: float = 0.0
+    opacity: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +45,15 @@ class Item:
     """(4, 4) affine, shape frame → world, m; scale, mirror and shear are allowed."""
     color: np.ndarray
     """(3,) linear RGB."""
-    movable: bool
-    """Belongs to a rigid body."""
+    body: str | None
+    """The rigid body that it belongs to; None: none."""
     mesh: Triangles | None = None
+    look: Look = Look()
+
+    @property
+    def movable(self) -> bool:
+        """Belongs to a rigid body."""
+        return self.body is not None
 
     def corners(self) -> np.ndarray:
         """(8, 3) m: corners in the world of the box around the shape along its own axes."""

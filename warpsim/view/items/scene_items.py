@@ -6,18 +6,21 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from warpsim.render.items import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item
-from warpsim.render.stand_ins import bodies_without_looks
-from warpsim.render.triangles import Triangles, make_triangles
 from warpsim.scene import Scene, Shape
 from warpsim.scene.description import MESH_KINDS
 from warpsim.usd.frames import quat_to_matrix
+from warpsim.view.items.item import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item
+from warpsim.view.items.stand_ins import bodies_without_looks
+from warpsim.view.items.triangles import Triangles, make_triangles
 
 
 class SceneReader:
-    """Collects a scene's visible shapes, and colliders of bodies that show too little, at any pose of its bodies."""
+    """Collects a scene's visible shapes, and colliders of bodies that show too little, at any pose of its bodies.
 
-    def __init__(self, scene: Scene) -> None:
+    A reader of colliders finds all of these, hidden or not, and nothing else.
+    """
+
+    def __init__(self, scene: Scene, *, colliders: bool = False) -> None:
         visible = [shape for shape in scene.shapes if shape.visible]
         hidden = [shape for shape in scene.shapes if not shape.visible and _collides(shape)]
         used = {shape.mesh for shape in (*visible, *hidden)}
@@ -26,7 +29,10 @@ class SceneReader:
         }
         bare = bodies_without_looks(self._corners(visible), self._corners(hidden))
         stand_ins = {shape.name for shape in hidden if shape.body in bare}
-        self._shapes = [shape for shape in scene.shapes if shape.visible or shape.name in stand_ins]
+        if colliders:
+            self._shapes = [shape for shape in scene.shapes if _collides(shape)]
+        else:
+            self._shapes = [shape for shape in scene.shapes if shape.visible or shape.name in stand_ins]
 
     def _corners(self, shapes: Iterable[Shape]) -> list[tuple[str, np.ndarray]]:
         """Body and corners in its frame of each shape that belongs to one."""
@@ -48,7 +54,7 @@ class SceneReader:
         if shape.body is not None:
             to_world = bodies[shape.body] @ to_world
         mesh = self._meshes[shape.mesh] if kind == MESH and shape.mesh is not None else None
-        return Item(shape.name, kind, size, to_world, np.array(shape.color), shape.body is not None, mesh)
+        return Item(shape.name, kind, size, to_world, np.array(shape.color), shape.body, mesh)
 
 
 def _collides(shape: Shape) -> bool:

@@ -1,0 +1,315 @@
+// The viewer: puts the parts together, and what keys and the mouse do.
+
+class Viewer {
+  constructor(content) {
+    this.content = content;
+    this.stage = new Stage(document.getElementById("view"));
+    this.views = content.takes.map((take, number) => new TakeView(this.stage, content, take, number));
+    this.learning = this.views.filter((view) => view.take.iteration !== null).sort((a, b) => a.take.iteration - b.take.iteration);
+    this.options = { ghosts: true, contacts: true, targets: true, joints: false, com: false, colliders: false, shadows: true };
+    this.hidden = new Set();
+    Object.assign(this, { selected: null, followed: null, sideBySide: false, iteration: null, watching: false });
+    this.arrangeStage();
+    this.overlays = new Overlays(this.stage, content, this.views);
+    this.player = new Player(() => this.update());
+    this.fullDuration = Math.max(...this.views.map((view) => view.duration));
+    this.panels = new Panels(this);
+    const worlds = this.views.filter((view) => view.take.iteration === null && !view.ghost);
+    this.arrange();
+    if (worlds.length > 1) this.setLayout(true);
+    const subjects = new Set(content.targets.map((target) => target.subject));
+    for (const body of subjects) if (body !== null && this.fullDuration > 0) this.overlays.toggleTrail(body);
+    this.update();
+    this.listen();
+  }
+
+  arrangeStage() {
+    const box = new THREE.Box3();
+    for (const view of this.views.slice(0, 4)) box.union(view.bounds());
+    if (box.isEmpty()) box.set(new THREE.Vector3(-0.5, -0.5, 0), new THREE.Vector3(0.5, 0.5, 0.5));
+    const extent = box.getSize(new THREE.Vector3());
+    this.box = box;
+    const size = Math.max(extent.x, extent.y, extent.z, 1e-3);
+    const planes = this.content.drawables.filter(isGround);
+    for (const plane of planes) {
+      const ground = this.stage.makeGround(linearColor(plane.color), new THREE.Matrix4().fromArray(plane.matrix), size);
+      ground.userData.drawable = plane;
+    }
+    if (!planes.length) this.stage.makeGround(null, new THREE.Matrix4().makeTranslation(0, 0, box.min.z - 0.02 * size), size);
+    this.stage.frame(box, size);
+  }
+
+  // Which takes are shown, and where.
+  arrange() {
+    const shown = this.views.filter((view) => {
+      if (this.hidden.has(view.number)) return false;
+      if (view.ghost) return this.options.ghosts && this.iteration === null;
+      return this.iteration === null ? view.take.iteration === null : view.number === this.iteration;
+    });
+    const first = shown.find((view) => !view.ghost) ?? shown[0];
+    const columns = Math.ceil(Math.sqrt(shown.length));
+    const extent = this.box.getSize(new THREE.Vector3());
+    const [dx, dy] = [extent.x + 0.35 * this.stage.size, extent.y + 0.35 * this.stage.size];
+    const rows = Math.ceil(shown.length / columns);
+    for (const view of this.views) {
+      const place = shown.indexOf(view);
+      view.show(place >= 0, view === first || this.sideBySide, this.options.colliders ? "colliders" : "visuals");
+      const [column, row] = [place % columns, Math.floor(place / columns)];
+      if (this.sideBySide && place >= 0) view.root.position.set((column - (columns - 1) / 2) * dx, -(row - (rows - 1) / 2) * dy, 0);
+      else view.root.position.set(0, 0, 0);
+    }
+    this.shown = shown;
+    this.player.duration = Math.max(0, ...shown.map((view) => view.duration));
+    this.player.times = first?.take.times;
+    this.player.time = Math.min(this.player.time, this.player.duration);
+    this.update();
+  }
+
+  update() {
+    const time = this.player.shownTime;
+    for (const view of this.views) if (view.root.visible) view.update(time);
+    this.overlays.update(time);
+    if (this.followed) this.follow();
+    this.panels.refresh();
+    this.stage.dirty = true;
+  }
+
+  follow() {
+    const { view, body, last } = this.followed;
+    const now = view.bodies[body].position.clone().add(view.root.position);
+    const moved = now.clone().sub(last);
+    this.stage.camera.position.add(moved);
+    this.stage.controls.target.add(moved);
+    last.copy(now);
+    this.stage.moveLight(this.stage.controls.target);
+  }
+
+  setLayout(sideBySide) {
+    this.sideBySide = sideBySide;
+    this.arrange();
+    const box = new THREE.Box3();
+    for (const view of this.shown) box.union(this.box.clone().translate(view.root.position));
+    if (box.isEmpty()) return;
+    this.stage.box = box;
+    this.stage.lookFrom(-60, sideBySide && this.shown.length > 2 ? 32 : 20);
+    this.stage.moveLight(this.stage.center());
+  }
+
+  toggleTake(number) {
+    if (this.iteration !== null) this.showIteration(null);
+    else if (this.views[number].ghost && !this.options.ghosts) { this.options.ghosts = true; this.hidden.delete(number); }
+    else if (this.hidden.has(number)) this.hidden.delete(number);
+    else this.hidden.add(number);
+    this.arrange();
+  }
+
+  setOption(name, on) {
+    this.options[name] = on;
+    if (name === "shadows") this.stage.sun.castShadow = on;
+    if (name in this.overlays.shown) this.overlays.shown[name] = on;
+    this.arrange();
+  }
+
+  showIteration(number) {
+    if (number === null) this.watching = false;
+    this.iteration = number;
+    this.player.time = 0;
+    this.arrange();
+    if (number !== null && !this.player.playing) this.player.play();
+  }
+
+  // Every iteration in turn, each played to its end.
+  watch(on) {
+    this.watching = on;
+    this.player.onEnd = on ? () => this.nextIteration() : null;
+    this.showIteration(on ? this.learning[0].number : null);
+    if (on) this.player.play();
+  }
+
+  nextIteration() {
+    if (this.player.time < this.player.duration + 0.4 * this.player.speed) { this.update(); return true; }
+    const place = this.learning.findIndex((view) => view.number === this.iteration);
+    this.showIteration(this.learning[(place + 1) % this.learning.length].number);
+    return true;
+  }
+
+  setSpeed(speed) { this.player.speed = speed; this.update(); }
+
+  setLoop(on) { this.player.loop = on; this.update(); }
+
+  toggleTheme() { this.stage.setTheme(this.stage.theme === "dark" ? "light" : "dark"); }
+
+  resetView() {
+    this.followed = null;
+    this.setLayout(this.sideBySide);
+  }
+
+  // The nearest surface under a point of the window: { drawable, take, point }, or null.
+  pick(x, y) {
+    const area = this.stage.renderer.domElement.getBoundingClientRect();
+    const at = new THREE.Vector2(((x - area.left) / area.width) * 2 - 1, 1 - ((y - area.top) / area.height) * 2);
+    const caster = new THREE.Raycaster();
+    caster.setFromCamera(at, this.stage.camera);
+    const meshes = this.shown.filter((view) => !view.ghost).flatMap((view) => view.meshes.filter((mesh) => mesh.visible && (mesh.parent !== view.statics || view.statics.visible)));
+    const ghosts = this.shown.filter((view) => view.ghost).flatMap((view) => view.meshes.filter((mesh) => mesh.visible && mesh.parent !== view.statics));
+    const grounds = this.stage.grounds.filter((ground) => ground.userData.drawable);
+    const hit = caster.intersectObjects([...meshes, ...ghosts, ...grounds], false)[0];
+    return hit ? { drawable: hit.object.userData.drawable, take: hit.object.userData.take ?? this.shown[0], point: hit.point, mesh: hit.object } : null;
+  }
+
+  pathOf(picked) {
+    if (!picked) return null;
+    const body = picked.drawable.body;
+    return body >= 0 ? this.content.bodies[body].path : picked.drawable.path;
+  }
+
+  select(picked) {
+    for (const mesh of this.glowing ?? []) mesh.material.emissive?.setHex(0);
+    this.selected = picked;
+    const body = picked?.drawable.body;
+    this.glowing = !picked ? [] : picked.take.meshes.filter((mesh) => (body >= 0 ? mesh.userData.drawable.body === body : mesh === picked.mesh));
+    for (const mesh of this.glowing) mesh.material.emissive?.setHex(0x14306b);
+    if (!picked) this.followed = null;
+    this.panels.showBody(picked);
+    this.update();
+  }
+
+  selectPath(path) {
+    const view = this.shown.find((each) => !each.ghost) ?? this.shown[0];
+    const mesh = view?.meshes.find((each) => this.pathOf({ drawable: each.userData.drawable }) === path || each.userData.drawable.path === path);
+    this.select(mesh ? { drawable: mesh.userData.drawable, take: view, mesh } : null);
+    return !!mesh;
+  }
+
+  toggleFollow() {
+    if (this.followed || !this.selected || !(this.selected.drawable.body >= 0)) this.followed = null;
+    else {
+      const { take: view, drawable } = this.selected;
+      const last = view.bodies[drawable.body].position.clone().add(view.root.position);
+      this.stage.controls.target.copy(last);
+      this.followed = { view, body: drawable.body, last };
+    }
+    this.update();
+  }
+
+  toggleTrail() {
+    if (!this.selected || !(this.selected.drawable.body >= 0)) return;
+    this.overlays.toggleTrail(this.selected.drawable.body);
+    this.update();
+  }
+
+  listen() {
+    const canvas = this.stage.renderer.domElement;
+    let down = null, hovered = 0;
+    canvas.addEventListener("pointerdown", (event) => (down = [event.clientX, event.clientY]));
+    canvas.addEventListener("pointerup", (event) => {
+      if (down && event.button === 0 && Math.hypot(event.clientX - down[0], event.clientY - down[1]) < 4) this.select(this.pick(event.clientX, event.clientY));
+      down = null;
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      if (event.buttons || performance.now() - hovered < 60) return;
+      hovered = performance.now();
+      const picked = this.pick(event.clientX, event.clientY);
+      this.panels.showTip(this.pathOf(picked), event.clientX, event.clientY);
+      canvas.style.cursor = picked ? "pointer" : "grab";
+    });
+    canvas.addEventListener("pointerleave", () => this.panels.showTip(null));
+    canvas.addEventListener("dblclick", (event) => {
+      const picked = this.pick(event.clientX, event.clientY);
+      if (picked) { this.stage.controls.target.copy(picked.point); this.stage.dirty = true; }
+    });
+    window.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
+    const frames = event.shiftKey ? 10 : 1;
+    const flip = (name) => this.panels.switches[name] && this.setOption(name, !this.options[name]);
+    const faster = (way) => this.setSpeed(SPEEDS[Math.min(Math.max(SPEEDS.indexOf(this.player.speed) + way, 0), SPEEDS.length - 1)]);
+    const actions = {
+      " ": () => this.player.toggle(), ArrowLeft: () => this.player.stepBy(-frames), ArrowRight: () => this.player.stepBy(frames),
+      Home: () => this.player.seek(0), End: () => { this.player.pause(); this.player.seek(this.player.duration); }, "[": () => faster(-1), "]": () => faster(1),
+      l: () => this.setLoop(!this.player.loop), f: () => this.toggleFollow(), t: () => this.toggleTrail(), g: () => flip("ghosts"),
+      s: () => this.panels.side && this.setLayout(!this.sideBySide), c: () => flip("colliders"), v: () => flip("contacts"), j: () => flip("joints"), m: () => flip("com"), x: () => flip("targets"),
+      d: () => this.toggleTheme(), r: () => this.resetView(), "?": () => (this.panels.help.hidden = !this.panels.help.hidden), h: () => (this.panels.help.hidden = !this.panels.help.hidden),
+      Escape: () => { this.panels.help.hidden = true; this.select(null); },
+    };
+    const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  }
+
+  run() {
+    let before = performance.now();
+    const tick = (now) => {
+      this.player.advance(Math.min((now - before) / 1000, 0.25));
+      before = now;
+      this.stage.controls.update();
+      if (this.stage.dirty) {
+        this.stage.render();
+        this.overlays.placeLabels();
+      }
+      requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
+  }
+
+  // What a script around the page may use.
+  handle() {
+    const { player, stage } = this;
+    return {
+      content: this.content,
+      get time() { return player.shownTime; },
+      get playing() { return player.playing; },
+      get duration() { return player.duration; },
+      play: () => player.play(),
+      pause: () => player.pause(),
+      seek: (time) => { player.pause(); player.seek(time); },
+      shown: () => this.shown.map((view) => view.take.name),
+      setOption: (name, on) => this.setOption(name, on),
+      setTheme: (name) => stage.setTheme(name),
+      setLayout: (sideBySide) => this.setLayout(sideBySide),
+      showIteration: (iteration) => this.showIteration(iteration === null ? null : this.learning.find((view) => view.take.iteration === iteration).number),
+      setCamera: (position, target) => { stage.camera.position.set(...position); stage.controls.target.set(...target); stage.controls.update(); stage.camera.updateMatrixWorld(); stage.dirty = true; },
+      project: (point) => { const seen = new THREE.Vector3(...point).project(stage.camera); return [((seen.x + 1) / 2) * stage.element.clientWidth, ((1 - seen.y) / 2) * stage.element.clientHeight]; },
+      pick: (x, y) => this.pathOf(this.pick(x, y)),
+      select: (path) => this.selectPath(path),
+      selected: () => this.pathOf(this.selected),
+      follow: () => this.toggleFollow(),
+      trail: () => this.toggleTrail(),
+      contacts: () => this.overlays.contactCount ?? 0,
+      pose: (take, body, time) => { const p = new THREE.Vector3(), q = new THREE.Quaternion(); this.views[take].pose(body, time, p, q); return [...p.toArray(), q.w, q.x, q.y, q.z]; },
+      draw: () => { stage.controls.update(); stage.render(); this.overlays.placeLabels(); },
+    };
+  }
+}
+
+// Wishes in the address: #theme=dark&t=0.5&play=0
+function wishes() {
+  return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+}
+
+async function start() {
+  const three = document.createElement("script");
+  three.textContent = new TextDecoder().decode(await inflate("three"));
+  document.head.appendChild(three);
+  const content = unpack(await inflate("data"));
+  const viewer = new Viewer(content);
+  const wish = wishes();
+  const dark = window.matchMedia?.("(prefers-color-scheme: dark)").matches;
+  viewer.stage.setTheme(wish.theme ?? (dark ? "dark" : "light"));
+  if (wish.t !== undefined) viewer.player.seek(Number(wish.t));
+  if (wish.play !== "0") viewer.player.play();
+  viewer.run();
+  viewer.stage.render();
+  document.getElementById("busy").remove();
+  return viewer.handle();
+}
+
+window.warpsim = start();
+window.warpsim.catch((error) => {
+  const text = /WebGL/i.test(String(error)) ? "This browser has no WebGL; switch it on, or open the page in another one." : `The page cannot be shown: ${error.message}`;
+  document.getElementById("busy").replaceChildren(document.createTextNode(text));
+  console.error(error);
+});

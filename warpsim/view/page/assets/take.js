@@ -1,0 +1,161 @@
+// One motion: groups of meshes, one group for each body, posed at a time.
+
+class TakeView {
+  constructor(stage, content, take, number) {
+    Object.assign(this, { stage, content, take, number });
+    this.root = new THREE.Group();
+    this.bodies = content.bodies.map(() => new THREE.Group());
+    this.statics = new THREE.Group();
+    this.root.add(this.statics, ...this.bodies);
+    this.meshes = [];
+    this.moving = [];
+    this.ghost = take.ghost;
+    for (const drawable of content.drawables) this.add(drawable);
+    stage.scene.add(this.root);
+    this.duration = take.times[take.frames - 1] - take.times[0];
+    this.frame = -1;
+  }
+
+  add(drawable) {
+    if (drawable.takes && !drawable.takes.includes(this.number)) return;
+    if (["surface", "cloud", "curves"].includes(drawable.kind)) return this.addPoints(drawable);
+    if (isGround(drawable)) return;
+    const mesh = new THREE.Mesh(drawable.geometry ??= makeGeometry(drawable, this.content.meshes), makeMaterial(drawable, this.ghost));
+    mesh.matrixAutoUpdate = false;
+    mesh.matrix.fromArray(drawable.matrix);
+    mesh.castShadow = !this.ghost;
+    mesh.receiveShadow = !this.ghost;
+    mesh.userData = { drawable, take: this };
+    (drawable.body < 0 ? this.statics : this.bodies[drawable.body]).add(mesh);
+    this.meshes.push(mesh);
+  }
+
+  addPoints(drawable) {
+    const series = this.take.points[drawable.path];
+    if (!series) return;
+    const count = series.channels / 3;
+    const geometry = new THREE.BufferGeometry();
+    const position = new THREE.BufferAttribute(new Float32Array(3 * count), 3);
+    position.setUsage(THREE.DynamicDrawUsage);
+    geometry.setAttribute("position", position);
+    let mesh;
+    if (drawable.kind === "surface") {
+      geometry.setIndex(new THREE.BufferAttribute(new Uint32Array(drawable.indices), 1));
+      mesh = new THREE.Mesh(geometry, makeMaterial(drawable, this.ghost));
+      mesh.castShadow = mesh.receiveShadow = !this.ghost;
+    } else if (drawable.kind === "cloud") {
+      mesh = new THREE.InstancedMesh(new THREE.SphereGeometry(drawable.radius, count > 5000 ? 6 : 14, count > 5000 ? 4 : 10), makeMaterial(drawable, this.ghost), count);
+      mesh.castShadow = !this.ghost;
+    } else {
+      geometry.setIndex(segmentsOf(drawable.counts));
+      mesh = new THREE.LineSegments(geometry, new THREE.LineBasicMaterial({ color: linearColor(drawable.color) }));
+    }
+    mesh.frustumCulled = false;
+    mesh.userData = { drawable, take: this };
+    this.root.add(mesh);
+    this.meshes.push(mesh);
+    this.moving.push({ drawable, series, mesh, position });
+  }
+
+  // Frames around a time, s from the take's start, and the share of the way between them.
+  between(time) {
+    const times = this.take.times, last = this.take.frames - 1;
+    const t = times[0] + Math.min(Math.max(time, 0), this.duration);
+    let [low, high] = [0, last];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (times[middle] <= t) low = middle; else high = middle;
+    }
+    if (last === 0) return [0, 0, 0];
+    const share = (t - times[low]) / (times[high] - times[low]);
+    return share >= 1 ? [high, high, 0] : [low, high, share];
+  }
+
+  nearest(time) {
+    const [low, high, share] = this.between(time);
+    return share < 0.5 ? low : high;
+  }
+
+  pose(body, time, position, rotation) {
+    const { positions, rotations } = this.take;
+    const [low, high, share] = this.between(time);
+    const mix = (series, channel) => series.at(low, channel) * (1 - share) + series.at(high, channel) * share;
+    position.set(mix(positions, 3 * body), mix(positions, 3 * body + 1), mix(positions, 3 * body + 2));
+    // Signs never jump from one frame to the next, so the mean of two quaternions is halfway between them.
+    const [w, x, y, z] = [0, 1, 2, 3].map((k) => mix(rotations, 4 * body + k));
+    rotation.set(x, y, z, w).normalize();
+  }
+
+  update(time) {
+    for (let b = 0; b < this.bodies.length; b++) this.pose(b, time, this.bodies[b].position, this.bodies[b].quaternion);
+    const [low, high, share] = this.between(time);
+    for (const { drawable, series, mesh, position } of this.moving) {
+      const out = position.array;
+      for (let c = 0; c < series.channels; c++) out[c] = series.at(low, c) * (1 - share) + series.at(high, c) * share;
+      if (drawable.kind === "cloud") {
+        const matrix = new THREE.Matrix4();
+        for (let i = 0; i < series.channels / 3; i++) mesh.setMatrixAt(i, matrix.makeTranslation(out[3 * i], out[3 * i + 1], out[3 * i + 2]));
+        mesh.instanceMatrix.needsUpdate = true;
+      } else {
+        position.needsUpdate = true;
+        if (drawable.kind === "surface") mesh.geometry.computeVertexNormals();
+      }
+      mesh.geometry.boundingSphere = null;
+    }
+  }
+
+  show(visible, statics, looks) {
+    this.root.visible = visible;
+    this.statics.visible = statics;
+    for (const mesh of this.meshes) {
+      const { visual, collider } = mesh.userData.drawable;
+      mesh.visible = visual === undefined || (looks === "colliders" ? collider : visual);
+    }
+  }
+
+  // Box around everything that moves in any frame, from a few of them, and what stands near.
+  bounds() {
+    const box = new THREE.Box3(), still = new THREE.Box3();
+    const steps = Math.min(this.take.frames, 12);
+    for (let k = 0; k < steps; k++) {
+      this.update(steps > 1 ? (this.duration * k) / (steps - 1) : 0);
+      this.root.updateMatrixWorld(true);
+      for (const group of this.bodies) box.expandByObject(group);
+      for (const { mesh, series } of this.moving) {
+        const array = mesh.geometry.attributes.position.array;
+        if (mesh.isInstancedMesh) for (let i = 0; i < series.channels / 3; i++) box.expandByPoint(new THREE.Vector3().setFromMatrixPosition(getInstance(mesh, i)));
+        else for (let i = 0; i < array.length; i += 3) box.expandByPoint(new THREE.Vector3(array[i], array[i + 1], array[i + 2]));
+      }
+    }
+    for (const mesh of this.statics.children) {
+      const own = new THREE.Box3().setFromObject(mesh);
+      const wider = box.clone().union(own);
+      if (box.isEmpty() || diagonal(wider) <= 2.2 * diagonal(box)) still.union(own);
+    }
+    return box.union(still);
+  }
+}
+
+function getInstance(mesh, index) {
+  const matrix = new THREE.Matrix4();
+  mesh.getMatrixAt(index, matrix);
+  return matrix;
+}
+
+function diagonal(box) {
+  return box.getSize(new THREE.Vector3()).length();
+}
+
+function isGround(drawable) {
+  return drawable.kind === "plane" && drawable.body < 0 && drawable.size[0] > ENDLESS;
+}
+
+function segmentsOf(counts) {
+  const index = [];
+  let first = 0;
+  for (const count of counts) {
+    for (let i = 0; i + 1 < count; i++) index.push(first + i, first + i + 1);
+    first += count;
+  }
+  return index;
+}

@@ -1,0 +1,80 @@
+"""`Page` → HTML: one file with the viewer, three.js and the numbers inside, which asks nothing of the outside."""
+
+from __future__ import annotations
+
+import base64
+import html
+import zlib
+from functools import cache
+from importlib.resources import files
+from os import PathLike, fspath
+from pathlib import Path
+
+from warpsim.errors import InputError
+from warpsim.files import write_text
+from warpsim.view.page.content import Page
+from warpsim.view.page.pack import pack
+
+SCRIPTS = (
+    "decode.js",
+    "geometry.js",
+    "stage.js",
+    "take.js",
+    "overlays.js",
+    "plot.js",
+    "panels.js",
+    "player.js",
+    "main.js",
+)
+"""Of the viewer, in the order they are read."""
+_LEVEL = 6
+
+
+def page_html(page: Page) -> str:
+    """The whole file; the same content gives the same text."""
+    if not page.takes:
+        raise InputError("a page needs at least one take: a motion, or the pose that the scene stands in")
+    head, middle, tail = _template()
+    return "".join((head, html.escape(page.title), middle, _squeezed(pack(page)), tail))
+
+
+def write_page(path: str | PathLike[str], page: Page) -> Path:
+    """Writes a page.
+
+    Args:
+        path: The .html file.
+        page: What it shows.
+
+    Returns:
+        The file.
+    """
+    target = Path(fspath(path))
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: there is no folder {str(target.parent)!r}; make it first")
+    return write_text(target, page_html(page))
+
+
+@cache
+def _template() -> tuple[str, str, str]:
+    """The file before its title, up to its numbers, and after them."""
+    folder = files("warpsim.view.page")
+    assets = folder / "assets"
+    scripts = [(assets / name).read_text(encoding="utf-8") for name in SCRIPTS]
+    parts = {
+        "STYLE": (assets / "style.css").read_text(encoding="utf-8"),
+        "LICENSE": (folder / "three" / "LICENSE").read_text(encoding="utf-8").strip(),
+        "THREE": _squeezed((folder / "three" / "three.min.js").read_bytes()),
+        "VIEWER": '"use strict";\n(function () {\n' + "\n".join(scripts) + "\n})();",
+    }
+    text = (assets / "page.html").read_text(encoding="utf-8")
+    for mark, part in parts.items():
+        text = text.replace(f"@@{mark}@@", part, 1)
+    head, _, rest = text.partition("@@TITLE@@")
+    middle, _, tail = rest.partition("@@DATA@@")
+    return head, middle, tail
+
+
+def _squeezed(data: bytes) -> str:
+    """Base64 of raw deflate, which browsers undo by DecompressionStream("deflate-raw")."""
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -15)
+    return base64.b64encode(packer.compress(data) + packer.flush()).decode("ascii")
