@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from warpsim.errors import InputError, SceneError
+from warpsim.model.compile import compile_model
 from warpsim.scene import (
     Actuator,
     Body,
@@ -484,3 +485,17 @@ def test_a_ledger_entry_says_what_became_of_a_thing():
     assert unsupported([LedgerEntry("a", "b", "used"), lost]) == [lost]
     with pytest.raises(InputError, match="'used', 'assumed', 'ignored', 'unsupported'"):
         LedgerEntry("a", "b", "lost")
+
+
+def test_free_coordinates_of_a_loop_are_open_unless_they_are_limited():
+    """Of one with a drive the range is compiled, and must not push."""
+    bodies = [Body(name, mass=1.0, com=np.zeros(3), inertia=np.eye(3)) for name in "ab"]
+    hold = Equality("hold", "axes", "a", "b", locked=(True, True, True, True, True, False))
+    assert np.array_equal(hold.limits, [[-np.inf, np.inf]] * 6) and hold.turn_limit == np.inf
+    scene = Scene(
+        bodies=bodies,
+        joints=[Joint(body.name, "free", body.name) for body in bodies],
+        equalities=[hold],
+        drives=[Drive("turn", "hold", axis=5, stiffness=1.0)],
+    )
+    assert np.array_equal(compile_model(scene).loop.range.numpy(), [[[-np.inf, np.inf]]])
