@@ -224,6 +224,23 @@ def test_a_fit_far_above_the_stated_noise_says_so():
     assert minimise(right, "levenberg_marquardt").report.at_noise_level is None
 
 
+def test_a_rough_loss_is_no_optimum():
+    """The slope says that larger x is better, and every step but the shortest is refused."""
+
+    def residuals(x: torch.Tensor) -> torch.Tensor:
+        return (2.0 - x) + 5.0 * (x > 1.0)
+
+    result = minimise(FunctionProblem([1.0], residuals=residuals), "levenberg_marquardt")
+    assert result.stopped == "stalled" and not result.converged
+
+
+def test_parameters_that_cannot_be_told_apart_do_not_break_a_long_search():
+    """Each of fifty good steps lowers the damping; two columns of J are the same."""
+    problem = FunctionProblem([3.0, 4.0], residuals=lambda x: ((x[0] + x[1]).reshape(1) - 1.0) ** 3)
+    result = minimise(problem, "levenberg_marquardt", gradient=0.0, change=0.0, iterations=60, patience=100)
+    assert result.loss < 1e-20
+
+
 def test_a_fit_that_was_cut_off_says_so():
     data = noisy()
     problem = FunctionProblem([1.0, 0.2, 2.7], residuals=lambda x: decay(x) - data)

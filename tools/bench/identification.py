@@ -179,12 +179,13 @@ def honest(run: Run) -> bool:
 
 def to_markdown(runs: list[Run], here: dict[str, Any]) -> str:
     """A line per setting, and one on each fit that did not get there."""
-    found = sum(run.found for run in runs)
+    found, right = sum(run.found for run in runs), sum(honest(run) for run in runs)
     lines = [
         *machine_lines(here),
         "",
-        f"{found} of {len(runs)} fits end at the level of the noise; the others say that they do not. Seed by seed: "
-        "the noise that the residuals show, over the true one (**bold**: above what chance explains), and iterations.",
+        f"{found} of {len(runs)} fits end at the level of the noise; {right} say rightly whether they do. Seed by "
+        "seed: the noise that the residuals show, over the true one (**bold**: above what chance explains), and "
+        "iterations.",
         "",
         "| guesses off by | steps | variables | at the noise level | worst error of a parameter "
         "| in its own deviations, at most | noise / iterations, seed by seed |",

@@ -32,6 +32,12 @@ from warpsim.optimize.result import Stopped
 _REVERSE_COST = 3.0
 """A reverse pass and the forward pass it needs, in forward passes."""
 _ROUNDING = 1e-13
+_LEAST_DAMPING = 1e-12
+"""Keeps the damped JᵀJ positive definite where the data cannot tell parameters apart."""
+_APART = 0.01
+"""Share of ‖J's column‖·‖r‖ by which the exact gradient may differ from Jᵀr by differences where all is smooth."""
+_LEVEL = 1e-8
+"""Share of the loss that a Gauss–Newton step may still promise at an optimum."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +89,14 @@ class LevenbergMarquardt:
         for _ in range(self.trials):
             step, promised = _step(view, at, memory, damping, radius)
             if promised <= 1e-15 * iterate.loss or norm(step) <= 1e-14 * (1 + norm(at)):
-                end = ("converged", "the next step would be smaller than rounding")
+                end = self._at_rounding(view, iterate)
                 break
             size = norm(step / at.abs().clamp_min(1.0))
             fit = Fit(view, _onto_bounds(view, at + step))
             evaluations += 1
             gain = (iterate.loss - fit.loss) / promised
             if gain > 1e-4 and fit.finite:
-                kept = {**self._fresh(), "damping": damping * max(1 / 3, 1 - (2 * gain - 1) ** 3)}
+                kept = {**self._fresh(), "damping": max(damping * max(1 / 3, 1 - (2 * gain - 1) ** 3), _LEAST_DAMPING)}
                 kept["radius"] = max(radius, 2 * size) if gain > 0.75 else radius if gain > 0.25 else size / 2
                 found = self._iterate(view, fit, evaluations, kept, dropped=dropped)
                 if found is not None:
@@ -98,6 +104,16 @@ class LevenbergMarquardt:
             dropped += not np.isfinite(fit.loss)
             damping, growth, radius = damping * growth, growth * 2, size / 2
         return replace(iterate, evaluations=evaluations, finished=end, dropped=dropped)
+
+    def _at_rounding(self, view: PlainProblem, iterate: Iterate) -> tuple[Stopped, str]:
+        """Why only steps smaller than rounding are left: the optimum, or a loss that falls along no longer ones."""
+        _, promised = _step(view, iterate.memory["plain"], iterate.memory, _LEAST_DAMPING, np.inf)
+        if promised <= _LEVEL * iterate.loss and iterate.memory["smooth"]:
+            return "converged", "the next step would be smaller than rounding"
+        return "stalled", (
+            "only steps smaller than rounding lower the sum of squares, which is rough or jumps here; start elsewhere, "
+            "or from several places (`multi_start`)"
+        )
 
     def _fresh(self) -> dict[str, Any]:
         """What steps depend on, as at a start whose horizons are done."""
@@ -156,7 +172,10 @@ class LevenbergMarquardt:
             return None
         root = torch.linalg.qr(rows, mode="r").R
         root = torch.cat([root, root.new_zeros(n - len(root), n)]) if m < n else root  # fewer data than parameters
-        kept = {**memory, "root": root, "gradient": fit.gradient, "count": m, "plain": fit.x}
+        # Where residuals jump, differences see the jump and the exact gradient does not.
+        apart = (rows.T @ fit.residuals.detach() - fit.gradient).abs()
+        smooth = bool((apart <= _APART * torch.linalg.vector_norm(rows, dim=0) * (2 * fit.loss) ** 0.5).all())
+        kept = {**memory, "smooth": smooth, "root": root, "gradient": fit.gradient, "count": m, "plain": fit.x}
         size = norm(free_gradient(view, fit.x, fit.gradient))
         return Iterate(view.x(fit.x), fit.loss, size, evaluations + used, kept, dropped=dropped)
 
