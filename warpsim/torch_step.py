@@ -29,7 +29,7 @@ class StepSlots:
         self._states, self._inputs, self._outputs = (
             _tensors(packed) for packed in (segment.states, segment.inputs, segment.outputs)
         )
-        self._rows: dict[tuple[str, int], torch.Tensor] = {}
+        self._rows: dict[tuple[int, str, int], torch.Tensor] = {}
         self._seeds: dict[str, torch.Tensor] = {}
         self._pulled: dict[str, torch.Tensor] = {}
 
@@ -51,9 +51,10 @@ class StepSlots:
 
     def _row(self, tensors: Mapping[str, torch.Tensor], name: str, row: int) -> torch.Tensor:
         """One row of a field, kept for the next time: making a view takes longer than copying a few numbers."""
-        found = self._rows.get((name, row))
+        key = (id(tensors), name, row)  # a state and an output may have the same name
+        found = self._rows.get(key)
         if found is None:
-            found = self._rows[name, row] = tensors[name][row]
+            found = self._rows[key] = tensors[name][row]
         return found
 
     def passed(self, states: Sequence[str], outputs: Sequence[str], count: int) -> tuple[torch.Tensor, ...]:
