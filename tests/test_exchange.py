@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +14,7 @@ from simulator_support import arm
 from warpsim.simulator import Simulator
 from warpsim.tape.parameters import StaleInputError
 
+THROW = Path(__file__).resolve().parents[1] / "scenes" / "throw.usda"
 Q = [[0.3, -0.2], [0.1, 0.4]]
 
 
@@ -100,7 +104,7 @@ def test_an_optimizer_that_moves_parameters_in_force_is_noticed(sim):
 
 
 def test_values_of_attributes_are_copied():
-    sim = Simulator("scenes/throw.usda")
+    sim = Simulator(THROW)
     velocity = sim.attribute("/World/Ball.physics:velocity")
     value = velocity.value
     sim.set_parameters({velocity: value})
@@ -112,7 +116,7 @@ def test_values_of_attributes_are_copied():
 
 
 def test_numbers_of_attributes_are_not_rounded_to_single_precision():
-    sim = Simulator("scenes/throw.usda")
+    sim = Simulator(THROW)
     mass = sim.attribute("/World/Ball/Shape.physics:mass")
     made = sim.rollout(1, parameters={mass: 0.1}).made_with
     assert made.values(0)[0].value == 0.1
@@ -160,3 +164,12 @@ def test_single_precision_comes_and_goes_at_the_border(sim):
     sim.reset(q=leaves["q"])
     (gradient,) = torch.autograd.grad(sim.step(leaves["u"][0]).q.sum(), leaves["u"])
     assert gradient.dtype == torch.float32 and gradient[0].abs().max() > 0
+
+
+def test_the_examples_of_the_documentation_run(monkeypatch):
+    root = Path(__file__).resolve().parents[1]
+    monkeypatch.chdir(root)
+    names: dict = {}
+    for code in re.findall(r"```python\n(.*?)```", (root / "docs" / "exchange.md").read_text("utf-8"), flags=re.S):
+        exec(compile(code, "exchange.md", "exec"), names)
+    assert names["motion"].q.shape == (101, 64, 2)

@@ -7,6 +7,7 @@ import gc
 import io
 import pickle
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from simulator_support import arm
 from warpsim.errors import InputError, SceneError
 from warpsim.simulator import Simulator
 
+THROW = Path(__file__).resolve().parents[1] / "scenes" / "throw.usda"
 BALL = "/World/Ball"
 
 
@@ -50,7 +52,7 @@ def test_a_simulator_comes_back_with_its_parameters_and_state(way):
 
 def test_a_simulator_is_saved_as_its_file(tmp_path):
     source = tmp_path / "throw.usda"
-    shutil.copy("scenes/throw.usda", source)
+    shutil.copy(THROW, source)
     sim = Simulator(source)
     velocity = sim.attribute(f"{BALL}.physics:velocity")
     sim.set_parameters({velocity: velocity.value + 1.0})
@@ -71,7 +73,7 @@ def test_a_simulator_is_saved_as_its_file(tmp_path):
 
 @ways
 def test_a_trajectory_comes_back_with_names_and_values(way, tmp_path):
-    sim = Simulator("scenes/throw.usda", worlds=2)
+    sim = Simulator(THROW, worlds=2)
     mass = torch.tensor([0.5, 0.75], dtype=torch.float64, requires_grad=True)
     trajectory = sim.rollout(5, parameters={f"{BALL}/Shape.physics:mass": mass})
     made = WAYS[way](trajectory)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,8 @@ from torch.autograd import forward_ad
 from simulator_support import arm
 from warpsim.errors import InputError
 from warpsim.simulator import Simulator
+
+THROW = Path(__file__).resolve().parents[1] / "scenes" / "throw.usda"
 
 
 @pytest.fixture
@@ -118,7 +122,7 @@ def test_complex_numbers_are_refused(sim, kind):
     for call in calls:
         with pytest.raises(InputError, match="complex"):
             call()
-    thrown = Simulator("scenes/throw.usda")
+    thrown = Simulator(THROW)
     with pytest.raises(InputError, match="complex"):
         thrown.rollout(2, parameters={"/World/Ball/Shape.physics:mass": np.complex128(1 + 1j)})
 

@@ -39,18 +39,19 @@ def call(sim: Simulator, number: int) -> list[torch.Tensor]:
 
 def wrong_calls(sharing: str, state: str, threads: int, calls: int) -> int:
     """How many of `calls` calls in each of some threads differ, in any bit, from those of one thread."""
-    sims = [make()] * threads if sharing == "shared" else [make() for _ in range(threads)]
-    if state == "warm":
-        for sim in sims:
-            for number in range(6):
-                call(sim, number)
+    shared = make() if sharing == "shared" else None
+    sims = [shared or make() for _ in range(threads)] if state == "warm" else []
+    for sim in sims:
+        for number in range(6):
+            call(sim, number)
     made: list[list[list[torch.Tensor]]] = [[] for _ in range(threads)]
     gate = threading.Barrier(threads)
 
     def work(thread: int) -> None:
         gate.wait()
+        sim = sims[thread] if sims else shared or make()
         for number in range(calls):
-            made[thread].append(call(sims[thread], 1000 * thread + number))
+            made[thread].append(call(sim, 1000 * thread + number))
 
     workers = [threading.Thread(target=work, args=(thread,)) for thread in range(threads)]
     for worker in workers:

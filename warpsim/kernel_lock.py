@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import wraps
+from threading import get_ident
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -27,22 +28,25 @@ class KernelLock:
     def __init__(self) -> None:
         """Free."""
         self._lock = threading.RLock()
-        self._own = threading.local()
+        self._holder: int | None = None  # these two are written by the holder alone
+        self._depth = 0
 
     def __enter__(self) -> None:
         self._lock.acquire()
-        self._own.depth = getattr(self._own, "depth", 0) + 1
+        self._holder = get_ident()
+        self._depth += 1
 
     def __exit__(self, *_: object) -> None:
-        self._own.depth -= 1
+        self._depth -= 1
+        if not self._depth:
+            self._holder = None
         self._lock.release()
 
     def without(self, function: Callable[..., T], *arguments: Any) -> T:
         """Calls a function while this thread does not hold the lock."""
-        depth = getattr(self._own, "depth", 0)
-        if not depth:
+        if self._holder != get_ident():
             return function(*arguments)
-        self._own.depth = 0
+        depth, self._depth, self._holder = self._depth, 0, None
         for _ in range(depth):
             self._lock.release()
         try:
@@ -50,7 +54,7 @@ class KernelLock:
         finally:
             for _ in range(depth):
                 self._lock.acquire()
-            self._own.depth = depth
+            self._depth, self._holder = depth, get_ident()
 
     def holding(self, function: Callable[P, T]) -> Callable[P, T]:
         """The same function, called with the lock held."""

@@ -19,6 +19,7 @@ from warpsim.controls import ControlLayout
 from warpsim.errors import InputError
 from warpsim.initial import StateTensors
 from warpsim.tape.parameters import StaleInputError
+from warpsim.torch_exchange import torch_real
 from warpsim.torch_noise import SensorNoise
 from warpsim.torch_parameters import Parameters
 from warpsim.torch_step import Stepper
@@ -91,7 +92,7 @@ class _Answers:
         """
         known = self._known.get(step)
         if known is None:
-            self._known[step] = control.detach().clone()
+            self._known[step] = control.detach()
             return
         if torch.equal(known, control):
             return
@@ -159,10 +160,11 @@ class ClosedLoop:
         shown = (*self._kept, *self._outputs)
         rows = {name: [{**state, **observed}[name].unsqueeze(0)] for name in shown}
         for first in range(0, steps, length):
-            span, answers = range(first, min(first + length, steps)), _Answers()
+            span = range(first, min(first + length, steps))
+            answers = _Answers() if length < steps and torch.is_grad_enabled() else None
 
             def segment(
-                *tensors: torch.Tensor, span: range = span, answers: _Answers = answers
+                *tensors: torch.Tensor, span: range = span, answers: _Answers | None = answers
             ) -> tuple[torch.Tensor, ...]:
                 return self._segment(policy, timing, span, tuple(state), tensors, answers)
 
@@ -176,9 +178,9 @@ class ClosedLoop:
     def _seen(self, state: StateTensors, observed: dict[str, torch.Tensor]) -> Observed:
         """What the policy is shown, in its precision; gradients come back in the simulator's."""
         shown = {**state, **observed}
-        return self._show(
-            {n: tensor.to(self._precision) if tensor.is_floating_point() else tensor for n, tensor in shown.items()}, {}
-        )
+        if self._precision != torch_real:
+            shown = {n: t.to(self._precision) if t.is_floating_point() else t for n, t in shown.items()}
+        return self._show(shown, {})
 
     def _segment(
         self,
@@ -187,7 +189,7 @@ class ClosedLoop:
         steps: range,
         fields: tuple[str, ...],
         tensors: tuple[torch.Tensor, ...],
-        answers: _Answers,
+        answers: _Answers | None,
     ) -> tuple[torch.Tensor, ...]:
         """Kept states and outputs after each step, then what the next segment begins with."""
         a, b = len(fields), len(fields) + len(self._outputs)
@@ -199,7 +201,8 @@ class ClosedLoop:
             if run.start % timing.hold == 0:
                 asked = policy(self._seen(state, observed))
                 control = self._layout.whole(asked).clone()  # a policy may write its next answer to the same tensor
-                answers.compare(run.start, control, self._precision)
+                if answers is not None:
+                    answers.compare(run.start, control, self._precision)
                 controls = [*controls[1:], control]
             made = self._stepper.advance(
                 state,

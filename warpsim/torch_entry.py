@@ -33,7 +33,10 @@ def in_turn(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[An
     @wraps(method)
     def alone(self: Any, *arguments: P.args, **named: P.kwargs) -> T:
         refuse_transforms()
-        with self._engine.turn, ordinary_tensors():
+        if torch.is_inference_mode_enabled():
+            with ordinary_tensors():
+                return alone(self, *arguments, **named)
+        with self._engine.turn:
             return method(self, *arguments, **named)
 
     return not_compiled(alone)

@@ -57,7 +57,7 @@ class _ObserveNode(torch.autograd.Function):
 
 
 def _outputs(call: _Call, state: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    with call.engine.turn, on_torch_stream(call.engine.model.device):
+    with on_torch_stream(call.engine.model.device):
         call.engine.load(call.parameters.values)
         made = call.observer.forward(_state(state, call.observer))
         return tuple(tensor_over(made[name])[0].clone() for name in call.observer.names)
@@ -75,9 +75,10 @@ def observe_state(
         qd: (W, nv), contiguous.
         outputs: Names, from `output_fields`.
     """
-    call = _Call(engine, engine.observer(tuple(outputs)), parameters)
     tensors = (q, qd, *parameters.tensors.values())
-    made = _ObserveNode.apply(call, *tensors) if recorded(tensors) else _outputs(call, tensors[:2])
+    with engine.turn:
+        call = _Call(engine, engine.observer(tuple(outputs)), parameters)
+        made = _ObserveNode.apply(call, *tensors) if recorded(tensors) else _outputs(call, tensors[:2])
     found = dict(zip(call.observer.names, made, strict=True))
     fields = output_fields(engine.model)
     return {name: found[name] if name in found else zeros(fields[name], q.device) for name in outputs}

@@ -94,12 +94,14 @@ def run_forward(
 ) -> tuple[FinishedRun, dict[str, torch.Tensor]]:
     """Takes all steps; returns the run and its trajectories by field, states first, (rows, W, …) each.
 
+    The caller has the engine's turn.
+
     Raises:
         NonFiniteError: A state is not finite; its `trajectory` holds the rows before, by field.
     """
     engine, spec = call.engine, call.spec
     given = call.sort(tensors)
-    with engine.turn, on_torch_stream(engine.model.device):
+    with on_torch_stream(engine.model.device):
         _load(call, given.policy.get("weights"))
         tape = engine.tape(spec)
         program = tape.program

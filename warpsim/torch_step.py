@@ -18,7 +18,7 @@ from warpsim.tape.convergence import Unsolved
 from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.rows import Packed
 from warpsim.tape.segment import Segment
-from warpsim.torch_entry import in_turn, recorded
+from warpsim.torch_entry import recorded
 from warpsim.torch_exchange import on_torch_stream, once_differentiable, to_torch
 from warpsim.torch_parameters import Parameters, parameter_gradients
 
@@ -31,6 +31,7 @@ class StepSlots:
         self._states, self._inputs, self._outputs = (
             _tensors(packed) for packed in (segment.states, segment.inputs, segment.outputs)
         )
+        self._rows: dict[tuple[int, str, int], torch.Tensor] = {}
         self._seeds: dict[str, torch.Tensor] = {}
         self._pulled: dict[str, torch.Tensor] = {}
 
@@ -38,17 +39,25 @@ class StepSlots:
         """Takes `count` steps from copies of the given states and controls, (W, …) by field; controls are held."""
         for name, tensor in given.items():
             if name in self._states:
-                self._states[name][0].copy_(tensor)
+                self._row(self._states, name, 0).copy_(tensor)
             else:
-                self._inputs[name][:count].copy_(tensor)
+                (self._row(self._inputs, name, 0) if count == 1 else self._inputs[name][:count]).copy_(tensor)
         self.segment.forward(0, count, recorded=recorded)
 
     def reached(self, states: Sequence[str], outputs: Sequence[str], count: int = 1) -> tuple[torch.Tensor, ...]:
         """Copies of the state after `count` steps and of its outputs, (W, …) each."""
         return (
-            *(self._states[name][count].clone() for name in states),
-            *(self._outputs[name][count - 1].clone() for name in outputs),
+            *(self._row(self._states, name, count).clone() for name in states),
+            *(self._row(self._outputs, name, count - 1).clone() for name in outputs),
         )
+
+    def _row(self, tensors: Mapping[str, torch.Tensor], name: str, row: int) -> torch.Tensor:
+        """One row of a field, kept for the next time: making a view takes longer than copying a few numbers."""
+        key = (id(tensors), name, row)  # a state and an output may have the same name
+        found = self._rows.get(key)
+        if found is None:
+            found = self._rows[key] = tensors[name][row]
+        return found
 
     def passed(self, states: Sequence[str], outputs: Sequence[str], count: int) -> tuple[torch.Tensor, ...]:
         """Copies of the states before that and of their outputs, (count − 1, W, …) each."""
@@ -135,9 +144,12 @@ class StepCall:
 
 
 def take_steps(call: StepCall, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """Results at the end, (W, …) each, and on the way, (count − 1, W, …) each, in the order of `StepCall.made`."""
+    """Results at the end, (W, …) each, and on the way, (count − 1, W, …) each, in the order of `StepCall.made`.
+
+    The caller has the engine's turn.
+    """
     segment = call.slots.segment
-    with call.engine.turn, on_torch_stream(call.engine.model.device):
+    with on_torch_stream(call.engine.model.device):
         call.engine.load(call.parameters.values)
         call.slots.forward(call.exchanged(tensors), call.count, recorded=False)
         if not diagnostics.finite(segment.states, slice(1, call.count + 1)):
@@ -248,7 +260,6 @@ class Stepper:
         self._engine = engine
         self._slots: dict[tuple[tuple[str, ...], tuple[str, ...], int], StepSlots] = {}
 
-    @in_turn
     def advance(
         self,
         state: Mapping[str, torch.Tensor],
@@ -273,30 +284,31 @@ class Stepper:
             slots: Places for steps; calls with the same number share them.
             kept: State fields to be kept after each step.
         """
-        parameters.prepare(self._engine)
-        call = StepCall(
-            self._engine,
-            self._find(tuple(controls), outputs, slots),
-            number,
-            count,
-            tuple(state),
-            kept,
-            tuple(controls),
-            outputs,
-            parameters,
-        )
-        tensors = (*state.values(), *controls.values(), *parameters.tensors.values())
-        differentiated = recorded(tensors)
-        if differentiated:
-            self._engine.check_differentiable()
-        try:
-            made = StepNode.apply(call, *tensors) if differentiated else take_steps(call, tensors)
-        except NonFiniteError as error:
-            self._engine.make_room(error)
-            return self.advance(state, controls, parameters, outputs, number, count=count, slots=slots, kept=kept)
+        with self._engine.turn:
+            parameters.prepare(self._engine)
+            call = StepCall(
+                self._engine,
+                self._find(tuple(controls), outputs, slots),
+                number,
+                count,
+                tuple(state),
+                kept,
+                tuple(controls),
+                outputs,
+                parameters,
+            )
+            tensors = (*state.values(), *controls.values(), *parameters.tensors.values())
+            differentiated = recorded(tensors)
+            if differentiated:
+                self._engine.check_differentiable()
+            try:
+                made = StepNode.apply(call, *tensors) if differentiated else take_steps(call, tensors)
+            except NonFiniteError as error:
+                self._engine.make_room(error)
+                return self.advance(state, controls, parameters, outputs, number, count=count, slots=slots, kept=kept)
         reached, passed = call.made
         at_end = dict(zip(reached, made, strict=False))
-        rows = {name: at_end[name].unsqueeze(0) for name in (*kept, *outputs)}
+        rows = {name: at_end[name].unsqueeze(0) for name in (*kept, *outputs)} if kept or count > 1 else {}
         for name, tensor in zip(passed, made[len(reached) :], strict=True):
             rows[name] = torch.cat([tensor, rows[name]])
         return Advanced({n: at_end[n] for n in state}, {n: at_end[n] for n in outputs}, rows)

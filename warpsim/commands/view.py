@@ -20,9 +20,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         description="Writes one HTML file that shows a scene, and its motion if it has one, in any browser: orbit, "
         "play, scrub, click on things. It holds everything it needs and asks nothing of the network.",
     )
-    parser.add_argument(
-        "file", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF), .urdf or .npz file"
-    )
+    parser.add_argument("file", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF), .urdf or .npz file")
     parser.add_argument("--scene", help="for an .npz file: what was simulated")
     parser.add_argument("--world", type=int, help="for an .npz file: which world (default: 0)")
     parser.add_argument("--keyframe", help="MJCF: name of the keyframe to show")
