@@ -16,7 +16,9 @@ from warpsim.view.items.item import Item
 from warpsim.view.items.triangles import Triangles
 
 SAMPLES = wp.constant(2)
-"""Rays per pixel along each edge."""
+"""Rays per pixel along each edge, where pixels around it differ."""
+SAME_COLOR = wp.constant(3)
+"""Steps of 255 by which neighbouring pixels may differ and count as one surface."""
 _PIECES = 8.0
 """Checker squares along the size of the scene, about."""
 _NOTHING = Item("", PLANE, np.array([-1.0, -1.0, 0.0]), np.eye(4), np.zeros(3), None)
@@ -123,19 +125,64 @@ def _color(items: Items, view: View, o: wp.vec3, d: wp.vec3) -> wp.vec3:
     return color
 
 
+@wp.func
+def _sample(items: Items, view: View, row: int, column: int, a: int, b: int, width: int, height: int) -> wp.vec3:
+    """What one of a pixel's rays sees: the b-th of the a-th line of them."""
+    x = (float(column) + (float(b) + 0.5) / float(SAMPLES)) * 2.0 / float(width) - 1.0
+    y = 1.0 - (float(row) + (float(a) + 0.5) / float(SAMPLES)) * 2.0 / float(height)
+    offset = x * view.right + y * view.up
+    if view.orthographic:
+        return _color(items, view, view.middle + offset, view.forward)
+    return _color(items, view, wp.vec3(0.0, 0.0, 0.0), wp.normalize(view.forward + offset))
+
+
 @wp.kernel(enable_backward=False)
-def _draw_kernel(items: Items, view: View, width: int, height: int, image: wp.array3d(dtype=wp.uint8)):
+def _first_kernel(
+    items: Items,
+    view: View,
+    width: int,
+    height: int,
+    first: wp.array2d(dtype=wp.vec3),
+    image: wp.array3d(dtype=wp.uint8),
+):
+    """The first ray of every pixel."""
     row, column = wp.tid()
-    total = wp.vec3(0.0, 0.0, 0.0)
-    for a in range(SAMPLES):
-        for b in range(SAMPLES):
-            x = (float(column) + (float(b) + 0.5) / float(SAMPLES)) * 2.0 / float(width) - 1.0
-            y = 1.0 - (float(row) + (float(a) + 0.5) / float(SAMPLES)) * 2.0 / float(height)
-            offset = x * view.right + y * view.up
-            if view.orthographic:
-                total += _color(items, view, view.middle + offset, view.forward)
-            else:
-                total += _color(items, view, wp.vec3(0.0, 0.0, 0.0), wp.normalize(view.forward + offset))
+    color = _sample(items, view, row, column, 0, 0, width, height)
+    first[row, column] = color
+    for channel in range(3):
+        image[row, column, channel] = encode(color[channel])
+
+
+@wp.func
+def _differs(first: wp.array3d(dtype=wp.uint8), row: int, column: int, width: int, height: int) -> bool:
+    """Whether the first ray of a pixel sees another colour than that of a pixel around it."""
+    for i in range(wp.max(row - 1, 0), wp.min(row + 2, height)):
+        for j in range(wp.max(column - 1, 0), wp.min(column + 2, width)):
+            for channel in range(3):
+                if wp.abs(int(first[i, j, channel]) - int(first[row, column, channel])) > SAME_COLOR:
+                    return True
+    return False
+
+
+@wp.kernel(enable_backward=False)
+def _smooth_kernel(
+    items: Items,
+    view: View,
+    width: int,
+    height: int,
+    first: wp.array2d(dtype=wp.vec3),
+    rough: wp.array3d(dtype=wp.uint8),
+    image: wp.array3d(dtype=wp.uint8),
+):
+    """The other rays, where they may see something else: most of a picture is sky, ground and faces."""
+    row, column = wp.tid()
+    if not _differs(rough, row, column, width, height):
+        for channel in range(3):
+            image[row, column, channel] = rough[row, column, channel]
+        return
+    total = first[row, column]
+    for k in range(1, SAMPLES * SAMPLES):
+        total += _sample(items, view, row, column, k // SAMPLES, k % SAMPLES, width, height)
     total = total / float(SAMPLES * SAMPLES)
     for channel in range(3):
         image[row, column, channel] = encode(total[channel])
@@ -156,6 +203,8 @@ class Painter:
         """
         initialize()
         self._device = wp.get_device(device)
+        self._first = wp.zeros((height, width), dtype=wp.vec3, device=self._device)
+        self._rough = wp.zeros((height, width, 3), dtype=wp.uint8, device=self._device)
         self._image = wp.zeros((height, width, 3), dtype=wp.uint8, device=self._device)
         self._scale = scale
         self._meshes: dict[int, tuple[Triangles, wp.Mesh]] = {}
@@ -170,14 +219,12 @@ class Painter:
         tree = wp.Bvh(self._array(lower, wp.vec3), self._array(upper, wp.vec3))
         data = self._items(items, camera.position)
         data.tree = tree.id
-        wp.launch(
-            _draw_kernel,
-            dim=(height, width),
-            inputs=[data, view, width, height],
-            outputs=[self._image],
-            device=self._device,
-            record_tape=False,
-        )
+        scene = [data, view, width, height]
+        for kernel, given, made in (
+            (_first_kernel, scene, [self._first, self._rough]),
+            (_smooth_kernel, [*scene, self._first, self._rough], [self._image]),
+        ):
+            wp.launch(kernel, dim=(height, width), inputs=given, outputs=made, device=self._device, record_tape=False)
         return self._image.numpy().copy()
 
     def _items(self, items: Sequence[Item], origin: np.ndarray) -> Items:
