@@ -34,6 +34,14 @@ def own_cache(tmp_path_factory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def trusted_folders(tmp_path_factory) -> Iterator[None]:
+    """Scenes of the tests may refer to each other, across folders."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WARPSIM_ALLOW", str(tmp_path_factory.getbasetemp()))
+        yield
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     """The same random numbers in every run."""
