@@ -62,12 +62,7 @@ def folders(tmp_path, monkeypatch):
     lines = [f"v {x} {y} {z}" for x, y, z in mesh.vertices] + [f"f {a + 1} {b + 1} {c + 1}" for a, b, c in mesh.faces]
     (outside / "cube.obj").write_text("\n".join(lines))
     (outside / "body.xml").write_text('<mujoco><worldbody><geom size=".1"/></worldbody></mujoco>')
-    stage = Usd.Stage.CreateNew(str(outside / "part.usda"))
-    body = UsdGeom.Xform.Define(stage, "/Part")
-    UsdPhysics.RigidBodyAPI.Apply(body.GetPrim())
-    UsdPhysics.MassAPI.Apply(body.GetPrim()).CreateMassAttr(1.0)
-    stage.SetDefaultPrim(body.GetPrim())
-    stage.Save()
+    write_body(outside / "part.usda", "Part")
     return inside, outside
 
 
@@ -81,7 +76,8 @@ ixz="0" iyz="0"/></inertial><collision><geometry><mesh filename="{file}"/></geom
 
 
 def usda(arc: str, *, top: str = "") -> str:
-    return f'#usda 1.0\n(\n    defaultPrim = "World"\n{top}\n)\ndef Xform "World"\n{{\n    def "Part" (\n{arc}\n    )\n    {{\n    }}\n}}\n'
+    head = f'#usda 1.0\n(\n    defaultPrim = "World"\n{top}\n)\n'
+    return head + f'def Xform "World"\n{{\n    def "Part" (\n{arc}\n    )\n    {{\n    }}\n}}\n'
 
 
 def references(outside: str) -> dict[str, tuple[str, str, str]]:
@@ -114,7 +110,7 @@ def references(outside: str) -> dict[str, tuple[str, str, str]]:
         "model": ("a.xml", mjcf(f'<model name="m" file="{outside}/body.xml"/>'), "body.xml"),
         "URDF meshdir": (
             "a.urdf",
-            URDF.format(file="package://x/cube.obj", compiler=f'<mujoco><compiler meshdir="{outside}"/></mujoco>'),
+            URDF.format(file="cube.obj", compiler=f'<mujoco><compiler meshdir="{outside}"/></mujoco>'),
             "cube.obj",
         ),
         "URDF path": (
@@ -273,14 +269,19 @@ def test_the_limit_can_be_raised_and_lowered(monkeypatch):
         read_mjcf(text)
 
 
-def tower(folder: Path, levels: int, branches: int, *, own_files: bool) -> Path:
-    """A stage of nested references with branches**levels bodies at its ends."""
-    stage = Usd.Stage.CreateNew(str(folder / "level0.usda"))
-    body = UsdGeom.Xform.Define(stage, "/Level0").GetPrim()
+def write_body(path: Path, name: str) -> None:
+    stage = Usd.Stage.CreateNew(str(path))
+    body = UsdGeom.Xform.Define(stage, f"/{name}").GetPrim()
     UsdPhysics.RigidBodyAPI.Apply(body)
     UsdPhysics.MassAPI.Apply(body).CreateMassAttr(1.0)
     stage.SetDefaultPrim(body)
-    layer = stage.GetRootLayer()
+    stage.Save()
+
+
+def tower(folder: Path, levels: int, branches: int, *, own_files: bool) -> Path:
+    """Layers of nested references to branches**levels bodies; no stage is open, which would compose them."""
+    write_body(folder / "level0.usda", "Level0")
+    layer = Sdf.Layer.FindOrOpen(str(folder / "level0.usda"))
     for level in range(1, levels + 1):
         below = f"./level{level - 1}.usda" if own_files else ""
         if own_files:
@@ -321,26 +322,22 @@ def test_the_count_is_of_what_is_composed(tmp_path, monkeypatch):
 
 
 def test_circles_end(tmp_path):
+    """USD breaks them, or says that it cannot; the count does not go round."""
     (tmp_path / "a.usda").write_text(usda("        references = @./a.usda@"))
-    with pytest.raises(WarpsimError):
-        load_scene(tmp_path / "a.usda", strict=True)
-        raise SceneError("it loads, without an end")
+    try:
+        assert load_scene(tmp_path / "a.usda").bodies == []
+    except WarpsimError as error:
+        assert "a.usda" in str(error)
 
 
-@pytest.mark.parametrize("key", ["class", "childclass"])
-def test_a_percent_sign_in_a_class_does_not_end_the_process(tmp_path, key):
+def test_a_percent_sign_in_a_class_does_not_end_the_process():
     """MuJoCo would print with it; in a process of its own, for it would end this one."""
-    body = (
-        f'<body {key}="a%s%n"><geom size=".1"/></body>' if key == "childclass" else f'<geom {key}="a%s%n" size=".1"/>'
-    )
-    (tmp_path / "a.xml").write_text(mjcf(world=body))
-    done = subprocess.run(
-        [sys.executable, "-m", "warpsim", "inspect", str(tmp_path / "a.xml")],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    text = mjcf(world='<geom class="a%s%n" size=".1"/>')
+    program = "import sys\nfrom warpsim.mjcf import read_mjcf\nread_mjcf(sys.argv[1])"
+    done = subprocess.run([sys.executable, "-c", program, text], capture_output=True, text=True)
     assert done.returncode == 1 and "rename it" in done.stderr, done.stderr
+    with pytest.raises(SceneError, match="childclass='a%n'.*rename it"):
+        read_mjcf(mjcf(world='<body childclass="a%n"><geom size=".1"/></body>'))
 
 
 def test_the_command_says_what_to_do(folders, capsys):

@@ -64,10 +64,8 @@ class _Scan:
                     "for a format, and ends the process: rename it"
                 )
         self.folders |= {attributes[key] for key in _FOLDERS if key in attributes}
-        if "strippath" in attributes:
-            self.strips = attributes["strippath"].lower() == "true"
-        elif name == "robot" and self.strips is None:
-            self.strips = True  # URDF's default
+        if "strippath" in attributes:  # with several, any that keeps paths may be the one that counts
+            self.strips = self.strips is not False and attributes["strippath"] == "true"
         for key, value in attributes.items():
             if _FILES.match(key):
                 self.files.append((value, folder))
@@ -79,7 +77,6 @@ class _Scan:
         if name in _OBJECTS or name in _GRIDS or name == "attach":
             each = max(1, self.models.get(attributes.get("model", ""), 1)) if name == "attach" else 1
             self.objects += factor * (repeats if name in _GRIDS else each)
-            check_count(self.reach.scene, self.objects, "bodies, joints, geoms and sites")
         return repeats if name == "replicate" else 1
 
     def _include(self, reference: str, folder: Path, factor: int) -> None:
@@ -150,6 +147,7 @@ def check_text(text: str, source: Path | None = None) -> None:
     scan = _Scan(Reach.of(source), folder)
     scan.text(text, folder)
     scan.check_files()
+    check_count(scan.reach.scene, scan.objects, "bodies, joints, geoms and sites")
 
 
 def check_file(path: Path) -> None:
