@@ -36,6 +36,14 @@ def own_cache(tmp_path_factory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def trusted_folders(tmp_path_factory) -> Iterator[None]:
+    """Scenes of the tests may refer to each other, across folders."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WARPSIM_ALLOW", str(tmp_path_factory.getbasetemp()))
+        yield
+
+
 @pytest.fixture
 def small_disk(tmp_path) -> Iterator[Callable[[str], Path]]:
     """Mounts disks of a size such as "200k", empty, where the machine allows that."""

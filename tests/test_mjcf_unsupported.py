@@ -279,9 +279,9 @@ def test_a_class_that_would_end_the_process_is_refused(tmp_path, attribute, name
     """MuJoCo formats its message with the name; in an included file too."""
     tag = "geom" if attribute == "class" else "body"
     inner = f'<worldbody><{tag} {attribute}="{name}"/></worldbody>'
-    with pytest.raises(SceneError, match="has a % in its name"):
+    with pytest.raises(SceneError, match="names of classes"):
         read_mjcf(f"<mujoco>{inner}</mujoco>")
     (tmp_path / "part.xml").write_text(f"<mujocoinclude>{inner}</mujocoinclude>")
     (tmp_path / "main.xml").write_text('<mujoco><include file="part.xml"/></mujoco>')
-    with pytest.raises(SceneError, match=r"part\.xml.*has a % in its name"):
+    with pytest.raises(SceneError, match="names of classes"):
         read_mjcf(tmp_path / "main.xml")

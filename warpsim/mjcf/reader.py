@@ -9,9 +9,9 @@ from warpsim.mjcf.actuation import read_actuators, read_tendons
 from warpsim.mjcf.bodies import read_bodies, read_joints
 from warpsim.mjcf.engine import mujoco
 from warpsim.mjcf.equalities import read_equalities
-from warpsim.mjcf.guard import refuse_fatal
 from warpsim.mjcf.keyframe import apply_keyframe
 from warpsim.mjcf.options import NOSLIP, note_unread, read_medium, read_options
+from warpsim.mjcf.prescan import check_file, check_text
 from warpsim.mjcf.sensors import read_sensors
 from warpsim.mjcf.shapes import read_contact_overrides, read_excluded_bodies, read_shapes, read_sites
 from warpsim.mjcf.source import MjSource
@@ -33,7 +33,8 @@ def read_mjcf(path_or_xml: str | Path, *, keyframe: str | None = None, strict: b
 
     Raises:
         InputError: There is no such file.
-        SceneError: MuJoCo cannot compile it, or the scene is not valid.
+        SceneError: MuJoCo cannot compile it, it refers to files outside its folder (see `reading_limits`) or asks for
+            too much, or the scene is not valid.
         UnsupportedError: `strict`, and it uses features that are not modelled; the message lists them all.
     """
     return scene_from_mjmodel(_compile(path_or_xml), keyframe=keyframe, strict=strict)
@@ -43,7 +44,10 @@ def _compile(path_or_xml: str | Path) -> mujoco.MjModel:
     is_text = isinstance(path_or_xml, str) and path_or_xml.lstrip().startswith("<")
     if not is_text and not Path(path_or_xml).is_file():
         raise InputError(f"no file {str(path_or_xml)!r}; give the path of an .xml or .urdf file, or XML text")
-    refuse_fatal(path_or_xml, is_text=is_text)
+    if is_text:
+        check_text(str(path_or_xml))
+    else:
+        check_file(Path(path_or_xml))
     try:
         if is_text:
             return mujoco.MjModel.from_xml_string(path_or_xml)

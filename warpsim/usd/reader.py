@@ -25,6 +25,7 @@ from warpsim.usd.loops import add_loops, add_mimics
 from warpsim.usd.mass import set_body_mass
 from warpsim.usd.options import read_options
 from warpsim.usd.physics_objects import find_physics, list_lost_colliders
+from warpsim.usd.prescan import check_layers
 from warpsim.usd.sensors import add_sensors
 from warpsim.usd.shapes import add_shape
 from warpsim.usd.tree import build_tree
@@ -35,12 +36,15 @@ def open_stage(source: str | PathLike[str] | Usd.Stage) -> Usd.Stage:
     """Opens a file as a stage, payloads loaded; a stage is returned as it is.
 
     Raises:
-        SceneError: The file is missing or is not USD.
+        SceneError: The file is missing, is not USD, refers to files outside its folder (see `reading_limits`), or holds
+            too much.
     """
     if isinstance(source, Usd.Stage):
         return source
+    layers = check_layers(fspath(source))
     try:
         stage = Usd.Stage.Open(fspath(source))
+        del layers
     except Tf.ErrorException as error:
         raise SceneError(
             f"{fspath(source)}: USD cannot open it ({_quoted(error)}); check the path and the file's syntax"
