@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 import warpsim as ws
-from warpsim.optimize import ClosedLoop, ControlProblem, RecedingHorizon, run_closed_loop
+from warpsim.optimizers import ClosedLoop, ControlProblem, RecedingHorizon, run_closed_loop
 
 SCENE = Path(__file__).resolve().parents[1] / "scenes" / "cartpole.usda"
 POLE_MASS = "/World/Cart/Pole/Rod.physics:mass"

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 import warpsim as ws
-from warpsim.optimize import Result, RolloutProblem, Variable, Variables, minimise
+from warpsim.optimizers import Result, RolloutProblem, Variable, Variables, minimise
 
 SCENE = Path(__file__).resolve().parents[1] / "scenes" / "workbench.usda"
 STEPS, EVERY, NOISE, SEED = 400, 4, 0.01, 1

@@ -17,7 +17,7 @@ import torch
 from pxr import Usd, UsdGeom
 
 import warpsim as ws
-from warpsim.optimize import ControlProblem, RecedingHorizon, run_closed_loop
+from warpsim.optimizers import ControlProblem, RecedingHorizon, run_closed_loop
 
 SCENE = Path(__file__).resolve().parents[1] / "scenes" / "gates.usda"
 HOLD, HORIZON = 20, 16  # steps per control, controls per plan

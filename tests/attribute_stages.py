@@ -13,7 +13,7 @@ import torch
 from pxr import Gf, Usd, UsdPhysics
 
 import warpsim as ws
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 SI = (1.0, 1.0, "Z")
 CENTIMETRES = (0.01, 0.001, "Y")

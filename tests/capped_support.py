@@ -12,7 +12,7 @@ import torch
 
 from finite_differences import directional_estimate
 from warpsim.scene import Scene
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 
 STEPS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 WINDOW = 5

@@ -10,7 +10,7 @@ import warp as wp
 
 from contact_choices import field_regions, parallel, rotate, same_choices
 from warpsim.collision.contacts import Contacts, PairTable, SearchWork, ShapePoses, find_contacts, rebuild_contacts
-from warpsim.precision import quat, real, vec3
+from warpsim.core.precision import quat, real, vec3
 from warpsim.scene.description import Body, Joint, Scene, Shape
 
 SIZES = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from finite_differences import central_difference, relative_error
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.precision import numpy_real
+from warpsim.core.precision import numpy_real
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
 from warpsim.scene import Scene
 
 

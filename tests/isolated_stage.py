@@ -10,7 +10,7 @@ import warp as wp
 
 from finite_differences import directional_estimate
 from rigid_support import Evaluation
-from warpsim.model.model import GROUPS, Model
+from warpsim.rigid.model.model import GROUPS, Model
 from warpsim.tape.dtypes import is_real
 
 TOLERANCE = 1e-6

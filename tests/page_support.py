@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.usd.motion import Motion
+from warpsim.io.usd.motion import Motion
 from warpsim.view.items.item import BOX, ENDLESS, PLANE, SPHERE, Item
 from warpsim.view.page import Page, Take
 from warpsim.view.page.content import BodyInfo, RigidDrawable

@@ -1,6 +1,6 @@
 """Errors planted into the adjoints of a step's stages, from outside: what a gradient check has to find.
 
-A stage of `warpsim.step` is replaced by itself with adjoints recorded before and after it. Recorded after, one runs
+A stage of `warpsim.rigid.step.step` is replaced by itself with adjoints recorded before and after it. Recorded after, one runs
 before the stage's own adjoint on the way back: it can scale what comes in, or overwrite a buffer the adjoint reads.
 Recorded before, one runs after it: it can take back what the adjoint has added to one of its inputs.
 """
@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import warp as wp
 
-from warpsim import step
-from warpsim.precision import real
-from warpsim.stages import stage
+from warpsim.core.precision import real
+from warpsim.core.stages import stage
+from warpsim.rigid.step import step
 
 _ALIVE: list[Any] = []
 """A captured graph does not keep the memory it works on."""
@@ -46,7 +46,7 @@ class Fault:
     """An error of one stage's adjoint.
 
     Attributes:
-        stage: Function in `warpsim.step`.
+        stage: Function in `warpsim.rigid.step.step`.
         kind: "scale" the adjoint of an array it wrote, "forget" what it adds to the adjoint of one it reads,
             "overwrite" the values of one it reads.
         array: Which array.
@@ -86,7 +86,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class AdjointFault:
-    """A hand-written adjoint of `warpsim.step` whose result is multiplied by a factor."""
+    """A hand-written adjoint of `warpsim.rigid.step.step` whose result is multiplied by a factor."""
 
     function: str
     array: Find

@@ -11,7 +11,7 @@ from core_fingerprint import inputs_of, results, rollout_of
 from random_models import random_state
 from rigid_support import INTEGRATORS, evaluation, random_model, scene_of
 from rigid_support import inputs_of as controls_of
-from warpsim.precision import PRECISION, numpy_real
+from warpsim.core.precision import PRECISION, numpy_real
 
 SEEDS = range(6)
 

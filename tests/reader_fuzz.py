@@ -29,19 +29,19 @@ from pxr import Sdf, Tf, Usd
 from fuzz_models import MJCF, URDF
 from task_scenes import reach, swing
 from usd_fuzz import Damage
-from warpsim.errors import WarpsimError
-from warpsim.evidence import compare, read_record, record_run
-from warpsim.evidence.labels import label
-from warpsim.evidence.signed import signed
-from warpsim.mjcf.reader import read_mjcf
-from warpsim.optimize.minimise import minimise
-from warpsim.optimize.problem import FunctionProblem
+from warpsim.check.records import compare, read_record, record_run
+from warpsim.check.records.labels import label
+from warpsim.check.records.signed import signed
+from warpsim.core.errors import WarpsimError
+from warpsim.io.mjcf.reader import read_mjcf
+from warpsim.io.usd import author
+from warpsim.io.usd.reader import read_usd
+from warpsim.optimizers.minimise import minimise
+from warpsim.optimizers.problem import FunctionProblem
 from warpsim.scene import Scene, validate
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 from warpsim.task.folder import ResultFolder
 from warpsim.task.read import read_task
-from warpsim.usd import author
-from warpsim.usd.reader import read_usd
 
 LONGEST = 60
 """s that one case may take, on a machine that does other things too."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from pxr import Gf, Usd, UsdGeom
 
-from warpsim.render import Camera, render_stage
-from warpsim.usd import author
+from warpsim.io.usd import author
+from warpsim.view.raycast import Camera, render_stage
 
 WIDTH, HEIGHT = 120, 80
 BLACK = (0.0, 0.0, 0.0)

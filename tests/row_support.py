@@ -11,11 +11,11 @@ from contact_support import converging
 from finite_differences import directional_estimate, relative_error
 from random_models import RandomState, random_mjcf, random_state
 from rigid_support import INTEGRATORS, Evaluation, Rollout, evaluation, inputs_of, scene_of
-from warpsim.constraint.rows import DRY_FRICTION
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.program import RigidProgram
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Scene
+from warpsim.solve.rows import DRY_FRICTION
 from warpsim.tape.checkpointed import CheckpointedTape
 
 SOLVER_TOLERANCE = 1e-13

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mujoco
 
-from warpsim.mjcf import scene_from_mjmodel
+from warpsim.io.mjcf import scene_from_mjmodel
 from warpsim.scene import Scene
 
 ARM = """<mujoco>

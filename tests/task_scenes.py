@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 STEPS = 20
 

@@ -7,9 +7,9 @@ import pytest
 from pxr import Gf, Usd, UsdGeom
 
 import warpsim as ws
-from warpsim.attributes.scene_map import Point
-from warpsim.attributes.slopes import survey
-from warpsim.usd import author
+from warpsim.io.usd import author
+from warpsim.sim.attributes.scene_map import Point
+from warpsim.sim.attributes.slopes import survey
 
 READINGS = {
     "linear": lambda x: np.array([2 * x[0] - x[1], x[2], 3.0]),
@@ -65,7 +65,7 @@ def uneven(tmp_path_factory):
     return path
 
 
-@pytest.mark.filterwarnings("ignore::warpsim.errors.LeftOutWarning")
+@pytest.mark.filterwarnings("ignore::warpsim.core.errors.LeftOutWarning")
 @pytest.mark.parametrize("scale", [(1, 1.5, 2.5), (3, 1.5, 2), (1.875, 1.5, 1.75)])
 def test_values_beyond_a_bend_are_read_anew(uneven, tmp_path, scale):
     attribute = "/World/Ball/Shape.xformOp:scale"

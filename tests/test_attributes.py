@@ -10,7 +10,7 @@ import torch
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 
 import warpsim as ws
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 CUBE = np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
 QUADS = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]

@@ -12,12 +12,12 @@ import pytest
 import warpsim
 from simulator_support import ARM, PUCK
 from test_simulator import PENDULUM_USD
-from warpsim.cli import main
-from warpsim.commands.warmup import kernel_modules
-from warpsim.errors import InputError
-from warpsim.load import load_scene
-from warpsim.simulator import Simulator
-from warpsim.usd import author
+from warpsim.cli.commands.warmup import kernel_modules
+from warpsim.cli.main import main
+from warpsim.core.errors import InputError
+from warpsim.io.load import load_scene
+from warpsim.io.usd import author
+from warpsim.sim.simulator import Simulator
 
 SCENES = Path(__file__).parents[1] / "scenes"
 
@@ -191,8 +191,8 @@ def test_every_command_has_help(command, capsys):
 
 def test_warmup_knows_the_modules_with_kernels():
     names = kernel_modules()
-    assert "warpsim.dynamics.kinematics" in names and "warpsim.torch_parameters" in names
-    assert "warpsim.simulator" not in names
+    assert "warpsim.rigid.dynamics.kinematics" in names and "warpsim.autograd.parameters" in names
+    assert "warpsim.sim.simulator" not in names
 
 
 def test_the_package_runs_as_a_module():

@@ -9,8 +9,8 @@ import warp as wp
 from collision_meshes import cube
 from collision_support import SIZES, random_quats
 from warpsim.collision.contacts import Contacts, PairTable, SearchWork, ShapePoses, find_contacts, rebuild_contacts
-from warpsim.errors import SimulationError, UnsupportedError
-from warpsim.precision import quat, real, vec3
+from warpsim.core.errors import SimulationError, UnsupportedError
+from warpsim.core.precision import quat, real, vec3
 from warpsim.scene.description import Body, Joint, Scene, Shape
 
 KINDS = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "hull")

@@ -11,16 +11,16 @@ from collision_meshes import cube
 from collision_support import ContactBench, directional_errors, random_quats, rotate, two_shape_scene
 from test_contact_rest import end_of
 from warpsim.collision.contacts import ShapePoses
-from warpsim.collision.mesh_audit import audit_mesh, signed_volume
-from warpsim.collision.mesh_points import raised_points
 from warpsim.collision.ray_cast import RayCast
-from warpsim.errors import SceneError
-from warpsim.mjcf.reader import read_mjcf, scene_from_mjmodel
-from warpsim.precision import quat, vec3
+from warpsim.core.errors import SceneError
+from warpsim.core.precision import quat, vec3
+from warpsim.geometry.mesh_audit import audit_mesh, signed_volume
+from warpsim.geometry.mesh_points import raised_points
+from warpsim.io.mjcf.reader import read_mjcf, scene_from_mjmodel
+from warpsim.io.usd import author
+from warpsim.io.usd.export import export_scene
+from warpsim.io.usd.reader import read_usd
 from warpsim.scene import Body, Joint, Scene, Shape, heightfield_mesh
-from warpsim.usd import author
-from warpsim.usd.export import export_scene
-from warpsim.usd.reader import read_usd
 
 HALF = (1.6, 1.2)
 VOXEL = 3.2 / 64

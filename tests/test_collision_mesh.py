@@ -20,11 +20,11 @@ from collision_meshes import (
 from collision_support import ContactBench, directional_errors, random_poses, rotate, two_shape_scene
 from warpsim.collision.geometry import build_geometry
 from warpsim.collision.grid import GridData, grid_sdf
-from warpsim.collision.mesh_audit import audit_mesh, weld
-from warpsim.collision.mesh_points import MAX_SURFACE_POINTS, surface_points
-from warpsim.collision.mesh_sdf import mesh_sdf
-from warpsim.errors import SceneError
-from warpsim.precision import real, vec3
+from warpsim.core.errors import SceneError
+from warpsim.core.precision import real, vec3
+from warpsim.geometry.mesh_audit import audit_mesh, weld
+from warpsim.geometry.mesh_points import MAX_SURFACE_POINTS, surface_points
+from warpsim.geometry.mesh_sdf import mesh_sdf
 from warpsim.scene.description import Mesh, Scene, Shape
 
 KINDS = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "cone", "box", "hull", "mesh")
@@ -179,7 +179,7 @@ def test_second_load_comes_from_the_cache(tmp_path, monkeypatch):
     mesh = torus()
     first = mesh_sdf(mesh, 32)
     with monkeypatch.context() as patch:
-        patch.setattr("warpsim.collision.mesh_sdf._build", None)  # building again would fail
+        patch.setattr("warpsim.geometry.mesh_sdf._build", None)  # building again would fail
         second = mesh_sdf(mesh, 32)
     np.testing.assert_array_equal(first.coefficients, second.coefficients)
     assert first.memory == first.coefficients.size * 8

@@ -8,8 +8,8 @@ import pytest
 
 from collision_support import two_shape_scene
 from warpsim.collision.pairs import collision_pairs
-from warpsim.errors import UnknownNameError
-from warpsim.mjcf import scene_from_mjmodel
+from warpsim.core.errors import UnknownNameError
+from warpsim.io.mjcf import scene_from_mjmodel
 from warpsim.scene.description import ContactOverride
 
 TREE = """

@@ -10,8 +10,8 @@ import warp as wp
 from collision_support import SIZES, random_quats, rotate
 from warpsim.collision.contacts import ShapePoses
 from warpsim.collision.query import PointDistance, ShapeDistance
-from warpsim.errors import InputError, UnknownNameError
-from warpsim.precision import quat, vec3
+from warpsim.core.errors import InputError, UnknownNameError
+from warpsim.core.precision import quat, vec3
 from warpsim.scene.description import Scene, Shape
 
 KINDS = ("sphere", "capsule", "box", "cylinder", "ellipsoid")

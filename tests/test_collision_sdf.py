@@ -10,7 +10,7 @@ from collision_support import SIZES
 from contact_choices import region
 from warpsim.collision.kinds import KIND_CODE
 from warpsim.collision.sdf import primitive_sdf
-from warpsim.precision import real, vec3
+from warpsim.core.precision import real, vec3
 
 KINDS = ("plane", "sphere", "capsule", "box", "cylinder", "cone", "ellipsoid")
 FULL = pytest.param(4000, marks=pytest.mark.long)

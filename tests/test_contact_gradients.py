@@ -13,8 +13,8 @@ import pytest
 from contact_support import Comparison, ContactRollout, converging, object_scene, solid, touching_states
 from finite_differences import relative_error
 from rigid_support import INTEGRATORS, ROBOTS, scene_of
-from warpsim.model.compile import compile_model
-from warpsim.program import RigidProgram
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Options, Scene
 from warpsim.tape.arena import measure
 

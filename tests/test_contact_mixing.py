@@ -8,10 +8,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from derive_support import DerivedLoss
-from warpsim.mjcf import scene_from_mjmodel
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.program import world_range
+from warpsim.io.mjcf import scene_from_mjmodel
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.step.program import world_range
 from warpsim.scene import Body, ContactOverride, Joint, Scene, Shape
 
 PAIR = ["pair.friction", "pair.solref", "pair.solref_friction", "pair.solimp", "pair.margin"]

@@ -17,11 +17,11 @@ from contact_support import Sample, ask_mujoco, ask_ours, converging, given_cont
 from finite_differences import relative_error
 from mujoco_oracle import to_mujoco
 from rigid_support import ROBOTS, scene_of
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.program import RigidProgram
+from warpsim.io.usd.reader import read_usd
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.tape.checkpointed import CheckpointedTape
-from warpsim.usd.reader import read_usd
 
 TOLERANCE = 1e-10
 QUICK, FULL = 4, 500

@@ -9,9 +9,9 @@ import pytest
 
 from collision_support import SIZES, random_quats
 from contact_support import object_scene, solid
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.program import RigidProgram
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Body, Joint, Mesh, Options, Scene, Shape
 from warpsim.tape.checkpointed import CheckpointedTape
 

@@ -9,14 +9,14 @@ import torch
 
 from contact_support import object_scene, solid
 from rigid_support import scene_of
-from warpsim import contact_room
 from warpsim.collision.contacts import PairTable
-from warpsim.constraint.work import contact_bytes
-from warpsim.errors import InputError, SimulationError
-from warpsim.model.compile import compile_model
-from warpsim.program import RigidProgram
+from warpsim.core.errors import InputError, SimulationError
+from warpsim.engine import contact_room
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.step.program import RigidProgram
+from warpsim.rigid.work.constraint_work import contact_bytes
 from warpsim.scene import Options, Scene
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 from warpsim.tape import AllStarts, Revolve
 from warpsim.tape import arena as arenas
 from warpsim.tape.sweep import Sweep

@@ -8,8 +8,8 @@ import pytest
 
 from finite_differences import directional_estimate
 from rigid_support import INTEGRATORS, Rollout, evaluation, initial_state
-from warpsim import query
-from warpsim.program import RigidProgram
+from warpsim.rigid import query
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Body, Joint, Options, Scene
 from warpsim.tape.checkpointed import CheckpointedTape
 

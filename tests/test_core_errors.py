@@ -10,9 +10,9 @@ import warp as wp
 
 from core_scenes import rich_scene, rich_state
 from rigid_support import Rollout, initial_state
-from warpsim.errors import InputError, SceneError, UnknownNameError, WarpsimError
-from warpsim.model.compile import compile_model
-from warpsim.program import RigidProgram
+from warpsim.core.errors import InputError, SceneError, UnknownNameError, WarpsimError
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Body, Joint, Medium, Options, Scene
 from warpsim.tape.diagnostics import NonFiniteError
 

@@ -25,12 +25,12 @@ from rigid_support import (
     scene_of,
     unconstrained,
 )
-from warpsim import query
-from warpsim.dynamics.actuation import actuation
-from warpsim.dynamics.inverse_dynamics import residual_at_rest
-from warpsim.dynamics.kinematics import kinematics
-from warpsim.dynamics.passive import passive
-from warpsim.program import RigidProgram
+from warpsim.rigid import query
+from warpsim.rigid.dynamics.actuation import actuation
+from warpsim.rigid.dynamics.inverse_dynamics import residual_at_rest
+from warpsim.rigid.dynamics.kinematics import kinematics
+from warpsim.rigid.dynamics.passive import passive
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.tape.checkpointed import CheckpointedTape
 
 TOLERANCE = 1e-9

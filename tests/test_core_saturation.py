@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rigid_support import INTEGRATORS, Rollout, evaluation
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.program import RigidProgram
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Actuator, Body, Drive, Joint, Options, Scene, Tendon
 from warpsim.tape import CheckpointedTape
 

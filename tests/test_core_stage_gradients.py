@@ -12,19 +12,20 @@ from core_scenes import rich_scene, rich_state
 from isolated_stage import IsolatedStage, check_direction, direction_for
 from rigid_support import INTEGRATORS, Evaluation, components, evaluation, to_arrays
 from shape_mass import body_mass
-from warpsim import query, step
-from warpsim.dynamics.actuation import actuation
-from warpsim.dynamics.chart_rates import chart_rate
-from warpsim.dynamics.implicit import implicit_residual, implicit_slopes
-from warpsim.dynamics.integrate import semi_implicit
-from warpsim.dynamics.inverse_dynamics import residual_at_solution
-from warpsim.dynamics.kinematics import kinematics
-from warpsim.dynamics.passive import passive
-from warpsim.model.compile import compile_model, sym6
-from warpsim.model.derive import Derivation
-from warpsim.model.state import control_fields, state_fields
-from warpsim.precision import vec6
-from warpsim.stages import observe
+from warpsim.core.precision import vec6
+from warpsim.core.stages import observe
+from warpsim.rigid import query
+from warpsim.rigid.compile.compile import compile_model, sym6
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.dynamics.actuation import actuation
+from warpsim.rigid.dynamics.chart_rates import chart_rate
+from warpsim.rigid.dynamics.implicit import implicit_residual, implicit_slopes
+from warpsim.rigid.dynamics.integrate import semi_implicit
+from warpsim.rigid.dynamics.inverse_dynamics import residual_at_solution
+from warpsim.rigid.dynamics.kinematics import kinematics
+from warpsim.rigid.dynamics.passive import passive
+from warpsim.rigid.step import step
+from warpsim.rigid.work.state import control_fields, state_fields
 
 STATES = ("random", "rest", "identity")
 

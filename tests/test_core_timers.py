@@ -7,12 +7,12 @@ import pytest
 
 from random_models import random_state
 from rigid_support import INTEGRATORS, random_model, scene_of
-from warpsim import stages
-from warpsim.errors import InputError, UnknownNameError
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.program import RigidProgram
-from warpsim.timers import time_stages
+from warpsim.core import stages
+from warpsim.core.errors import InputError, UnknownNameError
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.step.program import RigidProgram
+from warpsim.tape.timers import time_stages
 
 
 def program_of(integrator: str):

@@ -15,13 +15,13 @@ from scipy.spatial import ConvexHull
 
 from collision_meshes import bowl_profile, cube, inside_profile, mug_profile, profile_distance, revolved, torus
 from warpsim.collision.contacts import ShapePoses
-from warpsim.collision.convex_cells import clip
-from warpsim.collision.decomposition import decompose, decompose_shape
-from warpsim.collision.mesh_audit import signed_volume, weld
 from warpsim.collision.query import PointDistance
-from warpsim.collision.quickhull import hull_triangles
-from warpsim.errors import SceneError, UnknownNameError
-from warpsim.precision import quat, vec3
+from warpsim.core.errors import SceneError, UnknownNameError
+from warpsim.core.precision import quat, vec3
+from warpsim.geometry.convex_cells import clip
+from warpsim.geometry.decomposition import decompose, decompose_shape
+from warpsim.geometry.mesh_audit import signed_volume, weld
+from warpsim.geometry.quickhull import hull_triangles
 from warpsim.scene import Decomposition, Mesh, Scene, Shape, validate
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -168,7 +168,7 @@ def test_second_load_comes_from_the_cache(tmp_path, monkeypatch):
     first = pieces(mesh)
     (stored,) = tmp_path.rglob("*.npz")
     written = stored.stat().st_mtime_ns
-    monkeypatch.setattr("warpsim.collision.decomposition._search", None)  # a second search would fail
+    monkeypatch.setattr("warpsim.geometry.decomposition._search", None)  # a second search would fail
     second = pieces(mesh)
     assert stored.stat().st_mtime_ns == written
     for a, b in zip((*first.vertices, *first.faces), (*second.vertices, *second.faces), strict=True):

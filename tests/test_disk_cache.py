@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from collision_meshes import cube, torus
-from warpsim.collision.decomposition import decompose
-from warpsim.collision.disk_cache import cache_directory, load_arrays, store_arrays
-from warpsim.collision.mesh_sdf import mesh_sdf
+from warpsim.geometry.decomposition import decompose
+from warpsim.geometry.disk_cache import cache_directory, load_arrays, store_arrays
+from warpsim.geometry.mesh_sdf import mesh_sdf
 from warpsim.scene import Decomposition
 
 RESOLUTION = 8
@@ -105,7 +105,7 @@ def test_any_flipped_byte_is_noticed(cache):
 
 def test_a_good_file_is_used(cache, monkeypatch):
     mesh_sdf(cube(), RESOLUTION)
-    monkeypatch.setattr("warpsim.collision.mesh_sdf._build", None)
+    monkeypatch.setattr("warpsim.geometry.mesh_sdf._build", None)
     assert mesh_sdf(cube(), RESOLUTION).coefficients.size
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from simulator_support import arm, tumbler
-from warpsim.distribution import Distribution
-from warpsim.errors import InputError, UnknownNameError
-from warpsim.simulator import Simulator
+from warpsim.core.errors import InputError, UnknownNameError
+from warpsim.sim.distribution import Distribution
+from warpsim.sim.simulator import Simulator
 
 CARTPOLE = Path(__file__).resolve().parents[1] / "scenes" / "cartpole.usda"
 POLE = "/World/Cart/Pole/Rod.physics:mass"

@@ -5,9 +5,9 @@ import pytest
 
 from finite_differences import central_difference, relative_error
 from rigid_support import Rollout, initial_state
-from warpsim.errors import InputError
-from warpsim.model.compile import compile_model
-from warpsim.program import RigidProgram
+from warpsim.core.errors import InputError
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Body, Drive, Joint, Scene
 
 

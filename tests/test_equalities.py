@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from random_models import random_mjcf
-from warpsim.mjcf import scene_from_mjmodel
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
+from warpsim.io.mjcf import scene_from_mjmodel
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
 from warpsim.scene.description import EQUALITY_KINDS
 
 

@@ -25,7 +25,7 @@ from row_support import (
     scene_to_solve,
 )
 from warpsim.scene import Body, Equality, Joint, Options, Scene
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 
 EVERYTHING = dict(equalities=5, tendons=3, limits=True, friction_loss=True)
 PANDA = [path for path in ROBOTS if path.stem == "panda"]

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from tools.evidence import over_a_wall
-from warpsim.errors import InputError
-from warpsim.optimize import FunctionProblem, SmoothedProblem, minimise
-from warpsim.optimize.estimators import KINDS, GradientEstimator
+from warpsim.core.errors import InputError
+from warpsim.optimizers import FunctionProblem, SmoothedProblem, minimise
+from warpsim.optimizers.estimators import KINDS, GradientEstimator
 
 
 @pytest.mark.parametrize("kind", KINDS)

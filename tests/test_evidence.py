@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from tools.evidence.chaos import double_pendulum
-from warpsim.cli import main
-from warpsim.errors import InputError
-from warpsim.evidence import LABELS, RunRecord, compare, read_record, record_run, replay
-from warpsim.optimize.identification import identify
+from warpsim.check.records import LABELS, RunRecord, compare, read_record, record_run, replay
+from warpsim.check.validity import measure_validity
+from warpsim.cli.main import main
+from warpsim.core.errors import InputError
+from warpsim.optimizers.identification import identify
 from warpsim.scene import Actuator, Body, Joint, Options, Scene, Shape
-from warpsim.simulator import Simulator
-from warpsim.validity import measure_validity
+from warpsim.sim.simulator import Simulator
 
 SCENES = Path(__file__).resolve().parents[1] / "scenes"
 

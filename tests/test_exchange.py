@@ -11,7 +11,7 @@ import torch
 import warp as wp
 
 from simulator_support import arm
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 from warpsim.tape.parameters import StaleInputError
 
 THROW = Path(__file__).resolve().parents[1] / "scenes" / "throw.usda"

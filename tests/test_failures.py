@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from task_scenes import reach, saved, swing
-from warpsim.cli import main
-from warpsim.failures import explain
-from warpsim.usd import author
+from warpsim.cli.failures import explain
+from warpsim.cli.main import main
+from warpsim.io.usd import author
 
 PROJECT = Path(__file__).resolve().parents[1]
 

@@ -14,12 +14,12 @@ import pytest
 from PIL import Image
 from pxr import Sdf, Vt
 
-from warpsim.collision.disk_cache import load_arrays, store_arrays
-from warpsim.errors import CacheWarning, OutputError
-from warpsim.files import replacing, same_file, write_text
-from warpsim.render.images import write_gif, write_png
+from warpsim.core.errors import CacheWarning, OutputError
+from warpsim.core.files import replacing, same_file, write_text
+from warpsim.geometry.disk_cache import load_arrays, store_arrays
+from warpsim.io.usd.layer_files import export_layer, is_our_layer, mark_layer
 from warpsim.tape.storage import map_file
-from warpsim.usd.layer_files import export_layer, is_our_layer, mark_layer
+from warpsim.view.raycast.images import write_gif, write_png
 
 PROJECT = Path(__file__).parents[1]
 LARGE = 300_000
@@ -78,7 +78,7 @@ def test_what_is_written_can_be_read(tmp_path, name):
 def test_a_limit_on_file_sizes_is_told(tmp_path):
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));"
-        "from warpsim.files import write_text; write_text(sys.argv[1], 'x' * 100000)"
+        "from warpsim.core.files import write_text; write_text(sys.argv[1], 'x' * 100000)"
     )
     target = tmp_path / "a.json"
     target.write_text("before")
@@ -93,7 +93,7 @@ def test_a_killed_process_leaves_the_old_file_or_the_new_one(tmp_path):
     """Killed at any moment of writing again and again, the file is always whole."""
     target = tmp_path / "a.json"
     code = (
-        "import sys; from warpsim.files import write_text\n"
+        "import sys; from warpsim.core.files import write_text\n"
         "for k in range(10**9): write_text(sys.argv[1], str(k % 10) * 2_000_000)"
     )
     for delay in (0.0, 0.003, 0.011, 0.02):
@@ -155,7 +155,7 @@ import sys
 sys.path.insert(0, "tests")
 import numpy as np
 from tape_toys import Chain
-from warpsim.errors import OutputError
+from warpsim.core.errors import OutputError
 from warpsim.tape import CheckpointedTape
 full = (300, 10)
 state = {"x": np.zeros(full), "v": np.zeros(full), "guess": np.zeros(full), "turns": np.zeros(300)}

@@ -7,7 +7,7 @@ import ctypes
 import pytest
 import warp as wp
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.tape import budget, free_memory
 
 VM_STAT = """Mach Virtual Memory Statistics: (page size of 16384 bytes)

@@ -11,13 +11,13 @@ import torch
 from contact_support import object_scene, solid
 from core_scenes import rich_scene, rich_state
 from planted_errors import AdjointFault, Fault, scale
-from warpsim.constraint.contact_law import HELD, STRUCK
-from warpsim.gradcheck.coverage import AT_AN_EDGE, OF_THE_WORLD
-from warpsim.gradcheck.modes import ModeObserver
-from warpsim.gradcheck.stage_blame import BETWEEN, DERIVE, SOLVE
-from warpsim.model.derive import Derivation
+from warpsim.check.gradcheck.coverage import AT_AN_EDGE, OF_THE_WORLD
+from warpsim.check.gradcheck.modes import ModeObserver
+from warpsim.check.gradcheck.stage_blame import BETWEEN, DERIVE, SOLVE
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.constraint.contact_law import HELD, STRUCK
 from warpsim.scene import Actuator, Body, Equality, Joint, Options, Scene, Shape
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 from warpsim.tape.arena import Arena
 
 FEW = ("body.mass", "joint.damping", "shape.friction", "shape.size")

@@ -10,12 +10,12 @@ import torch
 
 from finite_differences import directional_estimate
 from planted_errors import Fault
-from warpsim.cli import main
-from warpsim.gradcheck.losses import RandomForm
-from warpsim.gradcheck.report import Report, Section
-from warpsim.gradcheck.verdicts import EXACT, NOISY, SMOOTHED, SWITCH, VERDICTS, WRONG, ZERO, Finding
-from warpsim.simulator import Simulator
-from warpsim.tangent import shift
+from warpsim.check.gradcheck.losses import RandomForm
+from warpsim.check.gradcheck.report import Report, Section
+from warpsim.check.gradcheck.verdicts import EXACT, NOISY, SMOOTHED, SWITCH, VERDICTS, WRONG, ZERO, Finding
+from warpsim.cli.main import main
+from warpsim.rigid.model.tangent import shift
+from warpsim.sim.simulator import Simulator
 
 SCENES = sorted((Path(__file__).resolve().parents[1] / "scenes").glob("*.usda"))
 QUICK = ("cartpole",)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.program import RigidProgram
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Body, Drive, Joint, Options, Scene, Shape
 from warpsim.tape.checkpointed import CheckpointedTape
 

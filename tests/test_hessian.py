@@ -7,11 +7,11 @@ import pytest
 import warp as wp
 
 from rigid_support import random_model, scene_of
-from warpsim.constraint.hessian import factor_hessian, solve_hessian
-from warpsim.constraint.rows import DRY_FRICTION, ELLIPTIC, EQUALITY, UNILATERAL, RowCapacity, Rows, allocate_rows
-from warpsim.model.compile import compile_model
-from warpsim.model.topology import Topology
-from warpsim.precision import numpy_real, real
+from warpsim.core.precision import numpy_real, real
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.model.topology import Topology
+from warpsim.solve.hessian import factor_hessian, solve_hessian
+from warpsim.solve.rows import DRY_FRICTION, ELLIPTIC, EQUALITY, UNILATERAL, RowCapacity, Rows, allocate_rows
 
 SIZES = {
     int(EQUALITY): (1, 2, 3, 5, 6),

@@ -13,16 +13,16 @@ from pxr import Sdf
 from collision_meshes import cube
 from collision_support import random_quats
 from warpsim.collision.contacts import ShapePoses
-from warpsim.collision.hulls import convex_hull
 from warpsim.collision.query import ShapeDistance
-from warpsim.errors import SceneError
-from warpsim.mjcf import read_mjcf
-from warpsim.precision import quat, vec3
+from warpsim.core.errors import SceneError
+from warpsim.core.precision import quat, vec3
+from warpsim.geometry.hulls import convex_hull
+from warpsim.io.mjcf import read_mjcf
+from warpsim.io.usd import author
+from warpsim.io.usd.export import export_scene
+from warpsim.io.usd.reader import read_usd
 from warpsim.scene import Mesh, Scene, Shape
-from warpsim.simulator import Simulator
-from warpsim.usd import author
-from warpsim.usd.export import export_scene
-from warpsim.usd.reader import read_usd
+from warpsim.sim.simulator import Simulator
 
 ZOO = Path(__file__).resolve().parents[2] / "shared" / "zoo"
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tools.bench.identification import Run, cases, experiment, fit, honest, problem, simulator
-from warpsim.optimize import minimise
-from warpsim.simulator import Simulator
+from warpsim.optimizers import minimise
+from warpsim.sim.simulator import Simulator
 
 QUICK = [
     (1.3, 250, "plain", 0),

@@ -13,18 +13,18 @@ import torch
 from contact_support import ContactRollout, object_scene, solid
 from finite_differences import relative_error
 from flight_support import Flight, end_slopes, on_rails
-from warpsim.constraint.newton import TOO_FEW_ITERATIONS
-from warpsim.errors import SceneError
-from warpsim.gradcheck.stage_blame import _walk
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.program import RigidProgram
+from warpsim.check.gradcheck.stage_blame import _walk
+from warpsim.core.errors import SceneError
+from warpsim.io.usd.export import export_scene
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Body, Joint, Options, Scene, Shape
 from warpsim.scene.validate import validate
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
+from warpsim.solve.newton import TOO_FEW_ITERATIONS
 from warpsim.tape import CheckpointedTape, FullTape, Revolve
 from warpsim.tape.arena import Arenas, measure
-from warpsim.usd.export import export_scene
 
 GRAVITY = 9.81
 NONE = np.zeros(3)

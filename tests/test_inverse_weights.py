@@ -10,10 +10,10 @@ import pytest
 
 from derive_support import DerivedLoss
 from random_models import random_mjcf
-from warpsim.mjcf import scene_from_mjmodel
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.model.weight_rows import sliding_bodies
+from warpsim.io.mjcf import scene_from_mjmodel
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.compile.weight_rows import sliding_bodies
 from warpsim.scene import Body, Joint, Scene, Shape
 
 WEIGHTS = ["weight.body", "weight.dof", "weight.tendon"]

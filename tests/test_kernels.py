@@ -40,7 +40,7 @@ def test_compiling_is_shown_once_and_warp_is_quiet(tmp_path):
 
 def test_help_and_light_commands_load_no_torch(tmp_path):
     code = (
-        "import sys; from warpsim.cli import make_parser\n"
+        "import sys; from warpsim.cli.main import make_parser\n"
         "make_parser(None).format_help(); light = [m for m in ('warp', 'torch', 'pxr', 'numpy') if m in sys.modules]\n"
         "make_parser('inspect'); make_parser('convert'); make_parser('doctor')\n"
         "print(light, 'torch' in sys.modules)"
@@ -50,7 +50,7 @@ def test_help_and_light_commands_load_no_torch(tmp_path):
 
 
 def test_doctor_tells_what_a_report_needs(tmp_path):
-    code = "import sys; from warpsim.cli import main; sys.exit(main(['doctor']))"
+    code = "import sys; from warpsim.cli.main import main; sys.exit(main(['doctor']))"
     done = _run(code, tmp_path)
     assert done.returncode == 0, done.stderr
     for words in (

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from simulator_support import arm
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.learn import Critic, ShortHorizon
 from warpsim.learn.critic import blended_returns
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 
 WINDOW, HOLD, DISCOUNT = 3, 2, 0.9
 

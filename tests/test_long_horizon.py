@@ -10,9 +10,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from warpsim.mjcf import read_mjcf
+from warpsim.io.mjcf import read_mjcf
 from warpsim.scene.description import Drive
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 
 MODEL = """
 <mujoco>

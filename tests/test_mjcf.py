@@ -16,8 +16,8 @@ from mjcf_comparison import assert_same_motion, assert_same_physics, assert_scen
 from mujoco_oracle import to_mujoco
 from random_models import INTEGRATORS, random_mjcf
 from small_models import model_of
-from warpsim.errors import InputError, SceneError, UnknownNameError
-from warpsim.mjcf import read_mjcf, scene_from_mjmodel
+from warpsim.core.errors import InputError, SceneError, UnknownNameError
+from warpsim.io.mjcf import read_mjcf, scene_from_mjmodel
 from warpsim.scene.ledger import unsupported
 
 ROBOTS = sorted(ASSETS.glob("*/mjcf/*.xml"))
@@ -263,7 +263,7 @@ def test_the_scene_shares_no_memory_with_the_model():
 
 
 def test_the_extra_is_named_when_mujoco_is_missing():
-    code = "import sys; sys.modules['mujoco'] = None\nimport warpsim.mjcf"
+    code = "import sys; sys.modules['mujoco'] = None\nimport warpsim.io.mjcf"
     root = Path(__file__).resolve().parents[1]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
     assert "WarpsimError" in done.stderr

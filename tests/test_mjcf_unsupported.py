@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from small_models import BALL, SPATIAL, TENDON, WET, jointed, model_of
-from warpsim.errors import LeftOutWarning, SceneError, UnsupportedError
-from warpsim.mjcf import read_mjcf, scene_from_mjmodel
+from warpsim.core.errors import LeftOutWarning, SceneError, UnsupportedError
+from warpsim.io.mjcf import read_mjcf, scene_from_mjmodel
 from warpsim.scene import Scene, validate
 from warpsim.scene.ledger import unsupported
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 
 RAG = """<flexcomp name="rag" type="grid" dim="2" count="3 3 1" spacing=".1 .1 .1" mass="1" radius=".01">
   <edge equality="true"/></flexcomp>"""

@@ -9,9 +9,9 @@ import pytest
 
 from core_scenes import rich_scene
 from derive_support import DerivedLoss
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.model.model import FEEDS, Model
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.model.model import FEEDS, Model
 from warpsim.scene import ContactOverride, Equality, Scene
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from simulator_support import arm
-from warpsim.errors import InputError
-from warpsim.simulator import Simulator
+from warpsim.core.errors import InputError
+from warpsim.sim.simulator import Simulator
 from warpsim.tape import rows
 
 STEPS = 13

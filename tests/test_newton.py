@@ -7,13 +7,13 @@ import pytest
 
 from contact_support import object_scene, solid
 from rigid_support import evaluation
-from warpsim.constraint.newton import AT_ROUNDING, CONVERGED, NOT_DEFINITE, TOO_FEW_ITERATIONS
-from warpsim.constraint.report import solver_text
-from warpsim.errors import SimulationError
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.program import RigidProgram
+from warpsim.core.errors import SimulationError
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.constraint.report import solver_text
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Options, Scene
+from warpsim.solve.newton import AT_ROUNDING, CONVERGED, NOT_DEFINITE, TOO_FEW_ITERATIONS
 from warpsim.tape.checkpointed import CheckpointedTape
 
 

@@ -9,8 +9,9 @@ import warp as wp
 
 from finite_differences import directional_difference
 from simulator_support import arm, compiled
-from warpsim.errors import InputError, UnknownNameError
-from warpsim.mjcf import scene_from_mjmodel
+from warpsim.core.errors import InputError, UnknownNameError
+from warpsim.core.precision import real, vec3
+from warpsim.io.mjcf import scene_from_mjmodel
 from warpsim.objective import (
     CentreOfMass,
     Clearance,
@@ -39,8 +40,7 @@ from warpsim.objective import (
     running,
     succeeded,
 )
-from warpsim.precision import real, vec3
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 
 STEPS = 12
 PUCK = """<mujoco>

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from random_models import random_mjcf, random_state
-from warpsim.mjcf import scene_from_mjmodel
-from warpsim.simulator import Simulator
+from warpsim.io.mjcf import scene_from_mjmodel
+from warpsim.sim.simulator import Simulator
 
 OUTPUTS = (
     "body_position",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from warpsim.optimize.box_qp import box_qp
+from warpsim.optimizers.box_qp import box_qp
 
 
 @pytest.mark.parametrize("n", [1, 3, 8, 20])

@@ -10,12 +10,12 @@ import pytest
 import torch
 from pxr import Gf, UsdGeom
 
-from warpsim.errors import RangeError, SimulationError
-from warpsim.optimize import FunctionProblem, RolloutProblem, Variable, Variables, minimise, multi_start
-from warpsim.optimize.candidates import losses_one_by_one, losses_side_by_side
-from warpsim.optimize.estimators import GradientEstimator
-from warpsim.simulator import Simulator
-from warpsim.usd import author
+from warpsim.core.errors import RangeError, SimulationError
+from warpsim.io.usd import author
+from warpsim.optimizers import FunctionProblem, RolloutProblem, Variable, Variables, minimise, multi_start
+from warpsim.optimizers.candidates import losses_one_by_one, losses_side_by_side
+from warpsim.optimizers.estimators import GradientEstimator
+from warpsim.sim.simulator import Simulator
 
 MASS = "/World/Cart.physics:mass"
 FORCE, STEPS, STEP = 3.0, 50, 0.01

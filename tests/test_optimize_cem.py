@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from warpsim.errors import InputError
-from warpsim.optimize import FunctionProblem, minimise
+from warpsim.core.errors import InputError
+from warpsim.optimizers import FunctionProblem, minimise
 
 
 def bowl(x: torch.Tensor) -> torch.Tensor:

@@ -15,10 +15,10 @@ from PIL import Image
 
 from task_scenes import reach, saved, swing
 from test_task_solve import loaded_loss
-from warpsim.cli import main
-from warpsim.evidence import read_record
+from warpsim.check.records import read_record
+from warpsim.cli.main import main
+from warpsim.io.usd import author
 from warpsim.task import optimize_task
-from warpsim.usd import author
 
 PROJECT = Path(__file__).resolve().parents[1]
 ITERATIONS = 60

@@ -12,8 +12,8 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from warpsim.errors import InputError, SimulationError, UnconvergedError, UnknownNameError
-from warpsim.optimize import FunctionProblem, minimise
+from warpsim.core.errors import InputError, SimulationError, UnconvergedError, UnknownNameError
+from warpsim.optimizers import FunctionProblem, minimise
 
 
 def rosenbrock(x: torch.Tensor) -> torch.Tensor:

@@ -10,12 +10,12 @@ from scipy.linalg import block_diag, solve_discrete_are
 from scipy.optimize import lsq_linear
 
 from simulator_support import arm, compiled, tumbler
-from warpsim.errors import InputError
-from warpsim.mjcf import scene_from_mjmodel
-from warpsim.optimize import ControlProblem, FunctionProblem, minimise, quadratic_cost
-from warpsim.optimize.expansion import expand
-from warpsim.simulator import Simulator
-from warpsim.tangent import difference, shift
+from warpsim.core.errors import InputError
+from warpsim.io.mjcf import scene_from_mjmodel
+from warpsim.optimizers import ControlProblem, FunctionProblem, minimise, quadratic_cost
+from warpsim.optimizers.expansion import expand
+from warpsim.rigid.model.tangent import difference, shift
+from warpsim.sim.simulator import Simulator
 
 CARTS = """<mujoco>
   <option timestep="0.05" gravity="0 0 0"><flag constraint="disable"/></option>

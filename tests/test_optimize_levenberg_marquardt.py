@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy.optimize import curve_fit, least_squares
 
-from warpsim.errors import InputError, RangeError, SimulationError
-from warpsim.optimize import FunctionProblem, minimise
+from warpsim.core.errors import InputError, RangeError, SimulationError
+from warpsim.optimizers import FunctionProblem, minimise
 
 TIMES = torch.linspace(0, 4, 60, dtype=torch.float64)
 

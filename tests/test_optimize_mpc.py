@@ -9,10 +9,10 @@ from scipy.linalg import solve_discrete_are
 
 from simulator_support import arm
 from test_optimize_ilqr import START, Q, R, carts_problem, linear_system
-from warpsim.errors import InputError
-from warpsim.mjcf import scene_from_mjmodel
-from warpsim.optimize import RecedingHorizon, run_closed_loop
-from warpsim.simulator import Simulator
+from warpsim.core.errors import InputError
+from warpsim.io.mjcf import scene_from_mjmodel
+from warpsim.optimizers import RecedingHorizon, run_closed_loop
+from warpsim.sim.simulator import Simulator
 
 
 def plant(mass: float = 1.0) -> Simulator:

@@ -9,9 +9,9 @@ import signal
 import pytest
 import torch
 
-from warpsim.errors import InputError
-from warpsim.optimize import FunctionProblem, minimise, multi_start
-from warpsim.optimize.multi_start import draw_starts
+from warpsim.core.errors import InputError
+from warpsim.optimizers import FunctionProblem, minimise, multi_start
+from warpsim.optimizers.multi_start import draw_starts
 
 
 def rastrigin(x: torch.Tensor) -> torch.Tensor:

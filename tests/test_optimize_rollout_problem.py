@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from warpsim.errors import InputError
-from warpsim.optimize import RolloutProblem, Variable, Variables, minimise
-from warpsim.simulator import Simulator
+from warpsim.core.errors import InputError
+from warpsim.optimizers import RolloutProblem, Variable, Variables, minimise
+from warpsim.sim.simulator import Simulator
 
 PENDULUM = Path(__file__).resolve().parents[1] / "scenes" / "pendulum.usda"
 BOB, GRAVITY = "/World/Pendulum/Bob.physics:mass", "/World/Physics.physics:gravityMagnitude"

@@ -8,9 +8,9 @@ import torch
 from pxr import Usd, UsdPhysics
 
 import warpsim as ws
-from warpsim.optimize.variables import Variable, Variables
-from warpsim.usd import author
-from warpsim.usd.writer import write_result
+from warpsim.io.usd import author
+from warpsim.io.usd.writer import write_result
+from warpsim.optimizers.variables import Variable, Variables
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,11 @@ from pxr import Sdf
 from simulator_support import PUCK
 from task_scenes import reach, saved, swing
 from test_simulator import PENDULUM_USD
-from warpsim.cli import main
-from warpsim.errors import OutputError
-from warpsim.scene_files import scene_files
-from warpsim.simulator import Simulator
-from warpsim.usd import author
+from warpsim.cli.main import main
+from warpsim.core.errors import OutputError
+from warpsim.io.scene_files import scene_files
+from warpsim.io.usd import author
+from warpsim.sim.simulator import Simulator
 
 BASE = """#usda 1.0
 (

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from warpsim.cli import main
-from warpsim.panel import CASES, run_panel
-from warpsim.panel.cases import _BOUNCE, _TUMBLE, _tumble
-from warpsim.panel.closed_forms import bounce_height, slopes
-from warpsim.panel.naive import cube
+from warpsim.check.panel import CASES, run_panel
+from warpsim.check.panel.cases import _BOUNCE, _TUMBLE, _tumble
+from warpsim.check.panel.closed_forms import bounce_height, slopes
+from warpsim.check.panel.naive import cube
+from warpsim.cli.main import main
 
 QUICK = ("projectile", "fall", "billiard, places", "glancing balls", "checkpointing")
 

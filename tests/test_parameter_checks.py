@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from warpsim.errors import InputError, RangeError, SceneError, SimulationError
-from warpsim.optimize.candidates import losses_side_by_side
+from warpsim.core.errors import InputError, RangeError, SceneError, SimulationError
+from warpsim.optimizers.candidates import losses_side_by_side
 from warpsim.scene import Body, Drive, Joint, Scene, Shape, validate
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 
 
 def scene(**changes) -> Scene:

@@ -24,7 +24,7 @@ def run(code: list[str], **environment: str) -> subprocess.CompletedProcess:
 
 
 def test_an_unknown_precision_is_refused():
-    ran = run(["-c", "import warpsim.precision"], WARPSIM_PRECISION="float16")
+    ran = run(["-c", "import warpsim.core.precision"], WARPSIM_PRECISION="float16")
     assert ran.returncode != 0 and "use 'float64' or 'float32'" in ran.stderr
 
 

@@ -10,11 +10,11 @@ import warp as wp
 from finite_differences import directional_difference, relative_error
 from random_models import random_state
 from rigid_support import ROBOTS, random_model, robot, scene_of
-from warpsim import query
-from warpsim.errors import InputError, UnknownNameError
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.model.model import Model
+from warpsim.core.errors import InputError, UnknownNameError
+from warpsim.rigid import query
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.model.model import Model
 
 TOLERANCE = 1e-9
 

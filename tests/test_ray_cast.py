@@ -11,8 +11,8 @@ from collision_meshes import cube, torus
 from collision_support import SIZES, random_quats, rotate
 from warpsim.collision.contacts import ShapePoses
 from warpsim.collision.ray_cast import RayCast
-from warpsim.errors import InputError, SceneError, UnknownNameError
-from warpsim.precision import quat, real, vec3
+from warpsim.core.errors import InputError, SceneError, UnknownNameError
+from warpsim.core.precision import quat, real, vec3
 from warpsim.scene.description import Mesh, Scene, Shape
 
 PRIMITIVES = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "plane")

@@ -15,10 +15,10 @@ import pytest
 from pxr import Sdf, Usd, UsdGeom, UsdPhysics
 
 from collision_meshes import cube
-from warpsim.cli import main
-from warpsim.errors import InputError, SceneError, WarpsimError
-from warpsim.load import load_scene
-from warpsim.mjcf import read_mjcf
+from warpsim.cli.main import main
+from warpsim.core.errors import InputError, SceneError, WarpsimError
+from warpsim.io.load import load_scene
+from warpsim.io.mjcf import read_mjcf
 
 _IN_OPEN, _IN_NONBLOCK = 0x20, 0x800
 
@@ -333,7 +333,7 @@ def test_circles_end(tmp_path):
 def test_a_percent_sign_in_a_class_does_not_end_the_process():
     """MuJoCo would print with it; in a process of its own, for it would end this one."""
     text = mjcf(world='<geom class="a%s%n" size=".1"/>')
-    program = "import sys\nfrom warpsim.mjcf import read_mjcf\nread_mjcf(sys.argv[1])"
+    program = "import sys\nfrom warpsim.io.mjcf import read_mjcf\nread_mjcf(sys.argv[1])"
     done = subprocess.run([sys.executable, "-c", program, text], capture_output=True, text=True)
     assert done.returncode == 1 and "rename it" in done.stderr, done.stderr
     with pytest.raises(SceneError, match="childclass='a%n'.*rename it"):

@@ -19,15 +19,15 @@ from render_support import (
     silhouette,
     top_view,
 )
-from warpsim.errors import InputError, SceneError, UnknownNameError
-from warpsim.render import Camera, fit_camera, look_at, render_rollout, render_stage
-from warpsim.render.focus import find_focus
-from warpsim.render.shading import AMBIENT_DOWN, AMBIENT_UP, SUN_DIRECTION, SUN_STRENGTH
+from warpsim.core.errors import InputError, SceneError, UnknownNameError
+from warpsim.io.usd import author
+from warpsim.io.usd.reader import read_usd
 from warpsim.scene import Body, Mesh, Scene, Shape
-from warpsim.usd import author
-from warpsim.usd.reader import read_usd
 from warpsim.view.items.item import BOX, SPHERE, Item
 from warpsim.view.items.triangles import make_triangles
+from warpsim.view.raycast import Camera, fit_camera, look_at, render_rollout, render_stage
+from warpsim.view.raycast.focus import find_focus
+from warpsim.view.raycast.shading import AMBIENT_DOWN, AMBIENT_UP, SUN_DIRECTION, SUN_STRENGTH
 
 RED, GREEN = (0.8, 0.05, 0.05), (0.05, 0.7, 0.05)
 

@@ -7,10 +7,10 @@ import pytest
 from PIL import Image
 from pxr import Gf
 
-from warpsim.cli import main
-from warpsim.errors import InputError
-from warpsim.render import contact_sheet, frame_times, write_gif
-from warpsim.usd import author
+from warpsim.cli.main import main
+from warpsim.core.errors import InputError
+from warpsim.io.usd import author
+from warpsim.view.raycast import contact_sheet, frame_times, write_gif
 
 
 def test_frame_times():

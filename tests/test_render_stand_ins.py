@@ -16,13 +16,13 @@ from PIL import Image
 from pxr import Usd, UsdGeom, UsdPhysics
 
 from render_support import BLACK, HEIGHT, SIZE, WIDTH, backdrop, coverage, new_stage, silhouette, top_view
-from warpsim.cli import main
-from warpsim.errors import SceneError
-from warpsim.mjcf import read_mjcf
-from warpsim.render import Camera, render_rollout, render_stage
-from warpsim.usd import author
-from warpsim.usd.export import export_scene
-from warpsim.usd.reader import open_stage, read_usd
+from warpsim.cli.main import main
+from warpsim.core.errors import SceneError
+from warpsim.io.mjcf import read_mjcf
+from warpsim.io.usd import author
+from warpsim.io.usd.export import export_scene
+from warpsim.io.usd.reader import open_stage, read_usd
+from warpsim.view.raycast import Camera, render_rollout, render_stage
 
 PIXEL = (4.0 / HEIGHT) ** 2
 """m² in the top view."""

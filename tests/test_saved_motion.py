@@ -8,12 +8,12 @@ import pytest
 from PIL import Image
 from pxr import Usd, UsdGeom, UsdValidation
 
-from warpsim.cli import main
-from warpsim.errors import InputError, LeftOutWarning
-from warpsim.load import load_scene
-from warpsim.saved_motion import read_motion
-from warpsim.simulator import Simulator
-from warpsim.usd.reader import read_usd
+from warpsim.cli.main import main
+from warpsim.core.errors import InputError, LeftOutWarning
+from warpsim.io.load import load_scene
+from warpsim.io.saved_motion import read_motion
+from warpsim.io.usd.reader import read_usd
+from warpsim.sim.simulator import Simulator
 
 MJCF = """<mujoco model="zoo"><option timestep="0.005"/>
 <worldbody><geom name="floor" type="plane" size="3 3 .1"/>

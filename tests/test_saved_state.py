@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from simulator_support import arm
-from warpsim.errors import InputError, SceneError
-from warpsim.simulator import Simulator
+from warpsim.core.errors import InputError, SceneError
+from warpsim.sim.simulator import Simulator
 
 THROW = Path(__file__).resolve().parents[1] / "scenes" / "throw.usda"
 BALL = "/World/Ball"

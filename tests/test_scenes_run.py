@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 
 SCENES = sorted((Path(__file__).resolve().parents[1] / "scenes").glob("*.usda"), key=lambda path: path.name)
 OUTPUTS = ("penetration", "solver_status", "body_position")

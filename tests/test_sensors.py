@@ -6,20 +6,20 @@ import pytest
 import torch
 
 from finite_differences import directional_difference, relative_error
-from warpsim.errors import UnsupportedError
-from warpsim.mjcf import scene_from_mjmodel
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.program import RigidProgram
+from warpsim.core.errors import UnsupportedError
+from warpsim.io.mjcf import scene_from_mjmodel
+from warpsim.io.usd import author
+from warpsim.io.usd.reader import read_usd
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.sensors.layout import KINDS, sensor_layout
+from warpsim.rigid.sensors.noise import normal_numbers
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Sensor
 from warpsim.scene.description import SENSOR_KINDS
 from warpsim.scene.ledger import unsupported
-from warpsim.sensors.layout import KINDS, sensor_layout
-from warpsim.sensors.noise import normal_numbers
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 from warpsim.tape import CheckpointedTape
-from warpsim.usd import author
-from warpsim.usd.reader import read_usd
 
 _XML = """
 <mujoco>

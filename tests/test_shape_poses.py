@@ -10,13 +10,13 @@ import warp as wp
 
 from finite_differences import central_difference, relative_error
 from random_models import random_mjcf, random_state
-from warpsim.collision.shape_poses import collision_input, shape_poses
-from warpsim.dynamics.kinematics import kinematics
-from warpsim.mjcf import scene_from_mjmodel
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.model.state import make_work
-from warpsim.precision import numpy_real, real
+from warpsim.core.precision import numpy_real, real
+from warpsim.io.mjcf import scene_from_mjmodel
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.dynamics.kinematics import kinematics
+from warpsim.rigid.dynamics.shape_poses import collision_input, shape_poses
+from warpsim.rigid.work.state import make_work
 from warpsim.tape.arena import Arena, ArenaSize
 from warpsim.tape.program import Arrays
 

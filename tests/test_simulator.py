@@ -11,13 +11,13 @@ import torch
 
 import warpsim
 from simulator_support import ARM, TUMBLER, arm, compiled, tumbler
-from warpsim.cli import main
-from warpsim.errors import InputError, UnknownNameError
-from warpsim.mjcf import scene_from_mjmodel
-from warpsim.optimize.evaluation import Evaluation
+from warpsim.cli.main import main
+from warpsim.core.errors import InputError, UnknownNameError
+from warpsim.io.mjcf import scene_from_mjmodel
+from warpsim.optimizers.evaluation import Evaluation
+from warpsim.rigid.model.tangent import basis, projection, shift
 from warpsim.scene import Body, Drive, Joint, Scene
-from warpsim.simulator import Simulator
-from warpsim.tangent import basis, projection, shift
+from warpsim.sim.simulator import Simulator
 
 XML = ARM.format(integrator="Euler")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from contact_support import ContactRollout, object_scene, solid
-from warpsim.errors import SceneError
-from warpsim.model.compile import compile_model
+from warpsim.core.errors import SceneError
+from warpsim.rigid.compile.compile import compile_model
 from warpsim.scene import Options, Scene
 
 HEIGHT = 0.005

@@ -11,19 +11,19 @@ import torch
 
 from capped_support import assert_exact, capped, shared
 from contact_support import object_scene, solid
-from warpsim.cli import main
-from warpsim.constraint import report
-from warpsim.errors import InputError, UnconvergedError, UnconvergedWarning
-from warpsim.evidence import record_run, replay
-from warpsim.load import load_scene
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.program import RigidProgram
+from warpsim.check.records import record_run, replay
+from warpsim.cli.main import main
+from warpsim.core.errors import InputError, UnconvergedError, UnconvergedWarning
+from warpsim.io.load import load_scene
+from warpsim.io.usd.export import export_scene
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.constraint import report
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Options, Scene, convergence
 from warpsim.scene.description import SOLVER_STOPS
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Revolve, RunningCost, Windows
-from warpsim.usd.export import export_scene
 
 WORLDS, STEPS, CAP = 3, 6, 6
 PROJECT = Path(__file__).resolve().parents[1]

@@ -11,16 +11,16 @@ import torch
 
 from task_scenes import reach, saved, swing
 from test_evidence import ball
-from warpsim.cli import main
-from warpsim.evidence import read_record, replay
-from warpsim.load import load_scene
+from warpsim.check.records import read_record, replay
+from warpsim.cli.main import main
+from warpsim.io.load import load_scene
+from warpsim.io.usd import author
 from warpsim.scene import Body, Joint, Scene
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 from warpsim.task import Steps, TaskProblem, optimize_task, read_task, stress
 from warpsim.task.stress import varied
 from warpsim.task.transmission import Transmission
 from warpsim.task.variations import Variation, scaled_contact, scaled_friction, scaled_mass, variations
-from warpsim.usd import author
 
 SCENES = Path(__file__).resolve().parents[1] / "scenes"
 FALL = 9.81 * 0.4

@@ -13,7 +13,7 @@ import pytest
 import warp as wp
 
 from tape_toys import Chain
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.tape import (
     AllStarts,
     Arena,

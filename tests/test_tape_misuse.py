@@ -10,7 +10,7 @@ import pytest
 import warp as wp
 
 from tape_toys import Chain
-from warpsim.errors import InputError, UnknownNameError
+from warpsim.core.errors import InputError, UnknownNameError
 from warpsim.tape import (
     Arena,
     Arrays,

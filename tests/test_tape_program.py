@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from warpsim.errors import InputError, UnknownNameError
+from warpsim.core.errors import InputError, UnknownNameError
 from warpsim.tape import Arena, Arrays, CheckpointedTape, Field, Program, Resumable, Revolve, SplittableProgram
 from warpsim.tape import arena as arenas
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.program import RigidProgram
+from warpsim.io.usd.reader import read_usd
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Revolve
-from warpsim.usd.reader import read_usd
 
 STEPS, WORLDS = 23, 2
 PARAMETERS = ("body.mass", "shape.friction", "drive.stiffness")

@@ -8,7 +8,7 @@ import pytest
 import warp as wp
 
 from tape_toys import Chain
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Revolve, Windows, budget, footprint, revolve
 from warpsim.tape.footprint import Footprint
 from warpsim.tape.free_memory import free_bytes

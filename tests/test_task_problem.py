@@ -9,12 +9,12 @@ from scipy.interpolate import CubicSpline
 
 from finite_differences import directional_difference
 from task_scenes import STEPS, reach, saved, swing
-from warpsim.errors import TaskError
-from warpsim.simulator import Simulator
+from warpsim.core.errors import TaskError
+from warpsim.io.usd import author
+from warpsim.sim.simulator import Simulator
 from warpsim.task.controls import Knots, Periodic
 from warpsim.task.problem import TaskProblem
 from warpsim.task.read import read_task
-from warpsim.usd import author
 
 TIMES = 0.01 * np.arange(STEPS)
 

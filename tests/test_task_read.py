@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from pxr import Sdf, Usd
 
-from warpsim.errors import TaskError
+from warpsim.core.errors import TaskError
+from warpsim.io.usd.reader import read_usd
 from warpsim.objective import (
     CentreOfMass,
     Clearance,
@@ -29,7 +30,6 @@ from warpsim.objective import (
 )
 from warpsim.task.controls import Feedback, Knots, Periodic, Steps
 from warpsim.task.read import read_task
-from warpsim.usd.reader import read_usd
 
 SCENE = """#usda 1.0
 (

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from task_scenes import reach, saved, swing
-from warpsim.cli import main
-from warpsim.evidence import compare, read_record, replay
-from warpsim.simulator import Simulator
+from warpsim.check.records import compare, read_record, replay
+from warpsim.cli.main import main
+from warpsim.io.usd import author
+from warpsim.sim.simulator import Simulator
 from warpsim.task import Knots, Task, VariableSpec, optimize_task, read_task
-from warpsim.usd import author
 
 PROJECT = Path(__file__).resolve().parents[1]
 

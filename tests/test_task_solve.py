@@ -11,13 +11,13 @@ import torch
 from pxr import Sdf, Usd, UsdValidation
 
 from task_scenes import reach, saved, swing
-from warpsim.errors import InputError, TaskError
-from warpsim.evidence import RunRecord, read_record
+from warpsim.check.records import RunRecord, read_record
+from warpsim.core.errors import InputError, TaskError
+from warpsim.io.usd import author
 from warpsim.objective import Function, Reach, Within, running
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 from warpsim.task import Knots, Task, TaskProblem, VariableSpec, optimize_task, read_task
 from warpsim.task.outcome import outcome
-from warpsim.usd import author
 
 SCENES = Path(__file__).resolve().parents[1] / "scenes"
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from task_scenes import reach, saved, swing
-from warpsim.errors import TaskError
+from warpsim.core.errors import TaskError
+from warpsim.io.usd import author
 from warpsim.objective import Function, running
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 from warpsim.task import TaskProblem, optimize_task, read_task
 from warpsim.task.trajectory import TrajectoryTask
-from warpsim.usd import author
 
 
 def arm(folder, method: str = "ilqr", **steps):

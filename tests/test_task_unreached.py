@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from task_scenes import reach, saved, swing
-from warpsim.cli import main
-from warpsim.evidence import read_record
-from warpsim.optimize import FunctionProblem, minimise, multi_start
+from warpsim.check.records import read_record
+from warpsim.cli.main import main
+from warpsim.io.usd import author
+from warpsim.optimizers import FunctionProblem, minimise, multi_start
 from warpsim.task import optimize_task
-from warpsim.usd import author
 
 BALL = "/World/Ball.physics:velocity"
 

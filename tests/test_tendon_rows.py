@@ -19,7 +19,7 @@ from row_support import (
     our_path,
     path_ratio,
 )
-from warpsim.model.compile import compile_model
+from warpsim.rigid.compile.compile import compile_model
 from warpsim.scene import Body, Joint, Options, Scene, Tendon
 
 TENDONS = dict(tendons=5, limits=True, friction_loss=True)

@@ -12,8 +12,8 @@ import torch
 
 from simulator_support import arm
 from thread_probe import wrong_calls
-from warpsim.kernel_lock import KERNELS, Turn
-from warpsim.simulator import Simulator
+from warpsim.core.kernel_lock import KERNELS, Turn
+from warpsim.sim.simulator import Simulator
 
 PROBE = Path(__file__).with_name("thread_probe.py")
 

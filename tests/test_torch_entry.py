@@ -10,8 +10,8 @@ import torch
 from torch.autograd import forward_ad
 
 from simulator_support import arm
-from warpsim.errors import InputError
-from warpsim.simulator import Simulator
+from warpsim.core.errors import InputError
+from warpsim.sim.simulator import Simulator
 
 THROW = Path(__file__).resolve().parents[1] / "scenes" / "throw.usda"
 

@@ -11,9 +11,9 @@ import torch
 
 from random_models import random_mjcf, random_state
 from simulator_support import ARM, PUCK, arm, compiled
-from warpsim.errors import InputError
-from warpsim.mjcf import scene_from_mjmodel
-from warpsim.simulator import Simulator
+from warpsim.core.errors import InputError
+from warpsim.io.mjcf import scene_from_mjmodel
+from warpsim.sim.simulator import Simulator
 
 
 def finite_differences(model: mujoco.MjModel, state: dict[str, np.ndarray], control: np.ndarray):

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from simulator_support import arm
-from warpsim.errors import InputError
-from warpsim.policy_rollout import Timing
-from warpsim.simulator import Simulator
+from warpsim.core.errors import InputError
+from warpsim.sim.policy_rollout import Timing
+from warpsim.sim.simulator import Simulator
 from warpsim.tape.parameters import StaleInputError
 
 STEPS = 11

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from simulator_support import arm, puck, tumbler
-from warpsim.errors import InputError, SimulationError, UnknownNameError
-from warpsim.simulator import Simulator
+from warpsim.autograd.parameters import sum_worlds
+from warpsim.core.errors import InputError, SimulationError, UnknownNameError
+from warpsim.sim.simulator import Simulator
 from warpsim.tape.schedule import Revolve
-from warpsim.torch_parameters import sum_worlds
 
 ALL_OUTPUTS = (
     "body_position",

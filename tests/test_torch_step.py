@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from simulator_support import arm, puck, tumbler
-from warpsim.errors import InputError, SimulationError
-from warpsim.simulator import Simulator
+from warpsim.core.errors import InputError, SimulationError
+from warpsim.sim.simulator import Simulator
 
 STEPS = 12
 

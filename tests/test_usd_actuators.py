@@ -7,11 +7,11 @@ import pytest
 from pxr import Sdf
 
 from mujoco_oracle import to_mujoco
-from warpsim.errors import SceneError
-from warpsim.model.compile import compile_model
-from warpsim.usd import author
-from warpsim.usd.export import export_scene
-from warpsim.usd.reader import read_usd
+from warpsim.core.errors import SceneError
+from warpsim.io.usd import author
+from warpsim.io.usd.export import export_scene
+from warpsim.io.usd.reader import read_usd
+from warpsim.rigid.compile.compile import compile_model
 
 
 def arm(**options):

@@ -7,10 +7,10 @@ import pytest
 from pxr import Usd, UsdGeom, UsdPhysics, UsdValidation
 
 from scene_compare import differences
-from warpsim.errors import InputError, UnknownNameError
-from warpsim.usd import author
-from warpsim.usd.ledger_scan import applied_apis
-from warpsim.usd.reader import read_usd
+from warpsim.core.errors import InputError, UnknownNameError
+from warpsim.io.usd import author
+from warpsim.io.usd.ledger_scan import applied_apis
+from warpsim.io.usd.reader import read_usd
 
 
 def test_returns_ordinary_prims():

@@ -7,9 +7,9 @@ import pytest
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade
 
 from shape_mass import solid
-from warpsim.errors import SceneError
-from warpsim.usd import author
-from warpsim.usd.reader import read_usd
+from warpsim.core.errors import SceneError
+from warpsim.io.usd import author
+from warpsim.io.usd.reader import read_usd
 
 
 @pytest.fixture

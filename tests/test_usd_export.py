@@ -12,7 +12,10 @@ from pxr import UsdValidation
 from mujoco_oracle import initial_state, to_mujoco
 from scene_compare import differences
 from warpsim.collision.pairs import collision_pairs
-from warpsim.mjcf.reader import read_mjcf
+from warpsim.io.mjcf.reader import read_mjcf
+from warpsim.io.usd import author
+from warpsim.io.usd.export import export_scene
+from warpsim.io.usd.reader import read_usd
 from warpsim.scene import (
     Actuator,
     Body,
@@ -28,9 +31,6 @@ from warpsim.scene import (
     Tendon,
     validate,
 )
-from warpsim.usd import author
-from warpsim.usd.export import export_scene
-from warpsim.usd.reader import read_usd
 
 SCENES = Path(__file__).resolve().parents[1] / "scenes"
 TETRAHEDRON = Mesh(

@@ -9,8 +9,8 @@ import pytest
 from pxr import UsdPhysics
 
 from warpsim.collision.pairs import collision_pairs
-from warpsim.usd import author
-from warpsim.usd.reader import read_usd
+from warpsim.io.usd import author
+from warpsim.io.usd.reader import read_usd
 
 
 def pairs(stage, *, strict=True) -> set[frozenset[str]]:

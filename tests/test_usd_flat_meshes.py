@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from pxr import Gf, UsdGeom
 
-from warpsim.errors import SceneError
-from warpsim.simulator import Simulator
-from warpsim.usd import author
-from warpsim.usd.reader import read_usd
+from warpsim.core.errors import SceneError
+from warpsim.io.usd import author
+from warpsim.io.usd.reader import read_usd
+from warpsim.sim.simulator import Simulator
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from warpsim.usd.frames import (
-    IDENTITY,
-    Pose,
+from warpsim.core.numpy_quaternions import (
     matrix_to_quat,
     quat_about,
     quat_conjugate,
     quat_log,
     quat_multiply,
     quat_to_matrix,
-    split_affine,
 )
+from warpsim.io.usd.frames import IDENTITY, Pose, split_affine
 
 
 def homogeneous(pose: Pose) -> np.ndarray:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from usd_fuzz import rich_stage
-from warpsim.usd.reader import read_usd
+from warpsim.io.usd.reader import read_usd
 
 FUZZER = Path(__file__).with_name("usd_fuzz.py")
 

@@ -8,10 +8,10 @@ from pxr import Gf, UsdGeom, UsdPhysics
 from scipy.spatial.transform import Rotation
 
 from scene_compare import body_poses, homogeneous
-from warpsim.errors import SceneError
-from warpsim.usd import author
-from warpsim.usd.reader import read_usd
-from warpsim.usd.units import DEGREE
+from warpsim.core.errors import SceneError
+from warpsim.io.usd import author
+from warpsim.io.usd.reader import read_usd
+from warpsim.io.usd.units import DEGREE
 
 
 def joint_frame(prim, index) -> np.ndarray:

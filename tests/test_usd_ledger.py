@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pxr import Sdf, Tf, Usd, UsdGeom, UsdPhysics
 
-from warpsim.errors import SceneError, UnsupportedError
-from warpsim.usd import author
-from warpsim.usd.reader import read_usd
+from warpsim.core.errors import SceneError, UnsupportedError
+from warpsim.io.usd import author
+from warpsim.io.usd.reader import read_usd
 
 PREFIXES = ("physics:", "newton:", "mjc:", "physx", "drive:", "limit:", "state:", "collection:colliders:")
 

@@ -10,11 +10,11 @@ from pxr import Usd
 from attribute_stages import derivative_through_files, loss_of
 from mujoco_oracle import to_mujoco
 from scene_compare import body_poses
+from warpsim.io.usd import author
+from warpsim.io.usd.reader import read_usd
 from warpsim.scene import Scene
 from warpsim.scene.ledger import unsupported
-from warpsim.simulator import Simulator
-from warpsim.usd import author
-from warpsim.usd.reader import read_usd
+from warpsim.sim.simulator import Simulator
 
 
 def test_loops_become_equalities():

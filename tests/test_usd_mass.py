@@ -7,10 +7,10 @@ import pytest
 from pxr import Gf, UsdGeom, UsdPhysics
 
 from shape_mass import body_mass, matrix, solid
-from warpsim.errors import SceneError
+from warpsim.core.errors import SceneError
+from warpsim.io.usd import author
+from warpsim.io.usd.reader import read_usd
 from warpsim.scene.ledger import assumed
-from warpsim.usd import author
-from warpsim.usd.reader import read_usd
 
 CUBE = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.25, 0.25) for z in (-0.125, 0.125)])
 CUBE_FACES = np.array(

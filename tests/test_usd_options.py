@@ -6,11 +6,11 @@ import mujoco
 import pytest
 from pxr import Sdf, Usd
 
-from warpsim.errors import SceneError
-from warpsim.simulator import Simulator
-from warpsim.usd import author
-from warpsim.usd.export.scene import export_scene
-from warpsim.usd.reader import read_usd
+from warpsim.core.errors import SceneError
+from warpsim.io.usd import author
+from warpsim.io.usd.export.scene import export_scene
+from warpsim.io.usd.reader import read_usd
+from warpsim.sim.simulator import Simulator
 
 MUJOCOS_DEFAULT = mujoco.mjtCone(mujoco.MjOption().cone).name.removeprefix("mjCONE_").lower()
 

@@ -18,17 +18,17 @@ from warpsim.collision.contacts import ShapePoses
 from warpsim.collision.pairs import collision_pairs
 from warpsim.collision.query import PointDistance, ShapeDistance
 from warpsim.collision.ray_cast import RayCast
-from warpsim.describe import describe
-from warpsim.errors import SceneError
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.precision import quat, vec3
+from warpsim.core.errors import SceneError
+from warpsim.core.precision import quat, vec3
+from warpsim.io.usd import author
+from warpsim.io.usd.export import export_scene
+from warpsim.io.usd.reader import read_usd
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
 from warpsim.scene import ContactOverride
 from warpsim.scene.pieces import pieces_of
-from warpsim.simulator import Simulator
-from warpsim.usd import author
-from warpsim.usd.export import export_scene
-from warpsim.usd.reader import read_usd
+from warpsim.sim.describe import describe
+from warpsim.sim.simulator import Simulator
 
 TOLERANCE = 0.04
 RING, TUBE = 0.3, 0.12

@@ -13,7 +13,7 @@ from pxr import Usd, UsdValidation
 
 from mujoco_oracle import initial_state, to_mujoco
 from shape_mass import solid
-from warpsim.usd.reader import read_usd
+from warpsim.io.usd.reader import read_usd
 
 PROJECT = Path(__file__).resolve().parents[1]
 SCENES = sorted((PROJECT / "scenes").glob("*.usda"))

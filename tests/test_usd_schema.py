@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pxr import Usd, UsdValidation
 
-from warpsim.errors import InputError, UnknownNameError
-from warpsim.usd import author
-from warpsim.usd.reader import read_usd
-from warpsim.usd.schema import FOLDER
-from warpsim.usd.schema.definitions import definitions
+from warpsim.core.errors import InputError, UnknownNameError
+from warpsim.io.usd import author
+from warpsim.io.usd.reader import read_usd
+from warpsim.io.usd.schema import FOLDER
+from warpsim.io.usd.schema.definitions import definitions
 
 PROJECT = Path(__file__).resolve().parents[1]
 

@@ -11,10 +11,10 @@ from pxr import Usd
 import attribute_stages
 from test_usd_export import everything
 from test_usd_loops import crank_stage
+from warpsim.io.usd.export.scene import export_scene
+from warpsim.io.usd.reader import read_usd
 from warpsim.scene import Scene
 from warpsim.scene.checks import named_kinds
-from warpsim.usd.export.scene import export_scene
-from warpsim.usd.reader import read_usd
 
 DERIVED = {
     ("equality", "locked"): "which axes a joint holds follows from its type and from limits that cross: no number",

@@ -13,13 +13,13 @@ from pxr import Usd
 from mujoco_oracle import initial_state, to_mujoco
 from shape_mass import solid
 from warpsim.collision.pairs import collision_pairs
-from warpsim.mjcf import read_mjcf
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
+from warpsim.io.mjcf import read_mjcf
+from warpsim.io.usd.reader import read_usd
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
 from warpsim.scene import Scene
 from warpsim.scene.ledger import unsupported
-from warpsim.simulator import Simulator
-from warpsim.usd.reader import read_usd
+from warpsim.sim.simulator import Simulator
 
 ROBOTS = (
     "brax_ant",

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from scene_compare import differences
-from warpsim.errors import SceneError
+from warpsim.core.errors import SceneError
+from warpsim.core.numpy_quaternions import quat_to_matrix
+from warpsim.io.usd import author
+from warpsim.io.usd.reader import read_usd
+from warpsim.io.usd.units import DEGREE, StageUnits, axis_rotation, axis_vector
 from warpsim.scene import validate
-from warpsim.usd import author
-from warpsim.usd.frames import quat_to_matrix
-from warpsim.usd.reader import read_usd
-from warpsim.usd.units import DEGREE, StageUnits, axis_rotation, axis_vector
 
 # Powers of two and ten that float32 holds in m, cm and mm, kg and g alike: 2, 0.5 and 0.25 m are 2000, 500, 250 mm.
 UNITS = [(length, mass, up) for length in (1.0, 0.01, 0.001) for mass in (1.0, 0.001) for up in ("Z", "Y")]

@@ -9,11 +9,11 @@ from pxr import Gf, Usd, UsdGeom, UsdPhysics, UsdValidation
 
 from mujoco_oracle import initial_state, to_mujoco
 from scene_compare import differences
-from warpsim.errors import InputError, OutputError
-from warpsim.usd import author
-from warpsim.usd.motion import ContactFrame, Motion
-from warpsim.usd.reader import read_usd
-from warpsim.usd.writer import OptimisedValue, write_result
+from warpsim.core.errors import InputError, OutputError
+from warpsim.io.usd import author
+from warpsim.io.usd.motion import ContactFrame, Motion
+from warpsim.io.usd.reader import read_usd
+from warpsim.io.usd.writer import OptimisedValue, write_result
 
 
 def validation_errors(stage) -> list[str]:

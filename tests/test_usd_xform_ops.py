@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pxr import Gf, Usd, UsdGeom
 
-from warpsim.usd.xform_ops import local_matrix
+from warpsim.io.usd.xform_ops import local_matrix
 
 OP = UsdGeom.XformOp
 VALUES = {

@@ -10,8 +10,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from warpsim.errors import InputError, SceneError
-from warpsim.model.compile import compile_model
+from warpsim.core.errors import InputError, SceneError
+from warpsim.rigid.compile.compile import compile_model
 from warpsim.scene import (
     Actuator,
     Body,

@@ -14,13 +14,13 @@ import torch
 
 from tools.evidence import chaos
 from tools.evidence.chaos import double_pendulum, slopes_in
-from warpsim.cli import main
+from warpsim.check.validity import measure_validity, plot_validity
+from warpsim.check.validity.advice import explodes
+from warpsim.check.validity.growth import measure_growth
+from warpsim.cli.main import main
 from warpsim.scene import Body, Joint, Options, Scene, Shape
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 from warpsim.tape.schedule import Windows
-from warpsim.validity import measure_validity, plot_validity
-from warpsim.validity.advice import explodes
-from warpsim.validity.growth import measure_growth
 
 PROJECT = Path(__file__).resolve().parents[1]
 SCENES = PROJECT / "scenes"

@@ -10,10 +10,10 @@ import pytest
 
 from browser_support import PATIENCE, Browser, require_browser
 from page_support import unpacked
-from warpsim.load import load_scene
-from warpsim.simulator import Simulator
+from warpsim.core.notebook import rows_html
+from warpsim.io.load import load_scene
+from warpsim.sim.simulator import Simulator
 from warpsim.task.solve import optimize_task
-from warpsim.view.notebook import rows_html
 
 
 def held(text: str):

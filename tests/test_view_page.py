@@ -20,13 +20,13 @@ from pxr import Usd, UsdGeom
 from page_support import BALL, ball_page, block, tumbling, unpacked
 from tools import build_three
 from tools.bench_view import cloth_page, waving
-from warpsim.cli import main
-from warpsim.errors import InputError
-from warpsim.load import load_scene
+from warpsim.cli.main import main
+from warpsim.core.errors import InputError
+from warpsim.io.load import load_scene
+from warpsim.io.usd import author
+from warpsim.io.usd.motion import ContactFrame
 from warpsim.scene import Body, Joint, Scene, Shape
-from warpsim.simulator import Simulator
-from warpsim.usd import author
-from warpsim.usd.motion import ContactFrame
+from warpsim.sim.simulator import Simulator
 from warpsim.view.items.triangles import make_triangles
 from warpsim.view.page import Page, Take, page_html, write_page
 from warpsim.view.page.content import BodyInfo

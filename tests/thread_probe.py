@@ -13,7 +13,7 @@ import threading
 import torch
 
 from simulator_support import arm
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 
 STEPS, WORLDS = 4, 2
 

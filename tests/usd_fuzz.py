@@ -14,10 +14,10 @@ from collections import Counter
 import numpy as np
 from pxr import Gf, Sdf, Tf, Usd
 
-from warpsim.errors import WarpsimError
+from warpsim.core.errors import WarpsimError
+from warpsim.io.usd import author
+from warpsim.io.usd.reader import read_usd
 from warpsim.scene import validate
-from warpsim.usd import author
-from warpsim.usd.reader import read_usd
 
 LONGEST = 60
 """s that one stage may take, on a machine that does other things too."""

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from warpsim.load import load_scene
+from warpsim.io.load import load_scene
+from warpsim.io.usd.motion import Motion
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Scene
-from warpsim.usd.motion import Motion
 from warpsim.view.page import Page, Take, write_page
 from warpsim.view.page.content import SurfaceDrawable
 from warpsim.view.page.scene_content import motions_page

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from warpsim.render import contact_sheet, render_stage, write_gif, write_png
-from warpsim.simulator import Simulator
-from warpsim.trajectory import Trajectory
+from warpsim.sim.simulator import Simulator
+from warpsim.sim.trajectory import Trajectory
+from warpsim.view.raycast import contact_sheet, render_stage, write_gif, write_png
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"

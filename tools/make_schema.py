@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pxr import Sdf, Usd
 
-FOLDER = Path(__file__).resolve().parents[1] / "warpsim" / "usd" / "schema"
+FOLDER = Path(__file__).resolve().parents[1] / "warpsim" / "io" / "usd" / "schema"
 TYPED = "/Typed"
 
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from warpsim.cli import main
+from warpsim.cli.main import main
 
 sys.exit(main())

@@ -23,13 +23,13 @@ from pxr import Usd
 
 from tools.bench.report import add_files, environment, publish
 from tools.bench.timing import Workload, measure
-from warpsim.collision.decomposition import decompose
+from warpsim.geometry.decomposition import decompose
+from warpsim.io.usd import author
+from warpsim.io.usd.motion import Motion
+from warpsim.io.usd.reader import read_usd
+from warpsim.io.usd.writer import write_result
 from warpsim.scene import Decomposition, Scene
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE
-from warpsim.usd import author
-from warpsim.usd.motion import Motion
-from warpsim.usd.reader import read_usd
-from warpsim.usd.writer import write_result
 
 SOURCE = Path(__file__).resolve().parents[2] / "scenes" / "humanoid.usda"
 FRAMES = 1000

@@ -29,11 +29,11 @@ from tools.bench.differences import directional_error
 from tools.bench.peers.peers import PEERS
 from tools.bench.peers.run import ENVIRONMENTS, run_peer
 from tools.bench.report import add_files, environment, publish
-from warpsim.mjcf import read_mjcf
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.precision import numpy_real, real
-from warpsim.program import RigidProgram
+from warpsim.core.precision import numpy_real, real
+from warpsim.io.mjcf import read_mjcf
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.tape import CheckpointedTape, KnotInputs
 
 CHAOTIC = 1e6

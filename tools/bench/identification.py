@@ -24,11 +24,11 @@ import numpy as np
 import torch
 
 from tools.bench.report import add_files, environment, machine_lines, publish
-from warpsim.load import load_scene
-from warpsim.optimize import Identification, RolloutProblem, Variable, Variables, minimise
-from warpsim.simulator import Simulator
-from warpsim.usd import author
-from warpsim.usd.export import export_scene
+from warpsim.io.load import load_scene
+from warpsim.io.usd import author
+from warpsim.io.usd.export import export_scene
+from warpsim.optimizers import Identification, RolloutProblem, Variable, Variables, minimise
+from warpsim.sim.simulator import Simulator
 
 REALITY = """<mujoco>
   <option timestep="0.002" tolerance="1e-12"/>

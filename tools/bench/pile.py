@@ -16,8 +16,8 @@ import warp as wp
 
 from tools.bench.timing import Timing, Workload, measure
 from warpsim.collision.contacts import Contacts, PairTable, SearchWork, ShapePoses, find_contacts, rebuild_contacts
-from warpsim.mjcf import scene_from_mjmodel
-from warpsim.precision import quat, real, vec3
+from warpsim.core.precision import quat, real, vec3
+from warpsim.io.mjcf import scene_from_mjmodel
 
 _COUNT = 100
 _SETTLE = 600

@@ -10,13 +10,13 @@ import torch
 from tools.bench.cases import Case, Inputs
 from tools.bench.differences import directional_error
 from tools.bench.timing import Workload
-from warpsim.mjcf import read_mjcf
-from warpsim.model.compile import compile_model
-from warpsim.model.derive import Derivation
-from warpsim.precision import numpy_real
-from warpsim.program import RigidProgram
-from warpsim.simulator import Simulator
-from warpsim.tangent import difference, shift
+from warpsim.core.precision import numpy_real
+from warpsim.io.mjcf import read_mjcf
+from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.model.tangent import difference, shift
+from warpsim.rigid.step.program import RigidProgram
+from warpsim.sim.simulator import Simulator
 from warpsim.tape import CheckpointedTape
 from warpsim.tape.segment import Segment
 

@@ -22,9 +22,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+from warpsim.check.validity import measure_validity
 from warpsim.scene import Body, Joint, Options, Scene, Shape
-from warpsim.simulator import Simulator
-from warpsim.validity import measure_validity
+from warpsim.sim.simulator import Simulator
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMESTEP = 0.002

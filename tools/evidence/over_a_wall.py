@@ -23,9 +23,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from warpsim.optimize.estimators import GradientEstimator
+from warpsim.optimizers.estimators import GradientEstimator
 from warpsim.scene import Body, Joint, Options, Scene, Shape
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 
 ROOT = Path(__file__).resolve().parents[2]
 WORLDS, STEPS, TARGET = 32, 160, 2.5

@@ -28,9 +28,9 @@ import torch
 
 from tools.evidence.counted import CountedProblem
 from warpsim.objective import Posture, Within, running, succeeded
-from warpsim.optimize import Problem, SmoothedProblem, Stopping, minimise
-from warpsim.optimize.evaluation import project
-from warpsim.simulator import Simulator
+from warpsim.optimizers import Problem, SmoothedProblem, Stopping, minimise
+from warpsim.optimizers.evaluation import project
+from warpsim.sim.simulator import Simulator
 from warpsim.task.controls import Knots
 from warpsim.task.problem import TaskProblem
 from warpsim.task.read import read_task

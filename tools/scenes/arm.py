@@ -5,7 +5,7 @@ from __future__ import annotations
 from common import DARK, GREY, ORANGE, RED, WHITE, servo, turn, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 DOCUMENTATION = """A 7-dof arm (roll and pitch joints in turn, 1 m long, 9 kg) is fixed to a table; drives hold it in
 a ready pose with its fingertip above a cube of 0.2 kg that lies on the table. Each drive's target is a control."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from common import RED, WHITE, stiff, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 DOCUMENTATION = """A rubber ball of 1 kg and 0.1 m radius falls by 0.2 m onto the ground with restitution 0.8 and a
 sideways velocity of 0.2 m/s: each bounce reaches 0.64 of the height before. A touch lasts 3 ms, hence the small time

@@ -5,7 +5,7 @@ from __future__ import annotations
 from common import GREEN, RED, WHITE, stiff, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 DOCUMENTATION = """A rubber ball of 0.1 kg is thrown and should pass `Target`, 2 m away and 0.5 m up, after 0.6 s and
 one bounce on the ground. `Task` asks for the velocity it is thrown with, for `warpsim optimize`: the gradient goes

@@ -6,7 +6,7 @@ import numpy as np
 from common import BLUE, GREY, WHITE, stiff, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 DOCUMENTATION = """A bowl (half a hollow sphere, 0.3 m inside, 0.04 m thick) and in it an egg-shaped mesh of 0.3 kg
 that starts near the rim, rolls down and settles at the bottom. Both collide as signed distance fields of their

@@ -5,7 +5,7 @@ from __future__ import annotations
 from common import BLUE, GREY, ORANGE, turn, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 DOCUMENTATION = """Cart-pole: a 1 kg cart slides along x within 2 m to each side; a pole of 0.1 kg and 1 m stands on
 it and turns freely about y, starting 3 degrees off upright. The one actuator pushes the cart with up to 20 N (control

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenes"
 

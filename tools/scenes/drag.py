@@ -5,7 +5,7 @@ from __future__ import annotations
 from common import BLUE, GREEN, ORANGE, RED, WHITE, servo, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 LINK = 0.4
 """m: length of each of the arm's two links."""

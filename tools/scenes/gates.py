@@ -6,7 +6,7 @@ from common import BLUE, GREEN, ORANGE, RED, WHITE, turn, write
 from pxr import Usd
 from quadrotor import air, drone
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 OPENING, BAR = 0.4, 0.03
 """m: half the clear width of a gate, and half the thickness of its bars."""

@@ -6,7 +6,7 @@ import numpy as np
 from common import BLUE, DARK, GREY, ORANGE, WHITE, turn, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 TORSO, LINK, FOOT = 0.4, 0.35, 0.3
 """Lengths of the torso, of thigh and leg, and of the foot, m."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from common import BLUE, DARK, GREY, ORANGE, WHITE, servo, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 DOCUMENTATION = """A humanoid of 1.6 m and about 47 kg with 21 joints: three in the waist, three in each hip, a knee,
 two in each ankle, two in each shoulder, an elbow. Hips and ankles are compounds: several hinges between one pair of

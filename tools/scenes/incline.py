@@ -6,7 +6,7 @@ import numpy as np
 from common import BLUE, GREY, ORANGE, stiff, turn, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 ANGLE = 25.0
 """Of the slope, degrees."""

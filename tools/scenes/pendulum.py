@@ -5,7 +5,7 @@ from __future__ import annotations
 from common import GREY, ORANGE, turn, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 DOCUMENTATION = """A rigid pendulum: a rod of 0.1 kg and a bob of 1 kg, 0.5 m below a hinge along y that is fixed to the
 world at a height of 1 m. It starts at rest 60 degrees from hanging. No friction, so its energy is conserved."""

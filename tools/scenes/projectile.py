@@ -5,7 +5,7 @@ from __future__ import annotations
 from common import BLUE, GREEN, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 DOCUMENTATION = """A ball flies in a vertical plane for 3 s, 300 steps of 0.01 s, and should end 6 m away: the loss is
 (x - 6)²/2, whatever the height. Gravity is a small moon's, so that it comes down about where it rose. It is held to the

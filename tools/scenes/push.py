@@ -7,7 +7,7 @@ import numpy as np
 from common import GREEN, write
 from pxr import Gf, Usd, UsdGeom
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 DOCUMENTATION = """The 7-dof arm of arm.usda should push the cube over the table to `Target`, 21 cm away and not
 straight ahead, within 4 s, or 2000 steps. It begins above the cube, out of contact. Two tasks ask for the targets of

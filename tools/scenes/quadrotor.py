@@ -5,7 +5,7 @@ from __future__ import annotations
 from common import DARK, GREY, RED, WHITE, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 ARM = 0.17
 """m from the middle to each rotor, along x and y."""

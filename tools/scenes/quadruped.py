@@ -6,7 +6,7 @@ import numpy as np
 from common import BLUE, DARK, GREY, WHITE, servo, turn, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 THIGH = CALF = 0.2
 """m."""

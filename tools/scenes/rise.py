@@ -7,7 +7,7 @@ import quadruped
 from common import write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 DOCUMENTATION = """The quadruped of quadruped.usda lies on its belly, feet far forward. `Task` asks for targets
 of its drives, six knots for each joint, with which it rises to its stance within 1.5 s and then stands for a second.

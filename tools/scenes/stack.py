@@ -5,7 +5,7 @@ from __future__ import annotations
 from common import BLUE, GREEN, ORANGE, RED, WHITE, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 DOCUMENTATION = """Five wooden boxes (600 kg/m³, friction 0.6), each a little smaller than the one below, stand on the
 ground on top of one another and should go on doing so."""

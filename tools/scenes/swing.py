@@ -5,7 +5,7 @@ from __future__ import annotations
 from common import BLUE, GREEN, ORANGE, RED, turn, write
 from pxr import Gf, Usd, UsdGeom
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 LENGTHS = (0.5, 0.4)
 """m: of the two links at first."""

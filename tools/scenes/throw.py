@@ -5,7 +5,7 @@ from __future__ import annotations
 from common import GREEN, ORANGE, WHITE, stiff, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 DOCUMENTATION = """A ball of 0.2 kg is thrown from a height of 0.3 m with the velocity authored on it. `Target` is a
 frame in the air, 1 m away: which velocity passes through it after 0.4 s? `Task` asks just that, for `warpsim optimize`.

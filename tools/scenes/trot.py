@@ -7,7 +7,7 @@ import quadruped
 from common import GREEN, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 DOCUMENTATION = """The quadruped of quadruped.usda should be at `Goal`, 0.8 m ahead, after 2 s, without falling or
 turning. `Task` asks for a gait: targets of its drives that repeat every 0.4 s, each a mean, a cosine and a sine. The

@@ -5,7 +5,7 @@ from __future__ import annotations
 from common import GREEN, GREY, ORANGE, WHITE, stiff, write
 from pxr import Gf, Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 FRAMES_PER_SECOND = 24
 RADIUS, HEIGHT = 0.06, 0.2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from common import BLUE, GREEN, GREY, NEWTON_METRES_PER_DEGREE, ORANGE, write
 from pxr import Usd
 
-from warpsim.usd import author
+from warpsim.io.usd import author
 
 LINK = 0.4
 """m: length of an arm link."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, PLANE, SPHERE
-from warpsim.precision import quat, real, vec3
-from warpsim.spatial import quat_rotate
+from warpsim.core.precision import quat, real, vec3
+from warpsim.core.spatial import quat_rotate
 
 
 @wp.func

@@ -19,7 +19,7 @@ import warp as wp
 from warpsim.collision.maths import column
 from warpsim.collision.plane_contact import box_corner
 from warpsim.collision.witness import line_line
-from warpsim.precision import mat33, real, vec3
+from warpsim.core.precision import mat33, real, vec3
 
 CORNER = wp.constant(0)
 CROSSING = wp.constant(1)

@@ -6,7 +6,7 @@ import warp as wp
 
 from warpsim.collision.box_box import BELOW_CORNER, CORNER, CROSSING, EDGES, box_box, face_corner
 from warpsim.collision.maths import column
-from warpsim.precision import mat33, real, vec3
+from warpsim.core.precision import mat33, real, vec3
 
 FACE_COSINE = wp.constant(real(0.99))
 FACE_FAVOUR = wp.constant(real(0.95))

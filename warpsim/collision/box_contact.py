@@ -16,7 +16,7 @@ import warp as wp
 from warpsim.collision.maths import column, direction
 from warpsim.collision.round_contact import segment_parameter
 from warpsim.collision.witness import ball_ball, line_line, plane_ball
-from warpsim.precision import mat33, real, vec3
+from warpsim.core.precision import mat33, real, vec3
 
 EDGE_CROSSING = wp.constant(4096)
 

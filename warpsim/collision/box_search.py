@@ -14,7 +14,7 @@ from warpsim.collision.box_contact import (
     zero_axis,
 )
 from warpsim.collision.maths import TINY
-from warpsim.precision import mat33, real, vec3
+from warpsim.core.precision import mat33, real, vec3
 
 
 @wp.func

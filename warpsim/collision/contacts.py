@@ -33,8 +33,8 @@ from warpsim.collision.groups import GROUPS, PairGroup, group_of
 from warpsim.collision.kinds import KIND_CODE, pair_case
 from warpsim.collision.pack import pack_kernel
 from warpsim.collision.pairs import collision_pairs
-from warpsim.errors import InputError, SimulationError
-from warpsim.precision import mat33, real, vec3
+from warpsim.core.errors import InputError, SimulationError
+from warpsim.core.precision import mat33, real, vec3
 from warpsim.scene.description import MESH_KINDS, Scene
 
 

@@ -23,7 +23,7 @@ from warpsim.collision.convex_feature import (
 from warpsim.collision.core import Core
 from warpsim.collision.support import HullData, core_radius
 from warpsim.collision.witness import line_parameters
-from warpsim.precision import real, vec3
+from warpsim.core.precision import real, vec3
 
 PARALLEL = wp.constant(real(1e-10))
 """Squared sine below which two lines count as parallel."""

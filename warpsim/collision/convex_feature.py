@@ -16,7 +16,7 @@ from warpsim.collision.box_contact import digit, digits, face_axis, region_rank,
 from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, PLANE
 from warpsim.collision.maths import TINY
 from warpsim.collision.support import HullData, rim_support
-from warpsim.precision import real, vec3
+from warpsim.core.precision import real, vec3
 
 
 @wp.func

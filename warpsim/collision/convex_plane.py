@@ -10,7 +10,7 @@ from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, HULL
 from warpsim.collision.plane_contact import plane_shape
 from warpsim.collision.support import HullData
 from warpsim.collision.witness import plane_ball
-from warpsim.precision import real, vec3
+from warpsim.core.precision import real, vec3
 
 
 @wp.func

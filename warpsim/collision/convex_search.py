@@ -9,7 +9,7 @@ from warpsim.collision.core import Core, support_of, to_world
 from warpsim.collision.gjk import Closest
 from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, HULL
 from warpsim.collision.support import HullData
-from warpsim.precision import real, vec3
+from warpsim.core.precision import real, vec3
 
 POLISH_STEPS = wp.constant(64)
 """Most Newton steps on a normal."""

@@ -6,7 +6,7 @@ import warp as wp
 
 from warpsim.collision.kinds import HULL
 from warpsim.collision.support import HullData, core_support, hull_support
-from warpsim.precision import mat33, vec3
+from warpsim.core.precision import mat33, vec3
 
 
 @wp.struct

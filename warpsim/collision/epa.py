@@ -13,7 +13,7 @@ from warpsim.collision.gjk import Closest, add_support, gjk
 from warpsim.collision.maths import TINY
 from warpsim.collision.simplex import triangle_weights
 from warpsim.collision.support import HullData
-from warpsim.precision import EPSILON, real, vec3
+from warpsim.core.precision import EPSILON, real, vec3
 
 EPA_VERTICES = wp.constant(96)
 EPA_PLACES = wp.constant(97)

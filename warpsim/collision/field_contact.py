@@ -14,7 +14,7 @@ from warpsim.collision.grid import GridData, grid_sdf, has_grid
 from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, PLANE
 from warpsim.collision.sdf import primitive_sdf
 from warpsim.collision.support import HullData, core_radius
-from warpsim.precision import real, vec3
+from warpsim.core.precision import real, vec3
 
 CAPSULE_POINTS = wp.constant(7)
 RIM_POINTS = wp.constant(8)

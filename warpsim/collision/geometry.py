@@ -9,12 +9,13 @@ import numpy as np
 import warp as wp
 
 from warpsim.collision.grid import GridData
-from warpsim.collision.hulls import hull_data, shape_mesh, stacked, starts_of
-from warpsim.collision.mesh_audit import audit_mesh
-from warpsim.collision.mesh_points import MAX_SURFACE_POINTS, raised_points, spread_points, surface_points
-from warpsim.collision.mesh_sdf import SdfGrid, mesh_sdf
+from warpsim.collision.hull_arrays import hull_data, stacked, starts_of
 from warpsim.collision.support import HullData
-from warpsim.precision import numpy_real, real, vec3
+from warpsim.core.precision import numpy_real, real, vec3
+from warpsim.geometry.hulls import shape_mesh
+from warpsim.geometry.mesh_audit import audit_mesh
+from warpsim.geometry.mesh_points import MAX_SURFACE_POINTS, raised_points, spread_points, surface_points
+from warpsim.geometry.mesh_sdf import SdfGrid, mesh_sdf
 from warpsim.scene.description import MESH_KINDS, Mesh, Scene
 
 

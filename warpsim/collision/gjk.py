@@ -13,7 +13,7 @@ from warpsim.collision.core import Core, support_of, to_world
 from warpsim.collision.maths import TINY
 from warpsim.collision.simplex import nearest_weights
 from warpsim.collision.support import HullData
-from warpsim.precision import EPSILON, real, vec3
+from warpsim.core.precision import EPSILON, real, vec3
 
 GJK_STEPS = wp.constant(64)
 RELATIVE = wp.constant(real(64.0 * EPSILON))

@@ -10,8 +10,8 @@ import warp as wp
 
 from warpsim.collision.kinds import HEIGHTFIELD, MESH
 from warpsim.collision.maths import TINY
-from warpsim.precision import real, vec3
-from warpsim.spatial import clamp_range
+from warpsim.core.precision import real, vec3
+from warpsim.core.spatial import clamp_range
 
 TWO_THIRDS = wp.constant(real(2.0 / 3.0))
 vec4 = wp.types.vector(length=4, dtype=real)

@@ -15,7 +15,7 @@ from warpsim.collision.rebuild_box import rebuild_box_kernel
 from warpsim.collision.rebuild_convex import rebuild_convex_kernel
 from warpsim.collision.rebuild_field import rebuild_field_kernel
 from warpsim.collision.rebuild_primitive import rebuild_primitive_kernel
-from warpsim.errors import UnsupportedError
+from warpsim.core.errors import UnsupportedError
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.precision import mat33, real, vec3
+from warpsim.core.precision import mat33, real, vec3
 
 TINY = wp.constant(real(1e-15))
 """Lengths (m) below this have no direction; MuJoCo's mjMINVAL."""

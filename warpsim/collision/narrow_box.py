@@ -10,8 +10,8 @@ from warpsim.collision.box_contact import ball_box, sphere_cylinder
 from warpsim.collision.box_search import box_region, find_capsule_box, sphere_cylinder_feature
 from warpsim.collision.kinds import CAPSULE_BOX, SPHERE_BOX, SPHERE_CYLINDER
 from warpsim.collision.maths import column
-from warpsim.precision import quat, real, vec3
-from warpsim.spatial import quat_matrix
+from warpsim.core.precision import quat, real, vec3
+from warpsim.core.spatial import quat_matrix
 
 wp.set_module_options({"enable_backward": False})
 

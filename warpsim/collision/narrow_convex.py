@@ -24,8 +24,8 @@ from warpsim.collision.epa import closest_cores
 from warpsim.collision.kinds import BOX, HULL, PLANE
 from warpsim.collision.selection import beats, spread
 from warpsim.collision.support import HullData, core_radius
-from warpsim.precision import quat, real, vec3
-from warpsim.spatial import quat_matrix
+from warpsim.core.precision import quat, real, vec3
+from warpsim.core.spatial import quat_matrix
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 1})
 

@@ -21,8 +21,8 @@ from warpsim.collision.maths import TINY
 from warpsim.collision.plane_contact import box_corner, end_sign, plane_cone, plane_cylinder, plane_ellipsoid
 from warpsim.collision.round_contact import capsule_capsule, segment_parameter, sphere_capsule
 from warpsim.collision.witness import line_parameters
-from warpsim.precision import mat33, quat, real, vec3
-from warpsim.spatial import quat_matrix, quat_rotate
+from warpsim.core.precision import mat33, quat, real, vec3
+from warpsim.core.spatial import quat_matrix, quat_rotate
 
 wp.set_module_options({"enable_backward": False})
 

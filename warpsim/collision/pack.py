@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.precision import vec3
+from warpsim.core.precision import vec3
 
 wp.set_module_options({"enable_backward": False})
 

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from warpsim.collision.kinds import KIND_ORDER
-from warpsim.errors import unknown_name
+from warpsim.core.errors import unknown_name
 from warpsim.scene.description import Scene, Shape
 from warpsim.scene.fixed_groups import WORLD, fixed_groups
 from warpsim.scene.pieces import colliding_shapes

@@ -12,7 +12,7 @@ import warp as wp
 from warpsim.collision.kinds import BOX, CAPSULE, CYLINDER, ELLIPSOID, SPHERE
 from warpsim.collision.maths import TINY, column
 from warpsim.collision.witness import plane_ball
-from warpsim.precision import mat33, real, vec3
+from warpsim.core.precision import mat33, real, vec3
 
 SIN_60 = wp.constant(real(0.8660254037844386))
 

@@ -19,8 +19,8 @@ import warp as wp
 from warpsim.collision.contacts import Contacts, PairTable, SearchWork, ShapePoses, find_contacts, rebuild_contacts
 from warpsim.collision.geometry import Geometry
 from warpsim.collision.kinds import KIND_ORDER
-from warpsim.errors import InputError, unknown_name
-from warpsim.precision import mat33, numpy_real, quat, real, vec3
+from warpsim.core.errors import InputError, unknown_name
+from warpsim.core.precision import mat33, numpy_real, quat, real, vec3
 from warpsim.scene.description import Scene, Shape
 from warpsim.scene.pieces import colliding_shapes
 

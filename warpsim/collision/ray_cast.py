@@ -22,10 +22,10 @@ from warpsim.collision.kinds import KIND_CODE
 from warpsim.collision.ray_mesh import RayMeshes
 from warpsim.collision.ray_search import ray_search_kernel
 from warpsim.collision.ray_surface import RayTriangles, surface_piece
-from warpsim.errors import InputError, unknown_name
-from warpsim.precision import EPSILON, quat, real, vec3
+from warpsim.core.errors import InputError, unknown_name
+from warpsim.core.precision import EPSILON, quat, real, vec3
+from warpsim.core.spatial import quat_matrix
 from warpsim.scene.description import Scene
-from warpsim.spatial import quat_matrix
 
 GRAZING = wp.constant(real(EPSILON**0.5))
 """Rays that meet a surface at a smaller sine have no slope (it is infinite at a tangent): their distance is held."""

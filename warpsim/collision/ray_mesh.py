@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import warp as wp
 
-from warpsim.collision.hulls import shape_mesh
-from warpsim.collision.quickhull import FlatPointsError, hull_triangles
 from warpsim.collision.ray_surface import RayTriangles
-from warpsim.errors import SceneError
-from warpsim.precision import numpy_real, real, vec3
+from warpsim.core.errors import SceneError
+from warpsim.core.precision import numpy_real, real, vec3
+from warpsim.geometry.hulls import shape_mesh
+from warpsim.geometry.quickhull import FlatPointsError, hull_triangles
 from warpsim.scene.description import MESH_KINDS, Mesh, Scene
 
 _PADDING = 1e-5

@@ -12,8 +12,8 @@ from warpsim.collision.bounds import bounding_radius
 from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, PLANE, SPHERE
 from warpsim.collision.maths import TINY
 from warpsim.collision.ray_surface import BOTTOM, SIDE, TOP, RayTriangles, has_triangles
-from warpsim.precision import EPSILON, quat, real, vec3
-from warpsim.spatial import quat_matrix
+from warpsim.core.precision import EPSILON, quat, real, vec3
+from warpsim.core.spatial import quat_matrix
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 1})
 

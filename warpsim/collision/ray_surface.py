@@ -9,7 +9,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HEIGHTFIELD, HULL, MESH, PLANE
-from warpsim.precision import real, vec3
+from warpsim.core.precision import real, vec3
 
 SIDE = wp.constant(0)
 TOP = wp.constant(1)

@@ -8,8 +8,8 @@ from warpsim.collision.box_box import box_box
 from warpsim.collision.box_contact import ball_box, capsule_box, sphere_cylinder
 from warpsim.collision.kinds import CAPSULE_BOX, SPHERE_BOX, SPHERE_CYLINDER
 from warpsim.collision.maths import column, contact_frame
-from warpsim.precision import mat33, quat, real, vec3
-from warpsim.spatial import quat_matrix
+from warpsim.core.precision import mat33, quat, real, vec3
+from warpsim.core.spatial import quat_matrix
 
 
 @wp.func

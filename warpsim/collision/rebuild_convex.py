@@ -11,8 +11,8 @@ from warpsim.collision.core import Core
 from warpsim.collision.kinds import KINDS
 from warpsim.collision.maths import contact_frame
 from warpsim.collision.support import HullData
-from warpsim.precision import mat33, quat, real, vec3
-from warpsim.spatial import quat_matrix
+from warpsim.core.precision import mat33, quat, real, vec3
+from warpsim.core.spatial import quat_matrix
 
 
 @wp.func

@@ -15,8 +15,8 @@ from warpsim.collision.maths import column, contact_frame
 from warpsim.collision.plane_contact import plane_shape
 from warpsim.collision.round_contact import capsule_capsule, normal_of_crossing, sphere_capsule
 from warpsim.collision.witness import ball_ball
-from warpsim.precision import mat33, quat, real, vec3
-from warpsim.spatial import quat_matrix
+from warpsim.core.precision import mat33, quat, real, vec3
+from warpsim.core.spatial import quat_matrix
 
 
 @wp.func

@@ -10,7 +10,7 @@ import warp as wp
 
 from warpsim.collision.maths import direction
 from warpsim.collision.witness import ball_ball, line_parameters
-from warpsim.precision import real, vec3
+from warpsim.core.precision import real, vec3
 
 
 @wp.func

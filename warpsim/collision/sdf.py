@@ -10,8 +10,8 @@ import warp as wp
 
 from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, SPHERE
 from warpsim.collision.maths import TINY, direction
-from warpsim.precision import EPSILON, real, vec2, vec3
-from warpsim.spatial import clamp_range
+from warpsim.core.precision import EPSILON, real, vec2, vec3
+from warpsim.core.spatial import clamp_range
 
 ELLIPSOID_STEPS = wp.constant(24)
 OFF_CENTRE = wp.constant(real(EPSILON**0.5))

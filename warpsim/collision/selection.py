@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.precision import EPSILON, real, vec3
+from warpsim.core.precision import EPSILON, real, vec3
 
 TIE = wp.constant(real(EPSILON**0.5))
 """Scores that differ by a smaller share are equal: points of a symmetric shape tie at every pose, up to rounding."""

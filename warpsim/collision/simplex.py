@@ -5,7 +5,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.collision.maths import TINY
-from warpsim.precision import EPSILON, real, vec3
+from warpsim.core.precision import EPSILON, real, vec3
 
 FLAT = wp.constant(real(4096.0 * EPSILON))
 """Tetrahedra with a smaller relative volume are flat."""

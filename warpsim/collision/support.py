@@ -9,7 +9,7 @@ import warp as wp
 
 from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, SPHERE
 from warpsim.collision.maths import TINY
-from warpsim.precision import real, vec3
+from warpsim.core.precision import real, vec3
 
 
 @wp.struct

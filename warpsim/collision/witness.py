@@ -11,7 +11,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.collision.maths import TINY
-from warpsim.precision import real, vec3
+from warpsim.core.precision import real, vec3
 
 
 @wp.func

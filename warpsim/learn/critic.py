@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from warpsim.torch_exchange import torch_real
+from warpsim.autograd.exchange import torch_real
 
 
 class Critic:

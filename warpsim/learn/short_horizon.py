@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from tqdm import trange
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.learn.critic import Critic, blended_returns
-from warpsim.network_policy import NetworkPolicy
-from warpsim.simulator import Simulator
-from warpsim.trajectory import Observed
+from warpsim.sim.network_policy import NetworkPolicy
+from warpsim.sim.simulator import Simulator
+from warpsim.sim.trajectory import Observed
 
 Cost = Callable[[Observed, torch.Tensor], torch.Tensor]
 """(states reached (n, W, …), controls that led there (n, W, control size)) → (n, W)."""

@@ -9,19 +9,18 @@ from typing import Any, ClassVar
 import torch
 import warp as wp
 
+from warpsim.autograd.exchange import on_torch_stream, once_differentiable, to_torch, to_warp
 from warpsim.collision.contacts import ShapePoses
 from warpsim.collision.query import ShapeDistance
-from warpsim.errors import InputError
-from warpsim.kernel_lock import KERNELS
+from warpsim.core.errors import InputError
+from warpsim.core.kernel_lock import KERNELS
+from warpsim.core.precision import quat, vec3
+from warpsim.core.torch_quaternions import quat_product, rotate
 from warpsim.objective.episode import Episode
-from warpsim.objective.rotations import rotate
 from warpsim.objective.shapes import shapes_of
 from warpsim.objective.term import Term
-from warpsim.precision import quat, vec3
 from warpsim.scene import Scene
-from warpsim.simulator import Simulator
-from warpsim.tangent import quat_product
-from warpsim.torch_exchange import on_torch_stream, once_differentiable, to_torch, to_warp
+from warpsim.sim.simulator import Simulator
 
 
 @dataclass(frozen=True, kw_only=True)

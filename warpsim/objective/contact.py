@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import torch
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.objective.episode import Episode
 from warpsim.objective.shapes import shapes_of
 from warpsim.objective.term import Term, along
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 
 
 @dataclass(frozen=True, kw_only=True)

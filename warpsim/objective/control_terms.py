@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from warpsim.errors import unknown_name
+from warpsim.core.errors import unknown_name
 from warpsim.objective.episode import Episode
 from warpsim.objective.term import Term
 

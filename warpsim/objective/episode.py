@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from warpsim.attributes.attribute import Attribute
-from warpsim.errors import InputError
-from warpsim.simulator import Simulator
-from warpsim.trajectory import Observed, Trajectory
+from warpsim.core.errors import InputError
+from warpsim.sim.attributes.attribute import Attribute
+from warpsim.sim.simulator import Simulator
+from warpsim.sim.trajectory import Observed, Trajectory
 
 _ROUNDING = 1e-9
 """Share of a time step by which a time may miss its row."""

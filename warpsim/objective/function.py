@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import torch
 import warp as wp
 
-from warpsim.errors import InputError
-from warpsim.model.state import state_fields
+from warpsim.autograd.exchange import on_torch_stream, once_differentiable, to_torch, to_warp
+from warpsim.core.errors import InputError
+from warpsim.core.precision import real
 from warpsim.objective.episode import Episode
 from warpsim.objective.term import Term
-from warpsim.precision import real
-from warpsim.program import output_fields
-from warpsim.simulator import Simulator
-from warpsim.torch_exchange import on_torch_stream, once_differentiable, to_torch, to_warp
+from warpsim.rigid.step.program import output_fields
+from warpsim.rigid.work.state import state_fields
+from warpsim.sim.simulator import Simulator
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.objective.episode import Episode
 from warpsim.objective.places import OnBody, as_place
 from warpsim.objective.term import Term, along
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 
 
 @dataclass(frozen=True, kw_only=True)

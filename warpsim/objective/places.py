@@ -12,12 +12,11 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from warpsim.errors import InputError
-from warpsim.names import find
+from warpsim.core.errors import InputError
+from warpsim.core.names import find
+from warpsim.core.torch_quaternions import interpolate, quat_product, rotate
 from warpsim.objective.episode import Episode
-from warpsim.objective.rotations import interpolate, rotate
-from warpsim.simulator import Simulator
-from warpsim.tangent import quat_product
+from warpsim.sim.simulator import Simulator
 
 NO_TURN = (1.0, 0.0, 0.0, 0.0)
 

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import torch
 
+from warpsim.core.torch_quaternions import turn_between
 from warpsim.objective.episode import Episode
 from warpsim.objective.places import as_place
-from warpsim.objective.rotations import turn_between
 from warpsim.objective.term import Term, along
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsim.errors import InputError, unknown_name
+from warpsim.core.errors import InputError, unknown_name
 from warpsim.scene import Scene
 
 

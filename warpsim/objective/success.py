@@ -10,13 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.objective.episode import Episode
 from warpsim.objective.places import as_place
 from warpsim.objective.reach import Pose
 from warpsim.objective.term import Term
-from warpsim.simulator import Simulator
-from warpsim.units import drive_limits
+from warpsim.scene.units import drive_limits
+from warpsim.sim.simulator import Simulator
 
 _ROUNDING = 1e-9
 """Share of a range by which rounding may exceed it."""

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import torch
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.objective.episode import END, Episode, When
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import warp as wp
 
+from warpsim.core.precision import numpy_real, real
 from warpsim.policy.spec import ACTIVATIONS, COSINE, SINE, VELOCITY, PolicySpec
-from warpsim.precision import numpy_real, real
 from warpsim.tape.arena import Arena
 
 _SINE, _COSINE, _VELOCITY = wp.constant(SINE), wp.constant(COSINE), wp.constant(VELOCITY)

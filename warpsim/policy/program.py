@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import warp as wp
 
+from warpsim.core.precision import numpy_real, real
 from warpsim.policy.network import Network, NetworkWork
-from warpsim.precision import numpy_real, real
-from warpsim.program import RigidProgram, StepWork
+from warpsim.rigid.step.program import RigidProgram, StepWork
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field, Shortage, SlotValues
 

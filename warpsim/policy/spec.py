@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpsim.errors import InputError, unknown_name
+from warpsim.core.errors import InputError, unknown_name
 
 ACTIVATIONS = {"identity": 0, "tanh": 1, "relu": 2}
 """Name → code in kernels."""

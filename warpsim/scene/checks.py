@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.errors import SceneError, unknown_name
+from warpsim.core.errors import SceneError, unknown_name
 from warpsim.scene.description import (
     JOINT_DOF_SIZE,
     JOINT_Q_SIZE,

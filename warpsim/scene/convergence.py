@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.scene.description import SOLVER_STOPS, Options, Scene
 from warpsim.scene.ledger import LedgerEntry
 

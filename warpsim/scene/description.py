@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.view.notebook import facts_html
+from warpsim.core.notebook import facts_html
 
 JOINT_KINDS = ("free", "ball", "hinge", "slide")
 JOINT_Q_SIZE = {"free": 7, "ball": 4, "hinge": 1, "slide": 1}
@@ -418,12 +418,12 @@ class Options:
     contacts: bool = True
     contact_softening: float = 0.0
     """m; above 0 contacts act from this far outside their margin, with an impedance that starts from 0 there: an aid
-    to optimisation, with a bias that `warpsim.constraint.softening` states. It makes more contacts active."""
+    to optimisation, with a bias that `warpsim.solve.softening` states. It makes more contacts active."""
     softening_pass: str = "both"
     """Where softening acts: "both" passes, or "backward", which changes gradients only."""
     impacts: bool = False
     """Whether contacts that close fast are impacts, at their own moment within the step and with the authored
-    restitution, so that gradients of bounces and landings are right; see `warpsim.constraint.impact`."""
+    restitution, so that gradients of bounces and landings are right; see `warpsim.rigid.constraint.impact`."""
     impact_speed: float = 0.1
     """m/s: contacts that close more slowly are left to the compliant model."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from warpsim.errors import SceneError
+from warpsim.core.errors import SceneError
 from warpsim.scene.description import Mesh
 
 BASE_SHARE = 1.0 / 8.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 
 STATUSES = ("used", "assumed", "ignored", "unsupported")
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from warpsim.errors import SceneError
+from warpsim.core.errors import SceneError
 from warpsim.scene.checks import place
 from warpsim.scene.description import Body, Scene, Shape
 from warpsim.scene.ranges import NOT_NEGATIVE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from warpsim.errors import SceneError
+from warpsim.core.errors import SceneError
 from warpsim.scene.checks import check_fields, check_reference, check_unit, place
 from warpsim.scene.description import JOINT_DOF_SIZE, Joint, Scene
 

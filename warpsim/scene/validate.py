@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.errors import SceneError
+from warpsim.core.errors import SceneError
 from warpsim.scene.checks import (
     check_arrays,
     check_choice,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.tape.dtypes import fill_real, is_real
 
 _ARRAY_ALIGNMENT = 16

@@ -7,7 +7,7 @@ import re
 
 import warp as wp
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.tape.free_memory import free_bytes
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}

@@ -20,7 +20,7 @@ import warp as wp
 from warp._src import context as _warp
 from warp._src.apic.types import APICLaunchInfo
 
-from warpsim.kernel_lock import KERNELS
+from warpsim.core.kernel_lock import KERNELS
 
 _FORWARD, _BACKWARD, _FILL, _COPY = range(4)
 _WORD = 8

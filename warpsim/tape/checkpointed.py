@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from warpsim.errors import InputError, UnconvergedError, unknown_name, whole_number
-from warpsim.kernel_lock import KERNELS
+from warpsim.core.errors import InputError, UnconvergedError, unknown_name, whole_number
+from warpsim.core.kernel_lock import KERNELS
 from warpsim.tape import budget, checks, convergence, footprint, rows, seeds
 from warpsim.tape import home as homes
 from warpsim.tape import inputs as feeds

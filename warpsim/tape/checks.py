@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.tape import rows
 from warpsim.tape.dtypes import fill_any
 from warpsim.tape.parameters import ParameterSet

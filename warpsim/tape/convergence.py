@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpsim.errors import InputError, UnconvergedError, UnconvergedWarning
+from warpsim.core.errors import InputError, UnconvergedError, UnconvergedWarning
 
 CHOICES = ("raise", "warn")
 """What a backward pass does about a step that did not converge."""

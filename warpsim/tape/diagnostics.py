@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 import numpy as np
 import warp as wp
 
-from warpsim.errors import SimulationError
-from warpsim.kernel_lock import KERNELS
-from warpsim.stages import observe
+from warpsim.core.errors import SimulationError
+from warpsim.core.kernel_lock import KERNELS
+from warpsim.core.stages import observe
 from warpsim.tape import rows
 from warpsim.tape.dtypes import is_real
 from warpsim.tape.program import Arrays, Shortage

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import warp as wp
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 
 _MEMINFO = Path("/proc/meminfo")
 

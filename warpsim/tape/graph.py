@@ -24,7 +24,7 @@ from typing import Protocol
 import numpy as np
 import warp as wp
 
-from warpsim.kernel_lock import KERNELS
+from warpsim.core.kernel_lock import KERNELS
 from warpsim.tape.calls import Call, CallTable, Recording
 
 SAMPLES = 3

@@ -8,7 +8,7 @@ from typing import Any
 
 import warp as wp
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.tape import rows, storage
 from warpsim.tape.journal import Journal, Resumable, describe
 from warpsim.tape.part import Part

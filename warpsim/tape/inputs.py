@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import warp as wp
 
-from warpsim.errors import InputError, unknown_name
+from warpsim.core.errors import InputError, unknown_name
 from warpsim.tape import rows
 from warpsim.tape.program import Arrays, Program
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from warpsim.errors import InputError
-from warpsim.files import replacing
+from warpsim.core.errors import InputError
+from warpsim.core.files import replacing
 from warpsim.tape import rows
 from warpsim.tape.part import Part
 from warpsim.tape.program import Program

@@ -7,7 +7,7 @@ from typing import Any
 
 import warp as wp
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.tape.program import Arrays
 
 _REMEMBERED = 256

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.tape import rows
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field, Program, SlotValues, SolvingProgram, SplittableProgram

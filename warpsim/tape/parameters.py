@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import warp as wp
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.tape.diagnostics import NonFiniteError
 
 

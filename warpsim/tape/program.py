@@ -31,7 +31,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import warp as wp
 
-from warpsim.errors import unknown_name
+from warpsim.core.errors import unknown_name
 from warpsim.tape.arena import Arena
 
 

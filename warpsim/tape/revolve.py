@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import comb
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 
 
 def advances(segments: int, snapshots: int) -> int:

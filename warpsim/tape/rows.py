@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from warpsim.errors import InputError, unknown_name
+from warpsim.core.errors import InputError, unknown_name
 from warpsim.tape.dtypes import is_real, scalar_type, value_shape
 from warpsim.tape.program import Arrays, Field
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.tape.home import Home
 from warpsim.tape.journal import Journal
 from warpsim.tape.part import Keep, Part

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.tape import revolve
 from warpsim.tape.budget import readable
 from warpsim.tape.footprint import SNAPSHOT_BYTES, Footprint

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import warp as wp
 
-from warpsim.errors import InputError, unknown_name
+from warpsim.core.errors import InputError, unknown_name
 from warpsim.tape import rows
 from warpsim.tape.program import Field
 

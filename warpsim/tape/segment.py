@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 from warpsim.tape import arena as arenas
 from warpsim.tape import rows
 from warpsim.tape.arena import Arena, ArenaSize

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from warpsim.errors import unknown_name
+from warpsim.core.errors import unknown_name
 from warpsim.tape.program import Field
 
 Selection = bool | Sequence[str] | Mapping[str, Any]

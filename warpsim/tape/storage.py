@@ -14,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 import warp as wp
 
-from warpsim.errors import InputError, OutputError
+from warpsim.core.errors import InputError, OutputError
 from warpsim.tape import rows
 from warpsim.tape.program import Field
 from warpsim.tape.rows import Packed

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, TypeVar
 
-from warpsim.errors import InputError
-from warpsim.kernel_lock import KERNELS
+from warpsim.core.errors import InputError
+from warpsim.core.kernel_lock import KERNELS
 from warpsim.tape import arena as arenas
 from warpsim.tape.program import Program, SplittableProgram
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from warpsim.errors import InputError, TaskError, unknown_name
+from warpsim.core.errors import InputError, TaskError, unknown_name
 from warpsim.objective.success import control_range, control_targets
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
+from warpsim.sim.trajectory import Observed
 from warpsim.task.controls import Control, Feedback, OpenLoop, Periodic
-from warpsim.trajectory import Observed
 
 
 @dataclass(frozen=True)

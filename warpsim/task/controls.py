@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from warpsim.errors import InputError
+from warpsim.core.errors import InputError
 
 CHANNELS = ("actuator", "drive_target", "drive_velocity", "joint_force")
 """What controls can drive; see `Simulator`."""

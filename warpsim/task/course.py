@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from warpsim.optimize.search import Progress
+from warpsim.optimizers.search import Progress
 
 
 @dataclass(frozen=True)

@@ -20,20 +20,20 @@ from typing import Any
 
 import torch
 
-from warpsim.errors import InputError
-from warpsim.evidence import RunRecord
-from warpsim.evidence.signed import read_json, signed, verified
-from warpsim.files import write_text
-from warpsim.optimize.search import Progress
-from warpsim.render.compare import render_pair
-from warpsim.render.images import write_gif, write_png
+from warpsim.check.records import RunRecord
+from warpsim.check.records.signed import read_json, signed, verified
+from warpsim.core.errors import InputError
+from warpsim.core.files import write_text
+from warpsim.io.usd.motion import Motion
+from warpsim.io.usd.writer import OptimisedValue, result_files, write_result
+from warpsim.optimizers.search import Progress
 from warpsim.task.outcome import Outcome
 from warpsim.task.plot import loss_plot
 from warpsim.task.problem import TaskProblem
 from warpsim.task.values import chosen_values
-from warpsim.usd.motion import Motion
-from warpsim.usd.writer import OptimisedValue, result_files, write_result
 from warpsim.view.page import Page, write_page
+from warpsim.view.raycast.compare import render_pair
+from warpsim.view.raycast.images import write_gif, write_png
 
 FORMAT = "warpsim search 1"
 _SAVE_EVERY = 1.0

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from warpsim.errors import SimulationError, TaskError
+from warpsim.core.errors import SimulationError, TaskError
+from warpsim.io.usd.motion import Motion
 from warpsim.objective import Episode, Verdict, succeeded
+from warpsim.sim.trajectory import Trajectory
 from warpsim.task.problem import Choice, TaskProblem
-from warpsim.trajectory import Trajectory
-from warpsim.usd.motion import Motion
 
 FRAMES_PER_SECOND = 60.0
 """Of the motion that is kept, at most."""

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 from pxr import Sdf, Usd, UsdGeom
 
-from warpsim.errors import TaskError, unknown_name
+from warpsim.core.errors import TaskError, unknown_name
+from warpsim.core.numpy_quaternions import matrix_to_quat
+from warpsim.io.usd.attributes import AttributeReader
+from warpsim.io.usd.context import Context
+from warpsim.io.usd.frames import Pose
+from warpsim.io.usd.ledger_scan import Ledger
+from warpsim.io.usd.schema.definitions import definitions
+from warpsim.io.usd.units import StageUnits, stage_units
 from warpsim.objective import Fixed, Keyframes, OnBody, Place
 from warpsim.scene import Scene
-from warpsim.usd.attributes import AttributeReader
-from warpsim.usd.context import Context
-from warpsim.usd.frames import Pose, matrix_to_quat
-from warpsim.usd.ledger_scan import Ledger
-from warpsim.usd.schema.definitions import definitions
-from warpsim.usd.units import StageUnits, stage_units
 
 _AXES = ("x", "y", "z")
 

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from warpsim.attributes.attribute import Attribute
-from warpsim.errors import MAXIMUM_COUNT, InputError, TaskError, WarpsimError
+from warpsim.core.errors import MAXIMUM_COUNT, InputError, TaskError, WarpsimError
 from warpsim.objective import Condition, Cost, Episode, Term, Verdict
 from warpsim.objective.success import control_range
-from warpsim.optimize.candidates import losses_side_by_side
-from warpsim.optimize.plain_problem import PlainVariables
-from warpsim.optimize.variables import Variable, Variables
-from warpsim.simulator import Simulator
+from warpsim.optimizers.candidates import losses_side_by_side
+from warpsim.optimizers.plain_problem import PlainVariables
+from warpsim.optimizers.variables import Variable, Variables
+from warpsim.sim.attributes.attribute import Attribute
+from warpsim.sim.simulator import Simulator
+from warpsim.sim.trajectory import CONTACT_OUTPUTS, Trajectory
 from warpsim.task.bound_controls import BoundControl, FeedbackPolicy, bind, resting
 from warpsim.task.controls import Feedback
 from warpsim.task.task import Task, VariableSpec
 from warpsim.task.transmission import Transmission
-from warpsim.trajectory import CONTACT_OUTPUTS, Trajectory
 
 ALWAYS = ("body_position", "body_rotation", "body_velocity")
 """Outputs of every rollout that is shown: what an animation is made of, besides contacts where there can be any."""

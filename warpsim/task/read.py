@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from pxr import Usd
 
-from warpsim.errors import InputError, TaskError, unknown_name
+from warpsim.core.errors import InputError, TaskError, unknown_name
+from warpsim.io.usd.reader import open_stage
 from warpsim.scene import Scene
 from warpsim.task.controls import Control, Feedback, Knots, Periodic, Steps
 from warpsim.task.prims import TaskPrim, TaskStage
 from warpsim.task.read_terms import CONDITIONS, TERMS, read_term
 from warpsim.task.task import SearchSpec, Task, VariableSpec
-from warpsim.usd.reader import open_stage
 
 TASK = "WarpsimTask"
 _METHODS = {

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from warpsim.io.usd.units import DEGREE
 from warpsim.objective import (
     CentreOfMass,
     Clearance,
@@ -30,7 +31,6 @@ from warpsim.objective import (
 )
 from warpsim.scene.description import Joint
 from warpsim.task.prims import TaskPrim
-from warpsim.usd.units import DEGREE
 
 Common = dict[str, Any]
 """Arguments of a term."""

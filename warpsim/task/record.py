@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from warpsim.evidence import RunRecord, record_run
-from warpsim.evidence.fingerprint import stage_hash
-from warpsim.optimize.identification import Identification
-from warpsim.optimize.multi_start import StartsReport
-from warpsim.optimize.result import Result
+from warpsim.check.records import RunRecord, record_run
+from warpsim.check.records.fingerprint import stage_hash
+from warpsim.optimizers.identification import Identification
+from warpsim.optimizers.multi_start import StartsReport
+from warpsim.optimizers.result import Result
 from warpsim.task.outcome import Outcome
 from warpsim.task.problem import TaskProblem
 from warpsim.task.task import SearchSpec

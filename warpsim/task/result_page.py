@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from warpsim.errors import SimulationError
+from warpsim.core.errors import SimulationError
+from warpsim.core.numpy_quaternions import quat_to_matrix
+from warpsim.io.usd.motion import Motion
+from warpsim.io.usd.reader import open_stage
 from warpsim.objective import CentreOfMass, Pose, Reach, Term
 from warpsim.objective.places import Fixed, Keyframes, OnBody
 from warpsim.objective.success import Within
-from warpsim.optimize.result import Row
+from warpsim.optimizers.result import Row
 from warpsim.task.course import Stop
 from warpsim.task.outcome import Outcome, shown_motion
 from warpsim.task.problem import TaskProblem
-from warpsim.usd.frames import quat_to_matrix
-from warpsim.usd.motion import Motion
-from warpsim.usd.reader import open_stage
 from warpsim.view.page.content import LossCurve, Page, RigidDrawable, Take, Target
 from warpsim.view.page.scene_content import motion_take, scene_bodies, scene_joints, stage_drawables
 

@@ -13,18 +13,19 @@ from typing import Any
 
 import torch
 
-from warpsim.errors import InputError, TaskError, whole_number
-from warpsim.evidence import RunRecord
-from warpsim.evidence.fingerprint import stage_hash, versions
-from warpsim.load import ledger_told
+from warpsim.check.records import RunRecord
+from warpsim.check.records.fingerprint import stage_hash, versions
+from warpsim.core.errors import InputError, TaskError, whole_number
+from warpsim.core.notebook import folded_page_html, rows_html
+from warpsim.io.load import ledger_told
+from warpsim.io.scene_files import is_usd
 from warpsim.objective import Condition, Term
-from warpsim.optimize.identification import Identification
-from warpsim.optimize.minimise import minimise
-from warpsim.optimize.multi_start import StartsReport, multi_start
-from warpsim.optimize.result import Result
-from warpsim.optimize.search import Progress, Stopping
-from warpsim.scene_files import is_usd
-from warpsim.simulator import Simulator
+from warpsim.optimizers.identification import Identification
+from warpsim.optimizers.minimise import minimise
+from warpsim.optimizers.multi_start import StartsReport, multi_start
+from warpsim.optimizers.result import Result
+from warpsim.optimizers.search import Progress, Stopping
+from warpsim.sim.simulator import Simulator
 from warpsim.task.course import Course, Stop
 from warpsim.task.folder import ResultFolder
 from warpsim.task.outcome import Outcome, attribute_gradients, outcome
@@ -45,7 +46,6 @@ from warpsim.task.task import SearchSpec, Task
 from warpsim.task.trajectory import TrajectoryTask
 from warpsim.task.unreached import unreached
 from warpsim.task.values import chosen_values, is_prim
-from warpsim.view.notebook import folded_page_html, rows_html
 from warpsim.view.page import Page, page_html
 
 DEFAULT_METHOD = "lbfgs"

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import torch
 
-from warpsim.errors import TaskError
-from warpsim.evidence import RunRecord
-from warpsim.evidence.labels import simulator_exploit
+from warpsim.check.records import RunRecord
+from warpsim.check.records.labels import simulator_exploit
+from warpsim.core.errors import TaskError
 from warpsim.objective import Condition, Term
-from warpsim.simulator import Simulator
+from warpsim.sim.simulator import Simulator
 from warpsim.task.controls import Control, Feedback, Steps
 from warpsim.task.outcome import Outcome, outcome
 from warpsim.task.problem import TaskProblem

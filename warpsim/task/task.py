@@ -37,7 +37,7 @@ class SearchSpec:
     """How to search.
 
     Attributes:
-        method: "auto", or a name that `warpsim.optimize.minimise` knows.
+        method: "auto", or a name that `warpsim.optimizers.minimise` knows.
         iterations: Most of them.
         seconds: Most wall time; None: no bound.
         rate: Step size of adam; None: its own.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from warpsim.errors import TaskError
+from warpsim.core.errors import TaskError
 from warpsim.objective import Cost, Duration, Effort, Episode, Smoothness, Term
-from warpsim.optimize.control_problem import ControlProblem
+from warpsim.optimizers.control_problem import ControlProblem
+from warpsim.sim.trajectory import Observed
 from warpsim.task.bound_controls import BoundControl, resting
 from warpsim.task.controls import Steps
 from warpsim.task.problem import TaskProblem
-from warpsim.trajectory import Observed
 
 _SAME = 1e-9
 

@@ -9,9 +9,9 @@ import torch
 
 from warpsim.objective.shapes import shapes_of
 from warpsim.objective.success import control_targets
+from warpsim.sim.trajectory import Observed
 from warpsim.task.bound_controls import BoundControl
 from warpsim.task.problem import TaskProblem
-from warpsim.trajectory import Observed
 
 _LISTED = 6
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from warpsim.io.usd.writer import OptimisedValue
 from warpsim.task.problem import TaskProblem
-from warpsim.usd.writer import OptimisedValue
 
 
 def is_prim(name: str) -> bool:

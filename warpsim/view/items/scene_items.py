@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from warpsim.core.numpy_quaternions import quat_to_matrix
 from warpsim.scene import Scene, Shape
 from warpsim.scene.description import MESH_KINDS
-from warpsim.usd.frames import quat_to_matrix
 from warpsim.view.items.item import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item
 from warpsim.view.items.stand_ins import bodies_without_looks
 from warpsim.view.items.triangles import Triangles, make_triangles

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade
 
-from warpsim.errors import SceneError
-from warpsim.usd.frames import quat_to_matrix
-from warpsim.usd.meshes import triangulate
-from warpsim.usd.units import StageUnits, axis_rotation, stage_units
+from warpsim.core.errors import SceneError
+from warpsim.core.numpy_quaternions import quat_to_matrix
+from warpsim.io.usd.meshes import triangulate
+from warpsim.io.usd.units import StageUnits, axis_rotation, stage_units
 from warpsim.view.items.item import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item, Look
 from warpsim.view.items.stand_ins import bodies_without_looks
 from warpsim.view.items.triangles import Triangles, make_triangles

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warpsim.usd.motion import ContactFrame
+from warpsim.io.usd.motion import ContactFrame
 from warpsim.view.items.item import Item, Look
 
 DEFAULT_LOOK = Look()

@@ -10,8 +10,8 @@ from importlib.resources import files
 from os import PathLike, fspath
 from pathlib import Path
 
-from warpsim.errors import InputError
-from warpsim.files import write_text
+from warpsim.core.errors import InputError
+from warpsim.core.files import write_text
 from warpsim.view.page.content import Page
 from warpsim.view.page.pack import pack
 

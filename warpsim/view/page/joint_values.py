@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from warpsim.core.numpy_quaternions import quat_to_matrix
 from warpsim.scene import Joint, Scene
 from warpsim.scene.description import JOINT_Q_SIZE, Body
-from warpsim.usd.frames import quat_to_matrix
 
 
 def joint_values(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.usd.motion import ContactFrame
+from warpsim.io.usd.motion import ContactFrame
 from warpsim.view.items.item import BOX, CAPSULE, MESH, PLANE, SPHERE, TAPERED, Item, Look
 from warpsim.view.items.triangles import Triangles
 from warpsim.view.page.content import (

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from pxr import Usd, UsdGeom
 
+from warpsim.io.usd.frames import split_affine
+from warpsim.io.usd.motion import Motion
+from warpsim.io.usd.reader import open_stage
 from warpsim.scene import Scene
 from warpsim.scene.description import JOINT_Q_SIZE
-from warpsim.usd.frames import split_affine
-from warpsim.usd.motion import Motion
-from warpsim.usd.reader import open_stage
 from warpsim.view.items.item import Item
 from warpsim.view.items.scene_items import SceneReader
 from warpsim.view.items.stage_items import StageReader

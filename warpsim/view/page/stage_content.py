@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from pxr import Usd, UsdGeom
 
-from warpsim.errors import SceneError
+from warpsim.core.errors import SceneError
+from warpsim.core.numpy_quaternions import matrix_to_quat
+from warpsim.io.usd.reader import read_usd
 from warpsim.scene import Scene
-from warpsim.usd.frames import matrix_to_quat
-from warpsim.usd.reader import read_usd
 from warpsim.view.items.stage_items import StageReader
 from warpsim.view.page.content import BodyInfo, Drawable, Page, Take
 from warpsim.view.page.joint_values import joint_values

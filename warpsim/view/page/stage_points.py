@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from pxr import Usd, UsdGeom
 
-from warpsim.errors import SceneError
-from warpsim.usd.meshes import triangulate
+from warpsim.core.errors import SceneError
+from warpsim.io.usd.meshes import triangulate
 from warpsim.view.items.stage_items import StageReader, surface_look
 from warpsim.view.page.content import CloudDrawable, CurveDrawable, SurfaceDrawable
 

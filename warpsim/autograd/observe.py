@@ -1,0 +1,84 @@
+"""Observing a state as a node of torch's graph: the outputs of a state that no step has led to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from warpsim.autograd.entry import recorded
+from warpsim.autograd.exchange import block_over, on_torch_stream, once_differentiable, tensor_over, zeros
+from warpsim.autograd.parameters import Parameters, parameter_gradients
+from warpsim.engine.engine import Engine
+from warpsim.rigid.step.program import output_fields
+from warpsim.rigid.step.state_observer import StateObserver
+from warpsim.tape.rows import Blocks
+
+
+@dataclass(frozen=True)
+class _Call:
+    engine: Engine
+    observer: StateObserver
+    parameters: Parameters
+
+
+def _state(tensors: Sequence[torch.Tensor], observer: StateObserver) -> Blocks:
+    return {name: block_over(tensor[None], observer.dtype) for name, tensor in zip(("q", "qd"), tensors, strict=True)}
+
+
+class _ObserveNode(torch.autograd.Function):
+    """`apply(call, q, qd, *parameters)` → the observer's outputs, (W, …) each."""
+
+    @staticmethod
+    def forward(ctx: Any, call: _Call, *tensors: torch.Tensor):
+        ctx.call = call
+        ctx.shapes = [tensor.shape for tensor in tensors[2:]]
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors[:2])
+        return _outputs(call, tensors[:2])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *adjoints: torch.Tensor | None):
+        call: _Call = ctx.call
+        engine, observer = call.engine, call.observer
+        given = {name: a for name, a in zip(observer.names, adjoints, strict=True) if a is not None}
+        with engine.turn, on_torch_stream(engine.model.device):
+            engine.load(call.parameters.values)
+            engine.zero_parameter_gradients()
+            seeds = {n: block_over(a.contiguous()[None], observer.output_dtypes[n]) for n, a in given.items()}
+            pulled = observer.backward(_state(ctx.saved_tensors, observer), seeds)
+            states = [tensor_over(pulled[name])[0].clone() for name in ("q", "qd")]
+            shapes = dict(zip(call.parameters.tensors, ctx.shapes, strict=True))
+            by_parameter = parameter_gradients(engine, shapes)
+        return (None, *states, *(by_parameter.get(name) for name in shapes))
+
+
+def _outputs(call: _Call, state: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    with on_torch_stream(call.engine.model.device):
+        call.engine.load(call.parameters.values)
+        made = call.observer.forward(_state(state, call.observer))
+        return tuple(tensor_over(made[name])[0].clone() for name in call.observer.names)
+
+
+def observe_state(
+    engine: Engine, parameters: Parameters, q: torch.Tensor, qd: torch.Tensor, outputs: Sequence[str]
+) -> dict[str, torch.Tensor]:
+    """Outputs of a state by name; reports of a step, which there was none, are zero.
+
+    Args:
+        engine: Whose model is observed.
+        parameters: In force.
+        q: (W, nq), contiguous.
+        qd: (W, nv), contiguous.
+        outputs: Names, from `output_fields`.
+    """
+    tensors = (q, qd, *parameters.tensors.values())
+    with engine.turn:
+        call = _Call(engine, engine.observer(tuple(outputs)), parameters)
+        made = _ObserveNode.apply(call, *tensors) if recorded(tensors) else _outputs(call, tensors[:2])
+    found = dict(zip(call.observer.names, made, strict=True))
+    fields = output_fields(engine.model)
+    return {name: found[name] if name in found else zeros(fields[name], q.device) for name in outputs}

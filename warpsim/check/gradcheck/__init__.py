@@ -1,0 +1,6 @@
+"""Gradients checked against central differences, with a verdict per input and the guilty stage named."""
+
+from warpsim.check.gradcheck.check import Subject, default_parameters, gradcheck
+from warpsim.check.gradcheck.report import Blame, Report, Section
+
+__all__ = ["Blame", "Report", "Section", "Subject", "default_parameters", "gradcheck"]

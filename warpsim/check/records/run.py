@@ -1,0 +1,223 @@
+"""`record_run`: simulates and writes down everything about it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import torch
+
+from warpsim.check.gradcheck.modes import ModeObserver
+from warpsim.check.records.fingerprint import array_hash, file_hash, scene_hash, versions
+from warpsim.check.records.labels import label
+from warpsim.check.records.plain import encode
+from warpsim.check.records.record import RunRecord
+from warpsim.core.errors import SimulationError
+from warpsim.sim.controls import Controls, given_steps
+from warpsim.sim.simulator import Simulator
+from warpsim.sim.trajectory import Trajectory
+
+_MOST_ROWS = 1000
+_OUTPUTS = ("potential_energy", "kinetic_energy")
+_SOLVER_OUTPUTS = ("solver_status", "contact_count", "penetration")
+
+
+def record_run(
+    sim: Simulator,
+    steps: int | None = None,
+    controls: Controls | None = None,
+    *,
+    q: Any = None,
+    qd: Any = None,
+    activation: Any = None,
+    seed: int | None = None,
+    latency: list[float] | None = None,
+    control_period: float | None = None,
+    loss: Callable[[Trajectory], torch.Tensor] | None = None,
+    by: Sequence[str] | None = None,
+    outcome: Mapping[str, Any] | None = None,
+    gradient: Mapping[str, Any] | None = None,
+    task: Mapping[str, Any] | None = None,
+    more: Mapping[str, Any] | None = None,
+    outputs: tuple[str, ...] = (),
+) -> RunRecord:
+    """Rolls a simulator out, with the parameters in force (`Simulator.set_parameters`), and records it.
+
+    Args:
+        sim: What is simulated.
+        steps: N; None: the length of `controls`.
+        controls: As in `Simulator.rollout`.
+        q: Initial coordinates, likewise.
+        qd: Initial velocities.
+        activation: Initial activations.
+        seed: Of whatever was random in making the inputs.
+        latency: Measured s per control, where a policy was in the loop.
+        control_period: s between controls; None: the time step.
+        loss: A function of the trajectory; its value goes into the outcome, its gradient norms into the record.
+        by: States and controls by which it is differentiated; None: all.
+        outcome: Loss, success and other numbers that are already known: "loss", "success" (bool), "metric" ….
+        gradient: Norms that are already known: "norms" by input, "adjoint_norms", or what `validity` found.
+        task: What the inputs were searched for with, see `RunRecord.task`.
+        more: Anything else to keep.
+        outputs: More outputs to observe.
+    """
+    count = given_steps(controls, steps)
+    actions = sim.all_controls(count, controls)
+    start = {name: value for name, value in (("q", q), ("qd", qd), ("activation", activation)) if value is not None}
+    first = {n: t for n, t in sim.initial_state(**start).items() if n in ("q", "qd", "activation")}
+    made, trouble = _roll_out(sim, actions, start, outputs)
+    result, slopes = {**(outcome or {}), **trouble}, dict(gradient or {})
+    if loss is not None and made is not None:
+        result["loss"], norms = _differentiate(sim, loss, first, actions, outputs)
+        slopes.setdefault("norms", {name: norm for name, norm in norms.items() if by is None or name in by})
+    record = RunRecord(
+        created=datetime.now(UTC).isoformat(),
+        seed=seed,
+        horizon={"steps": count, "seconds": count * sim.timestep},
+        initial_state={name: _numpy(tensor) for name, tensor in first.items()},
+        actions={name: _numpy(tensor) for name, tensor in actions.items()},
+        control_period=sim.timestep if control_period is None else control_period,
+        latency=latency,
+        outcome=result,
+        gradient=slopes,
+        task=dict(task or {}),
+        more=dict(more or {}),
+        **_simulator_facts(sim),
+        **_motion_facts(sim, made, actions),
+    )
+    record.labels = [encode(found) for found in label(record)]
+    return record
+
+
+def _roll_out(
+    sim: Simulator, actions: Mapping[str, torch.Tensor], start: Mapping[str, Any], outputs: tuple[str, ...]
+) -> tuple[Trajectory | None, dict[str, str]]:
+    """The trajectory with all that is recorded of one; or None, and why it stopped."""
+    shown = (*_OUTPUTS, *outputs, *(_SOLVER_OUTPUTS if sim.model.has_constraints else ()))
+    shown += ("saturated",) if sim.actuator_names or sim.drive_names else ()
+    try:
+        return sim.rollout(controls=actions, **start, outputs=tuple(dict.fromkeys(shown))), {}
+    except SimulationError as error:
+        return None, {"error": str(error)}
+
+
+def _simulator_facts(sim: Simulator) -> dict[str, Any]:
+    """What a record says of the simulator, whatever it was asked to do."""
+    return {
+        "scene": _scene(sim),
+        "versions": versions(),
+        "device": str(sim.device),
+        "settings": _settings(sim),
+        "names": _names(sim),
+        "parameters": _parameters(sim),
+        "bounds": _bounds(sim),
+    }
+
+
+def _motion_facts(sim: Simulator, made: Trajectory | None, actions: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+    """What a record says of the motion."""
+    observations = _observations(made, ("solver_status", "saturated"))
+    if made is not None:
+        observations["mode_switches"] = _mode_switches(sim, made, actions)
+    return {
+        "trajectory": _trajectory(made),
+        "observations": observations,
+        "actuator_status": _whole(made, "saturated"),
+        "solver_status": _whole(made, "solver_status"),
+    }
+
+
+def _differentiate(
+    sim: Simulator,
+    loss: Callable[[Trajectory], torch.Tensor],
+    first: Mapping[str, torch.Tensor],
+    actions: Mapping[str, torch.Tensor],
+    outputs: tuple[str, ...],
+) -> tuple[float, dict[str, float]]:
+    """The loss, and the norm of its gradient by every state and control."""
+    leaves = {name: tensor.detach().clone().requires_grad_() for name, tensor in (*first.items(), *actions.items())}
+    states: dict[str, Any] = {name: leaves[name] for name in first}
+    controls = {name: leaves[name] for name in actions}
+    value = loss(sim.rollout(controls=controls, **states, outputs=(*sim.outputs, *outputs)))
+    found = torch.autograd.grad(value, list(leaves.values()), allow_unused=True)
+    norms = {n: 0.0 if g is None else float(g.norm()) for n, g in zip(leaves, found, strict=True)}
+    return float(value.detach()), norms
+
+
+def _mode_switches(sim: Simulator, made: Trajectory, actions: Mapping[str, torch.Tensor]) -> np.ndarray:
+    """(n,) s: when world 0's contacts, cones, limits or saturations changed."""
+    observer = ModeObserver(sim.model, tuple(actions))
+    signatures = [step.signature(0) for step in observer.modes(made, actions)]
+    changed = [k for k in range(1, len(signatures)) if signatures[k] != signatures[k - 1]]
+    return np.array([made.times[k] for k in changed])
+
+
+def _scene(sim: Simulator) -> dict[str, Any]:
+    path = sim.source.path
+    return {
+        "name": sim.scene.name,
+        "path": None if path is None else str(path),
+        "file_sha256": None if path is None else file_hash(path),
+        "scene_sha256": scene_hash(sim.scene),
+    }
+
+
+def _settings(sim: Simulator) -> dict[str, Any]:
+    options = dataclasses.asdict(sim.scene.options)
+    return {**options, "timestep": sim.timestep, "worlds": sim.worlds, "controls": list(sim.control_names)}
+
+
+def _names(sim: Simulator) -> dict[str, list[str]]:
+    return {
+        "body": list(sim.body_names),
+        "joint": list(sim.joint_names),
+        "dof": list(sim.dof_names),
+        "shape": list(sim.model.layout.shape_names),
+        "actuator": list(sim.actuator_names),
+        "drive": list(sim.drive_names),
+    }
+
+
+def _parameters(sim: Simulator) -> dict[str, Any]:
+    """All values in force, without the world axis where worlds agree."""
+    found = {}
+    for name in sim.parameter_names:
+        value = _numpy(sim.parameter(name))
+        if value.size:
+            found[name] = value[0].copy() if np.array_equal(value, np.broadcast_to(value[:1], value.shape)) else value
+    return found
+
+
+def _bounds(sim: Simulator) -> dict[str, Any]:
+    names = ("actuator.control_range", "actuator.force_range", "drive.max_force")
+    return {name: _numpy(sim.parameter(name))[0] for name in names if sim.parameter(name).numel()}
+
+
+def _trajectory(made: Trajectory | None) -> dict[str, Any]:
+    if made is None:
+        return {"times": np.zeros(0), "every": 1, "sha256": ""}
+    states = [name for name in ("q", "qd", "activation") if name in made]
+    every = max(1, -(-len(made.times) // _MOST_ROWS))
+    whole = [made.numpy(name) for name in states]
+    kept = {name: array[::every] for name, array in zip(states, whole, strict=True)}
+    return {"times": made.times[::every], "every": every, "sha256": array_hash(*whole), **kept}
+
+
+def _observations(made: Trajectory | None, without: tuple[str, ...]) -> dict[str, Any]:
+    if made is None:
+        return {}
+    every = max(1, -(-len(made.times) // _MOST_ROWS))
+    states = ("q", "qd", "activation")
+    return {name: made.numpy(name)[::every] for name in made if name not in (*states, *without)}
+
+
+def _whole(made: Trajectory | None, name: str) -> np.ndarray | None:
+    return made.numpy(name)[1:] if made is not None and name in made else None
+
+
+def _numpy(tensor: torch.Tensor) -> np.ndarray:
+    """A copy: the caller may go on with his tensor, and the record stays as it was made."""
+    return tensor.detach().cpu().numpy().copy()

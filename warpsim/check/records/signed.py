@@ -1,0 +1,54 @@
+"""JSON files that tell whether they are as they were written, by a checksum over their content but not their layout."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from warpsim.core.errors import InputError
+
+_KEY = "sha256"
+
+
+def signed(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain data with its checksum, ready to be written."""
+    return {**data, _KEY: _checksum(data)}
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object that a JSON file holds.
+
+    Raises:
+        InputError: It cannot be read, or holds something else.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:  # bytes that are no text are a ValueError too
+        raise InputError(f"{path}: not a JSON file: {error}") from error
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: its JSON holds a {type(data).__name__}, not an object")
+    return data
+
+
+def verified(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Data as it was before it was signed.
+
+    Raises:
+        InputError: It is not what was written.
+    """
+    content = {name: value for name, value in data.items() if name != _KEY}
+    if data.get(_KEY) != _checksum(content):
+        raise InputError(
+            f"{path} is damaged or was edited: its content does not have the checksum it was written with; "
+            "use a copy that is whole, or make it again"
+        )
+    return content
+
+
+def _checksum(data: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()

@@ -1,0 +1,31 @@
+"""`warpsim inspect`: what was read, what was ignored, sizes, and the contract of the simulation."""
+
+from __future__ import annotations
+
+import argparse
+
+from warpsim.cli.commands.common import add_source
+from warpsim.engine.engine import Engine
+from warpsim.io.load import load_scene, warn_of_ledger
+from warpsim.sim.contents import Contents
+from warpsim.sim.control_names import ControlNames, default_controls
+from warpsim.sim.describe import describe
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Adds the command."""
+    parser = commands.add_parser("inspect", description="Shows what a scene contains and how it is simulated.")
+    add_source(parser)
+    parser.add_argument("--ledger", action="store_true", help="list everything the reader met, not only what it lacks")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the description."""
+    scene = load_scene(arguments.scene, strict=arguments.strict, keyframe=arguments.keyframe)
+    if arguments.strict is not False:
+        warn_of_ledger(scene, arguments.scene)
+    engine = Engine(scene, worlds=1, device="cpu")
+    controls = ControlNames(engine.model, default_controls(engine.model))
+    print(describe(Contents(engine, controls), scene, ledger=arguments.ledger))
+    return 0

@@ -1,0 +1,140 @@
+"""`warpsim optimize`: a USD file with a task → a folder with the file solved, its record and pictures."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from warpsim.cli.commands.common import add_max_contacts, natural
+from warpsim.cli.commands.outputs import add_force, check_outputs
+from warpsim.core.errors import InputError
+from warpsim.io.scene_files import is_usd
+from warpsim.sim.simulator import Simulator
+from warpsim.task.folder import folder_files
+from warpsim.task.solve import OptimisedTask, optimize_task
+
+SOLVED, NOT_SOLVED, INTERRUPTED = 0, 3, 130
+"""Exit codes; a task without conditions of success exits as solved."""
+_MOST_NUMBERS = 6
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "optimize",
+        description="Changes what the task in the file says may vary until its objective is least, and writes a "
+        "folder: result.usda (the solved scene, animated), before.usda, record.json, loss.png, before_after.gif, and "
+        "result.html, which shows before, after and the search in a browser. "
+        "Ctrl-C and SIGTERM keep the best so far. docs/tasks.md explains how to write a task.",
+        epilog="Exit code: 0 solved (or no condition of success is given), 3 not solved, 130 interrupted, 1 an error.",
+    )
+    parser.add_argument("scene", help="a .usd, .usda or .usdc file with a WarpsimTask prim")
+    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="the folder to write")
+    parser.add_argument("--task", metavar="PATH", help="the task's prim, where there are several")
+    parser.add_argument(
+        "--method", choices=("lbfgs", "adam", "levenberg_marquardt", "ilqr"), help="instead of the task's"
+    )
+    parser.add_argument("--iterations", type=int, help="most iterations, instead of the task's")
+    parser.add_argument("--seconds", type=float, help="most wall time of the search, instead of the task's")
+    parser.add_argument("--budget", metavar="MEMORY", help="of a differentiated rollout, e.g. 64MB")
+    parser.add_argument("--seed", type=natural, help="instead of the task's")
+    add_max_contacts(parser)
+    parser.add_argument("--starts", type=int, help="number of starting points, instead of the task's")
+    parser.add_argument("--resume", action="store_true", help="go on with the search that is kept in the folder")
+    parser.add_argument("--no-gif", action="store_true", help="do not draw before_after.gif")
+    parser.add_argument("--quiet", action="store_true", help="no progress bars")
+    add_force(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Optimises, writes, and says how it went."""
+    output = Path(arguments.output)
+    if is_usd(output):
+        raise InputError(f"{output}: a result is a folder of files; give e.g. -o {output.with_suffix('')}")
+    if not is_usd(arguments.scene):
+        raise InputError(f"{arguments.scene}: tasks live in USD files; convert it with `warpsim convert` and add one")
+    if not Path(arguments.scene).is_file():
+        raise InputError(f"no file {arguments.scene!r}")
+    if not output.exists() or output.is_dir():
+        check_outputs(folder_files(output), [arguments.scene], force=arguments.force, make_folder=True)
+    with _terminated_as_interrupted():
+        done = optimize_task(
+            Simulator(arguments.scene, max_contacts=arguments.max_contacts),
+            arguments.task,
+            method=arguments.method,
+            iterations=arguments.iterations,
+            seconds=arguments.seconds,
+            seed=arguments.seed,
+            starts=arguments.starts,
+            memory_budget=arguments.budget,
+            folder=output,
+            resume=arguments.resume,
+            progress=not arguments.quiet,
+        )
+    written = done.save(output, film=not arguments.no_gif, progress=not arguments.quiet)
+    print("\n".join(summary(done)))
+    print("wrote " + ", ".join(str(path) for path in written))
+    interrupted = done.result.stopped == "interrupted"
+    if interrupted:
+        print("interrupted: this is the best so far; the same command with --resume goes on")
+    print(f"look at it in a browser: {written[-1]}")
+    if interrupted:
+        return INTERRUPTED
+    return NOT_SOLVED if done.solved is False else SOLVED
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """While open, SIGTERM does what Ctrl-C does."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def summary(done: OptimisedTask) -> Iterator[str]:
+    """Lines for a person."""
+    problem, result = done.problem, done.result
+    yield (
+        f"{done.source}, task {problem.task.name}: {len(problem.start)} numbers to choose, {problem.steps} steps of "
+        f"{done.after.duration / problem.steps:.4g} s"
+    )
+    yield (
+        f"{done.search.method}: {result.iterations} iterations, {result.evaluations} losses, {result.seconds:.3g} s; "
+        f"{result.stopped}: {result.message}"
+    )
+    yield f"loss {done.before.loss:.6g} → {done.after.loss:.6g}"
+    if len(done.after.terms) > 1:
+        for name, loss in done.after.terms.items():
+            yield f"  {name}: {done.before.terms[name]:.4g} → {loss:.4g}"
+    for path, change in done.changes.items():
+        yield f"  {path}: {_shown(change['before'])} → {_shown(change['after'])} {change['unit']}"
+    for bound in problem.controls:
+        yield f"  {bound.control.name}: {bound.size} numbers of {bound.channel}"
+    if problem.task.duration_range is not None:
+        yield f"  {problem.task.name}.duration: {done.before.duration:.4g} → {done.after.duration:.4g} s"
+    if done.starts is not None:
+        yield from (f"  {line}" for line in done.starts.lines())
+    for sentence in (*(done.identification.sentences if done.identification else ()), *done.diagnosis):
+        yield f"  {sentence}"
+    for verdict in done.after.verdicts:
+        yield f"  {verdict.text}"
+    yield {True: "SOLVED", False: "NOT SOLVED", None: "no condition of success: give a term a tolerance"}[done.solved]
+
+
+def _shown(value: Any) -> str:
+    """A value that fits a line."""
+    if isinstance(value, list):
+        parts = [_shown(item) for item in value[:_MOST_NUMBERS]]
+        return f"({', '.join(parts)}{', …' if len(value) > _MOST_NUMBERS else ''})"
+    return f"{value:.6g}"

@@ -1,0 +1,26 @@
+"""`warpsim panel`: derivatives known in closed form, exact beside ours and naive autodiff."""
+
+from __future__ import annotations
+
+import argparse
+
+from warpsim.check.panel import CASES, run_panel
+from warpsim.check.panel.table import format_lines
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "panel",
+        description="Runs the reference panel. Exit code 1 if one of ours is off by more than its step explains.",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs and prints the table."""
+    lines = run_panel(CASES)
+    print(format_lines(lines))
+    off = sum(not line.ok for line in lines)
+    print(f"{len(lines) - off} of {len(lines)} within what the time step explains")
+    return 1 if off else 0

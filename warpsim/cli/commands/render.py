@@ -1,0 +1,119 @@
+"""`warpsim render`: a file, animated or not, as a picture, a film or a sheet of frames."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from pxr import Usd
+
+from warpsim.cli.commands.looking import open_for_looking
+from warpsim.cli.commands.outputs import add_force, check_outputs
+from warpsim.core.errors import InputError
+from warpsim.view.raycast import contact_sheet, frame_times, render_stage, write_gif, write_png
+
+_SHEET_FRAMES = 9
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "render",
+        description="Draws a file without a graphics driver. A .gif is a film in real time; a .png is one picture, "
+        "a numbered series if several frames are asked for, or with --sheet all of them on one page.",
+    )
+    parser.add_argument(
+        "file", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF) or .urdf file, or with --scene a motion saved as .npz"
+    )
+    parser.add_argument("--scene", help="for .npz: the file that was simulated")
+    parser.add_argument("--world", type=int, metavar="N", help="for .npz: which world (default: 0)")
+    parser.add_argument("--keyframe", help="MJCF: name of the keyframe to draw")
+    parser.add_argument("-o", "--output", required=True, help="the .gif or .png file to write")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--frames", type=int, metavar="N", help="N frames, evenly over the file's time range")
+    which.add_argument("--every", type=int, metavar="K", help="every K-th time code")
+    which.add_argument("--time", type=float, metavar="CODE", help="one frame, at a time code")
+    parser.add_argument("--size", default="480x320", metavar="WxH", help="pixels of a frame (default: 480x320)")
+    parser.add_argument("--camera", metavar="PATH", help="camera prim (default: a view of all that moves)")
+    parser.add_argument("--colliders", action="store_true", help="draw colliders, hidden or not, and nothing else")
+    parser.add_argument("--sheet", action="store_true", help="all frames (default: 9) on one .png page")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda:0 (default: cpu)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_force(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Draws and writes."""
+    output = Path(arguments.output)
+    _check_output(output, arguments.sheet)
+    width, height = _size(arguments.size)
+    stage = open_for_looking(arguments.file, keyframe=arguments.keyframe, scene=arguments.scene, world=arguments.world)
+    times = _times(stage, arguments, film=output.suffix.lower() == ".gif")
+    targets = _targets(output, len(times), arguments.sheet)
+    read = [arguments.file] if arguments.scene is None else [arguments.file, arguments.scene]
+    check_outputs(targets, read, force=arguments.force)
+    pictures = render_stage(
+        stage,
+        times=times,
+        width=width,
+        height=height,
+        camera=arguments.camera,
+        colliders=arguments.colliders,
+        device=arguments.device,
+        progress=not arguments.quiet and len(times) > 1,
+    )
+    _write(targets, pictures, np.array(times) / stage.GetTimeCodesPerSecond(), arguments.sheet)
+    for path in targets:
+        print(f"wrote {path}")
+    return 0
+
+
+def _check_output(output: Path, sheet: bool) -> None:
+    """Refuses before the drawing what could not be written after it."""
+    suffix = output.suffix.lower()
+    if suffix not in (".gif", ".png"):
+        raise InputError(f"{output}: give a .gif or .png file to write")
+    if sheet and suffix != ".png":
+        raise InputError(f"{output}: a sheet is one picture; give a .png file")
+    if not output.parent.is_dir():
+        raise InputError(f"{output}: there is no folder {str(output.parent)!r}; make it first")
+
+
+def _size(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+)[xX×](\d+)", text)
+    if match is None:
+        raise InputError(f"--size {text!r}: give width and height in pixels, for example 480x320")
+    return int(match[1]), int(match[2])
+
+
+def _times(stage: Usd.Stage, arguments: argparse.Namespace, *, film: bool) -> list[float]:
+    if arguments.time is not None:
+        return [arguments.time]
+    frames = arguments.frames
+    if frames is None and arguments.every is None and not film:
+        frames = _SHEET_FRAMES if arguments.sheet else 1
+    return frame_times(stage, frames=frames, every=arguments.every)
+
+
+def _targets(output: Path, frames: int, sheet: bool) -> list[Path]:
+    """The files to write: one, or a numbered series of pictures."""
+    if output.suffix.lower() == ".gif" or sheet or frames == 1:
+        return [output]
+    digits = len(str(frames - 1))
+    return [output.with_name(f"{output.stem}_{k:0{digits}}{output.suffix}") for k in range(frames)]
+
+
+def _write(targets: Sequence[Path], pictures: Sequence[np.ndarray], seconds: np.ndarray, sheet: bool) -> None:
+    if targets[0].suffix.lower() == ".gif":
+        interval = float(seconds[1] - seconds[0]) if len(seconds) > 1 else 1.0
+        write_gif(targets[0], pictures, interval=interval)
+    elif sheet:
+        labels = [f"{t:.2f} s" for t in seconds - seconds[0]]
+        write_png(targets[0], contact_sheet(pictures, labels=labels))
+    else:
+        for target, picture in zip(targets, pictures, strict=True):
+            write_png(target, picture)

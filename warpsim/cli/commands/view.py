@@ -1,0 +1,46 @@
+"""`warpsim view`: a file, animated or not, as a page for any browser."""
+
+from __future__ import annotations
+
+import argparse
+import webbrowser
+from pathlib import Path
+
+from warpsim.cli.commands.looking import open_for_looking
+from warpsim.cli.commands.outputs import add_force, check_outputs
+from warpsim.core.errors import InputError
+from warpsim.view.page import write_page
+from warpsim.view.page.stage_content import stage_page
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "view",
+        description="Writes one HTML file that shows a scene, and its motion if it has one, in any browser: orbit, "
+        "play, scrub, click on things. It holds everything it needs and asks nothing of the network.",
+    )
+    parser.add_argument("file", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF), .urdf or .npz file")
+    parser.add_argument("--scene", help="for an .npz file: what was simulated")
+    parser.add_argument("--world", type=int, help="for an .npz file: which world (default: 0)")
+    parser.add_argument("--keyframe", help="MJCF: name of the keyframe to show")
+    parser.add_argument("-o", "--output", help="the .html file to write (default: the scene's name, in this folder)")
+    parser.add_argument("--open", action="store_true", help="open it in the browser")
+    add_force(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Writes the page, and opens it if asked to."""
+    source = Path(arguments.file)
+    output = Path(arguments.output) if arguments.output else Path(source.with_suffix(".html").name)
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{output}: give an .html file to write")
+    read = [arguments.file] if arguments.scene is None else [arguments.file, arguments.scene]
+    check_outputs([output], read, force=arguments.force)
+    stage = open_for_looking(arguments.file, keyframe=arguments.keyframe, scene=arguments.scene, world=arguments.world)
+    written = write_page(output, stage_page(stage, source.stem))
+    print(f"wrote {written} ({written.stat().st_size / 1e6:.2f} MB)")
+    if arguments.open:
+        webbrowser.open(written.resolve().as_uri())
+    return 0

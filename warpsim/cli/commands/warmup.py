@@ -1,0 +1,41 @@
+"""`warpsim warmup`: compiles kernels ahead of time, so that no later run has to wait for it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+import warp as wp
+from tqdm import tqdm
+
+from warpsim.sim.simulator import Simulator
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Adds the command."""
+    parser = commands.add_parser("warmup", description="Compiles all kernels of the simulator into Warp's cache.")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda:0 (default: cpu)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.set_defaults(run=run)
+
+
+def kernel_modules() -> list[str]:
+    """Modules of this package that define kernels; all that `Simulator` uses have been imported with it."""
+    package = Simulator.__module__.partition(".")[0] + "."
+    return sorted(
+        name
+        for name, module in list(sys.modules.items())
+        if name.startswith(package)
+        and any(isinstance(value, wp.Kernel) and value.module.name == name for value in vars(module).values())
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compiles module by module."""
+    names = kernel_modules()
+    begin = time.perf_counter()
+    for name in tqdm(names, unit="module", disable=arguments.quiet):
+        wp.load_module(name, device=arguments.device)
+    print(f"{len(names)} modules of kernels are ready for {arguments.device} ({time.perf_counter() - begin:.1f} s)")
+    return 0

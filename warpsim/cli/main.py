@@ -1,0 +1,138 @@
+"""The command line, `warpsim COMMAND …`; one file of `warpsim.cli.commands` for each command, loaded when it is called.
+
+Exit codes: 0 done, 1 the scene or the run is at fault, 2 the command line is, 3 a task is not solved (`optimize`,
+`stress`), 4 `stress` found a simulator exploit, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import io
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from types import ModuleType
+
+from warpsim.cli.failures import explain
+from warpsim.core.errors import AssumedWarning, CacheWarning, LeftOutWarning
+from warpsim.version import __version__
+
+COMMANDS = {
+    "scenes": {
+        "inspect": "show what a scene contains and how it is simulated",
+        "view": "show a scene or a motion in the browser",
+        "render": "draw a file, for example what `simulate` wrote",
+        "convert": "write an MJCF or URDF robot as USD",
+    },
+    "simulation": {
+        "simulate": "run a scene and save the motion",
+        "replay": "run a record again and compare the bits",
+        "compare": "say what differs between two run records",
+    },
+    "optimization": {
+        "optimize": "solve the task in a USD file",
+        "stress": "replay an optimised result in changed simulators",
+    },
+    "gradients": {
+        "gradcheck": "check a scene's gradients against finite differences",
+        "validity": "say how far along a rollout its gradient can be trusted",
+        "panel": "gradients of small cases with known derivatives: exact, ours, naive autodiff",
+    },
+    "installation": {
+        "warmup": "compile all kernels of the simulator into Warp's cache",
+        "doctor": "versions, caches and settings, for a report of a fault",
+    },
+}
+"""Group → command → what it does; `warpsim.cli.commands.<command>` defines it."""
+
+
+def make_parser(command: str | None) -> argparse.ArgumentParser:
+    """The parser of the command line.
+
+    Args:
+        command: The command whose arguments it knows, which is loaded; None: it knows the names of all, and no more.
+    """
+    groups = "\n\n".join(
+        "\n".join([f"{group}:", *(f"  {name:<11} {what}" for name, what in commands.items())])
+        for group, commands in COMMANDS.items()
+    )
+    parser = argparse.ArgumentParser(
+        prog="warpsim",
+        description="Simulate and differentiate robots described in USD, MJCF or URDF.",
+        epilog=f"{groups}\n\n`warpsim COMMAND --help` explains a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="warpsim [--help] [--version] [--traceback] [--verbose] COMMAND …" if command is None else None,
+    )
+    parser.add_argument("--version", action="version", version=f"warpsim {__version__}")
+    parser.add_argument("--traceback", action="store_true", help="show where an error came from")
+    parser.add_argument("--verbose", action="store_true", help="let Warp report what it compiles")
+    names = [name for commands in COMMANDS.values() for name in commands]
+    if command is None:
+        parser.add_argument("command", metavar="COMMAND", choices=names, help="one of those below")
+    else:
+        load_command(command).add(parser.add_subparsers(metavar="COMMAND", required=True))
+    return parser
+
+
+def load_command(name: str) -> ModuleType:
+    """The module of a command."""
+    gc.disable()  # looking for garbage among what modules make takes a fifth of the time, and there is none
+    try:
+        return importlib.import_module(f"warpsim.cli.commands.{name}")
+    finally:
+        gc.enable()
+
+
+def _named(argv: Sequence[str]) -> str | None:
+    """The command of a command line, if it is one of ours: the first argument that is not an option."""
+    first = next((argument for argument in argv if not argument.startswith("-")), None)
+    return first if any(first in commands for commands in COMMANDS.values()) else None
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    who = "warpsim" if category in (LeftOutWarning, AssumedWarning, CacheWarning) else category.__name__
+    print(f"{who}: {message}", file=sys.stderr)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command line.
+
+    Args:
+        argv: Arguments without the program's name; None: those of the process.
+
+    Returns:
+        The exit code.
+    """
+    given = sys.argv[1:] if argv is None else argv
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without our letters shows others instead of failing
+            stream.reconfigure(errors="replace")
+    if "--verbose" in given:  # before Warp is loaded
+        os.environ["WARPSIM_VERBOSE"] = "1"
+    try:
+        arguments = make_parser(_named(given)).parse_args(given)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return arguments.run(arguments)
+    except BrokenPipeError:  # whoever read our output has seen enough; nothing more can be written, not even at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("warpsim: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if "--traceback" in given:
+            raise
+        print(f"warpsim: {explain(error)}", file=sys.stderr)
+        return 1
+    finally:
+        # CPython remembers a KeyboardInterrupt that left an `exec` of text (dataclasses make their methods so), however
+        # well it was handled later, and ends the process by a signal; the next `eval` makes it forget.
+        eval("0")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

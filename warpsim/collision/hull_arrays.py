@@ -1,0 +1,62 @@
+"""Convex hulls of a scene's shapes as the flat arrays that kernels read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import warp as wp
+
+from warpsim.collision.support import HullData
+from warpsim.core.precision import numpy_real, vec3
+from warpsim.geometry.hulls import Hull, convex_hull, shape_mesh
+from warpsim.scene.description import Scene
+
+
+def starts_of(parts: Sequence[np.ndarray | None]) -> np.ndarray:
+    """(n + 1,) int32 offsets of parts laid end to end; None is empty."""
+    return np.concatenate([[0], np.cumsum([0 if p is None else len(p) for p in parts])]).astype(np.int32)
+
+
+def stacked(parts: Sequence[np.ndarray | None], width: int, dtype: type) -> np.ndarray:
+    """All parts end to end, (n, width)."""
+    present = [np.asarray(p) for p in parts if p is not None and len(p)]
+    return (np.concatenate(present) if present else np.zeros((0, width))).astype(dtype)
+
+
+def hull_data(scene: Scene, wanted: Collection[int], device: wp.DeviceLike = None) -> tuple[HullData, np.ndarray]:
+    """Builds the hulls of the wanted shapes of kind hull.
+
+    Args:
+        scene: Where the shapes are.
+        wanted: Their indices; others get no hull.
+        device: Where the arrays live.
+
+    Returns:
+        The device arrays, and (ns,) radii (m) of the balls about the shapes' origins that hold them at scale one (zero
+        for other kinds).
+    """
+    hulls: list[Hull | None] = []
+    cache: dict[str, Hull] = {}
+    for i, shape in enumerate(scene.shapes):
+        if shape.kind != "hull" or i not in wanted:
+            hulls.append(None)
+            continue
+        mesh = shape_mesh(scene, shape)
+        if mesh.name not in cache:
+            cache[mesh.name] = convex_hull(mesh)
+        hulls.append(cache[mesh.name])
+    vertices = [None if h is None else h.vertices for h in hulls]
+    edges = [None if h is None else h.edges for h in hulls]
+    faces = [None if h is None else h.faces for h in hulls]
+    data = HullData()
+    data.vertex_start = wp.array(starts_of(vertices), dtype=wp.int32, device=device)
+    data.vertex = wp.array(stacked(vertices, 3, numpy_real), dtype=vec3, device=device)
+    data.edge_start = wp.array(starts_of(edges), dtype=wp.int32, device=device)
+    data.edge = wp.array(stacked(edges, 2, np.int32).reshape(-1, 2), dtype=wp.int32, device=device)
+    data.face_start = wp.array(starts_of(faces), dtype=wp.int32, device=device)
+    data.face_vertex = wp.array(stacked(faces, 3, np.int32).reshape(-1, 3), dtype=wp.int32, device=device)
+    normals = [None if h is None else h.normals for h in hulls]
+    data.face_normal = wp.array(stacked(normals, 3, numpy_real), dtype=vec3, device=device)
+    radii = np.array([0.0 if h is None else np.linalg.norm(h.vertices, axis=1).max() for h in hulls])
+    return data, radii

@@ -1,6 +1,0 @@
-"""Gradients checked against central differences, with a verdict per input and the guilty stage named."""
-
-from warpsim.gradcheck.check import Subject, default_parameters, gradcheck
-from warpsim.gradcheck.report import Blame, Report, Section
-
-__all__ = ["Blame", "Report", "Section", "Subject", "default_parameters", "gradcheck"]

@@ -1,0 +1,76 @@
+"""`load_scene`: a scene from any file the package reads, chosen by its suffix, and warnings of what it lacks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from warpsim.core.errors import AssumedWarning, InputError, LeftOutWarning, WarpsimError
+from warpsim.io.scene_files import MJCF_SUFFIXES, USD_SUFFIXES, is_usd
+from warpsim.io.usd.reader import read_usd
+from warpsim.scene import Scene
+from warpsim.scene.convergence import with_stop
+from warpsim.scene.ledger import assumed, unsupported
+
+_no_mujoco: str | None = None
+try:
+    from warpsim.io import mjcf
+except WarpsimError as error:  # MuJoCo is an extra: USD works without it
+    _no_mujoco = str(error)
+
+
+def load_scene(
+    source: str | PathLike[str] | Scene, *, strict: bool | None = None, keyframe: str | None = None
+) -> Scene:
+    """Reads a scene.
+
+    Args:
+        source: Path of a USD (.usd, .usda, .usdc, .usdz), MJCF (.xml) or URDF (.urdf) file, or a `Scene`, returned as
+            it is.
+        strict: Whether physics that is not modelled raises instead of being noted in `Scene.ledger`. None: each
+            reader's own rule (USD notes, MJCF and URDF raise).
+        keyframe: MJCF only: name of the keyframe that gives the initial state.
+    """
+    if isinstance(source, Scene):
+        return source
+    if not isinstance(source, (str, PathLike)):
+        raise InputError(f"a scene is a path or a `Scene`, not {source!r}")
+    path = Path(fspath(source))
+    options: dict[str, Any] = {} if strict is None else {"strict": strict}
+    if not path.is_file():
+        raise InputError(f"no file {str(path)!r}; give a {', '.join((*USD_SUFFIXES, *MJCF_SUFFIXES))} file")
+    if is_usd(path):
+        if keyframe is not None:
+            raise InputError(f"keyframe={keyframe!r}: keyframes are read from MJCF files, and {path} is USD")
+        return with_stop(read_usd(path, **options), None)
+    if path.suffix.lower() in MJCF_SUFFIXES:
+        if _no_mujoco is not None:
+            raise WarpsimError(_no_mujoco)
+        return with_stop(mjcf.read_mjcf(path, keyframe=keyframe, **options), None)
+    raise InputError(f"{path}: unknown suffix {path.suffix!r}; use one of {', '.join((*USD_SUFFIXES, *MJCF_SUFFIXES))}")
+
+
+def warn_of_ledger(scene: Scene, source: str) -> None:
+    """Warns the caller's caller's caller that a file holds physics that is left out, or leaves some open."""
+    for entries, what, category in (
+        (unsupported(scene.ledger), "has physics that is not simulated", LeftOutWarning),
+        (assumed(scene.ledger), "leaves physics open", AssumedWarning),
+    ):
+        if entries:
+            more = f" and {len(entries) - 1} more" if len(entries) > 1 else ""
+            warnings.warn(
+                f"{source} {what}: {entries[0]}{more}; `warpsim inspect` lists all of it", category, stacklevel=4
+            )
+
+
+@contextmanager
+def ledger_told() -> Iterator[None]:
+    """While open, nothing is said of what a file lacks: it was, when its source was read."""
+    with warnings.catch_warnings():
+        for category in (LeftOutWarning, AssumedWarning):
+            warnings.simplefilter("ignore", category)
+        yield

@@ -1,0 +1,148 @@
+"""Fixed tendons and actuators of a MuJoCo model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+
+import numpy as np
+
+from warpsim.io.mjcf.bodies import joint_kind
+from warpsim.io.mjcf.engine import mujoco
+from warpsim.io.mjcf.source import MjSource, interval
+from warpsim.scene.description import Actuator, Tendon
+
+_UNSUPPORTED_TENDON_FIELDS = {
+    "stiffnesspoly": "only linear springs are modelled",
+    "dampingpoly": "only linear damping is modelled",
+    "springyield": "plastic springs are not modelled",
+    "armature": "inertia along a tendon is not modelled",
+    "actfrclimited": "a limit on the summed actuator force along a tendon is not modelled",
+}
+_UNSUPPORTED_ACTUATOR_FIELDS = {
+    "damping": "damping brought by an actuator is not modelled; put it on the joint, times gear²",
+    "dampingpoly": "only linear damping is modelled",
+    "armature": "armature brought by an actuator is not modelled; put it on the joint, times gear²",
+    "delay": "delayed controls are not modelled",
+    "history": "control histories are not modelled",
+}
+_TRANSMISSIONS = {
+    mujoco.mjtTrn.mjTRN_JOINT: "joint",
+    mujoco.mjtTrn.mjTRN_JOINTINPARENT: "joint",
+    mujoco.mjtTrn.mjTRN_TENDON: "tendon",
+    mujoco.mjtTrn.mjTRN_SITE: "site",
+}
+_DYNAMICS = {
+    mujoco.mjtDyn.mjDYN_NONE: "none",
+    mujoco.mjtDyn.mjDYN_INTEGRATOR: "integrator",
+    mujoco.mjtDyn.mjDYN_FILTER: "filter",
+    mujoco.mjtDyn.mjDYN_FILTEREXACT: "filterexact",
+}
+_GAINS = (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE)
+_BIASES = (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE)
+
+
+def read_tendons(source: MjSource) -> list[Tendon]:
+    """The fixed tendons; spatial ones are noted as unsupported and left out."""
+    model = source.model
+    source.unsupported_nonzero("tendon", range(model.ntendon), "tendon", _UNSUPPORTED_TENDON_FIELDS)
+    tendons = []
+    for index in range(model.ntendon):
+        first, count = model.tendon_adr[index], model.tendon_num[index]
+        if np.all(model.wrap_type[first : first + count] == mujoco.mjtWrap.mjWRAP_JOINT):
+            tendons.append(_read_tendon(source, index))
+        else:
+            source.unsupported(source.path("tendon", index), "spatial", "only fixed tendons are modelled")
+    return tendons
+
+
+def _read_tendon(source: MjSource, index: int) -> Tendon:
+    model = source.model
+    path = slice(model.tendon_adr[index], model.tendon_adr[index] + model.tendon_num[index])
+    limited = bool(model.tendon_limited[index]) and not source.disabled("limit")
+    return Tendon(
+        name=source.names["tendon"][index],
+        joints=[source.names["joint"][joint] for joint in model.wrap_objid[path]],
+        coefficients=model.wrap_prm[path].copy(),
+        stiffness=0.0 if source.disabled("spring") else float(model.tendon_stiffness[index]),
+        damping=0.0 if source.disabled("damper") else float(model.tendon_damping[index]),
+        spring_range=interval(model.tendon_lengthspring[index]),
+        limit=interval(model.tendon_range[index]) if limited else None,
+        limit_margin=float(model.tendon_margin[index]),
+        limit_solref=model.tendon_solref_lim[index].copy(),
+        limit_solimp=model.tendon_solimp_lim[index].copy(),
+        friction_loss=0.0 if source.disabled("frictionloss") else float(model.tendon_frictionloss[index]),
+        friction_solref=model.tendon_solref_fri[index].copy(),
+        friction_solimp=model.tendon_solimp_fri[index].copy(),
+    )
+
+
+def read_actuators(source: MjSource, tendons: list[Tendon]) -> list[Actuator]:
+    """Actuators that can be modelled, in MuJoCo's order; the others are noted as unsupported and left out."""
+    model = source.model
+    source.unsupported_nonzero("actuator", range(model.nactuator), "actuator", _UNSUPPORTED_ACTUATOR_FIELDS)
+    if model.nactuator and source.disabled("actuation"):
+        source.unsupported("option", "flag actuation", "actuation cannot be switched off; remove the actuators")
+    known_tendons = {tendon.name for tendon in tendons}
+    actuators = []
+    for index in range(model.nactuator):
+        troubles = list(_actuator_troubles(source, index, known_tendons))
+        for attribute, reason in troubles:
+            source.unsupported(source.path("actuator", index), attribute, reason)
+        if not troubles:
+            actuators.append(_read_actuator(source, index))
+    return actuators
+
+
+def _actuator_troubles(source: MjSource, index: int, tendons: set[str]) -> Iterator[tuple[str, str]]:
+    """Yields (attribute, reason) for all that keeps an actuator from being read."""
+    model = source.model
+    group = int(model.actuator_group[index])
+    if 0 <= group < 31 and model.opt.disableactuator & (1 << group):
+        yield "group", f"group {group} is disabled; remove its actuators instead"
+    if model.actuator_plugin[index] >= 0:
+        yield "plugin", "engine plugins are not modelled"
+    transmission = mujoco.mjtTrn(model.actuator_trntype[index])
+    target, reference = model.actuator_trnid[index]
+    if transmission not in _TRANSMISSIONS:
+        yield f"transmission {_word(transmission)}", "only joint, tendon and site transmissions are modelled"
+    elif transmission == mujoco.mjtTrn.mjTRN_SITE and reference >= 0:
+        yield "refsite", "site transmissions are modelled in the site's own frame"
+    elif transmission == mujoco.mjtTrn.mjTRN_TENDON and source.names["tendon"][target] not in tendons:
+        yield "tendon", "its tendon is not modelled"
+    elif transmission == mujoco.mjtTrn.mjTRN_JOINTINPARENT and joint_kind(source, target) in ("ball", "free"):
+        yield "jointinparent", "ball and free joints are driven in the child's frame"
+    for field, supported in (("dyntype", _DYNAMICS), ("gaintype", _GAINS), ("biastype", _BIASES)):
+        enum = {"dyntype": mujoco.mjtDyn, "gaintype": mujoco.mjtGain, "biastype": mujoco.mjtBias}[field]
+        value = enum(getattr(model, f"actuator_{field}")[index])
+        if value not in supported:
+            yield f"{field} {_word(value)}", f"modelled are {', '.join(map(_word, supported))}"
+
+
+def _word(value: Enum) -> str:
+    """The MJCF word of an enum value, e.g. mjDYN_FILTER → "filter"."""
+    return value.name.split("_", 1)[1].lower()
+
+
+def _read_actuator(source: MjSource, index: int) -> Actuator:
+    model = source.model
+    transmission = _TRANSMISSIONS[mujoco.mjtTrn(model.actuator_trntype[index])]
+    control = model.actuator_ctrladr[index]
+    affine_gain = model.actuator_gaintype[index] == mujoco.mjtGain.mjGAIN_AFFINE
+    affine_bias = model.actuator_biastype[index] == mujoco.mjtBias.mjBIAS_AFFINE
+    gain = model.actuator_gainprm[index, :3]
+    clamped = bool(model.actuator_ctrllimited[control]) and not source.disabled("clampctrl")
+    return Actuator(
+        name=source.names["actuator"][index],
+        transmission=transmission,
+        target=source.names[transmission][model.actuator_trnid[index, 0]],
+        gear=model.actuator_gear[model.actuator_outadr[index]].copy(),
+        gain=gain.copy() if affine_gain else np.array([gain[0], 0.0, 0.0]),
+        bias=model.actuator_biasprm[index, :3].copy() if affine_bias else np.zeros(3),
+        dynamics=_DYNAMICS[mujoco.mjtDyn(model.actuator_dyntype[index])],
+        time_constant=float(model.actuator_dynprm[index, 0]),
+        control_range=interval(model.actuator_ctrlrange[control]) if clamped else None,
+        force_range=interval(model.actuator_forcerange[index]) if model.actuator_forcelimited[index] else None,
+        activation_range=interval(model.actuator_actrange[index]) if model.actuator_actlimited[index] else None,
+        activation_early=bool(model.actuator_actearly[index]),
+    )

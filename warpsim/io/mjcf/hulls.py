@@ -1,0 +1,51 @@
+"""The convex hulls that MuJoCo has built: which vertices are in them where `maxhullvert` leaves some out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpsim.io.mjcf.engine import mujoco
+
+_OUTSIDE = 1e-6
+"""Share of the extent by which a vertex that was left out rises above the hull; MjModel holds single precision."""
+_CHUNK = 1 << 22
+
+
+def cut_hull(model: mujoco.MjModel, index: int) -> np.ndarray | None:
+    """The vertices of a mesh's hull where it was cut.
+
+    A compiled model does not hold `maxhullvert`, but the hull itself. The hull was cut where some vertex of the mesh
+    lies outside; then it lies above one of the hull's faces.
+
+    Args:
+        model: Compiled.
+        index: Of the mesh.
+
+    Returns:
+        (k,) numbers of the mesh's vertices, ascending; None where the hull holds all vertices, or there is none.
+    """
+    start = model.mesh_graphadr[index]
+    if start < 0:
+        return None
+    graph = model.mesh_graph[start:]
+    vertex_count, face_count = int(graph[0]), int(graph[1])
+    members = graph[2 + vertex_count :][:vertex_count]
+    faces = graph[2 + 3 * vertex_count + 3 * face_count :][: 3 * face_count].reshape(-1, 3)
+    points = model.mesh_vert[model.mesh_vertadr[index] :][: model.mesh_vertnum[index]].astype(np.float64)
+    if _all_inside(points, members, faces):
+        return None
+    return np.unique(members).astype(np.int64)
+
+
+def _all_inside(points: np.ndarray, members: np.ndarray, faces: np.ndarray) -> bool:
+    """Whether no point (n, 3) reaches further than the hull's own vertices along any normal of its faces."""
+    a, b, c = (points[faces[:, k]] for k in range(3))
+    normals = np.cross(b - a, c - a)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-300)[:, None]
+    slack = _OUTSIDE * float(np.ptp(points, axis=0).max())
+    rows = max(1, _CHUNK // len(points))
+    for first in range(0, len(normals), rows):
+        some = normals[first : first + rows]
+        if ((some @ points.T).max(axis=1) > (some @ points[members].T).max(axis=1) + slack).any():
+            return False
+    return True

@@ -1,0 +1,5 @@
+"""USD stages ⇄ scenes: read, author, write motion back."""
+
+from warpsim.io.usd.schema import register
+
+register()

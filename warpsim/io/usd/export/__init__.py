@@ -1,0 +1,5 @@
+"""Scene → USD."""
+
+from warpsim.io.usd.export.scene import export_scene
+
+__all__ = ["export_scene"]

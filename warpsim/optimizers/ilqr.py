@@ -1,0 +1,242 @@
+"""Iterative LQR with limits on the controls: a trajectory improved by the best linear feedback around itself.
+
+Each iteration linearises the steps (`Simulator.jacobians`, in the tangent space of 2·nv + na numbers), expands the cost
+to second order with Gauss–Newton Hessians, and solves for the best change of the controls backwards in time, as a small
+quadratic program within the limits at each knot (Tassa, Mansard and Todorov, "Control-limited differential dynamic
+programming", 2014). Then several step lengths are simulated with the feedback at once, one world each, and the best is
+kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from warpsim.core.errors import InputError, SimulationError
+from warpsim.optimizers.box_qp import box_qp
+from warpsim.optimizers.control_problem import ControlProblem
+from warpsim.optimizers.expansion import Expansion, expand
+from warpsim.optimizers.iterate import Iterate
+from warpsim.optimizers.problem import Problem
+from warpsim.optimizers.threads import one_torch_thread
+from warpsim.rigid.model.tangent import difference
+from warpsim.sim.trajectory import Observed
+
+
+class Feedback(NamedTuple):
+    """How controls change: uₖ ← uₖ + length·changeₖ + gainₖ·(xₖ ⊖ x̄ₖ).
+
+    Attributes:
+        change: (N, nu).
+        gain: (N, nu, n), zero where a limit holds a control.
+        slope: What the cost changes by per unit of step length.
+        bend: Twice what it changes by per square of step length.
+    """
+
+    change: np.ndarray
+    gain: np.ndarray
+    slope: float
+    bend: float
+
+
+@dataclass(frozen=True)
+class TrajectoryPlan:
+    """What `ilqr` knows besides the controls.
+
+    Attributes:
+        controls: (N, nu).
+        states: At the knots and at the end: q (N + 1, 1, nq), qd, ….
+        gains: (N, nu, n): the best linear feedback on the way off the plan, (q ⊖ q̄, qd − q̄d, activation − …); None
+            where the last backward pass failed.
+    """
+
+    controls: torch.Tensor
+    states: Observed
+    gains: torch.Tensor | None
+
+
+@dataclass(frozen=True)
+class ILQR:
+    """Options.
+
+    Attributes:
+        lengths: Step lengths simulated at once.
+        regularisation: At the start: added to the diagonal of the value function's Hessian.
+        least_regularisation: Below this it is zero.
+        most_regularisation: Above this the search has stalled.
+    """
+
+    lengths: tuple[float, ...] = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05, 0.01, 0.001)
+    regularisation: float = 0.0
+    least_regularisation: float = 1e-6
+    most_regularisation: float = 1e10
+    name = "ilqr"
+    _last: list[tuple[ControlProblem, Expansion]] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def begin(self, problem: Problem, x: torch.Tensor) -> Iterate:
+        """The iterate at a start (n,)."""
+        made = _checked(problem)
+        expansion = self._expand(made, x)
+        return self._iterate(made, expansion, 1, self.regularisation, 1.0)
+
+    def advance(self, problem: Problem, iterate: Iterate) -> Iterate:
+        """One backward pass and one line search, repeated with more regularisation until the cost falls."""
+        made = _checked(problem)
+        expansion = self._expand(made, iterate.x)
+        improved = self.improve(made, expansion, iterate.memory["regularisation"], iterate.memory["factor"])
+        evaluations = iterate.evaluations + improved.evaluations
+        if improved.controls is None:
+            return replace(iterate, evaluations=evaluations, finished=("stalled", improved.why))
+        if improved.controls is expansion.controls:
+            return replace(iterate, evaluations=evaluations, finished=("converged", improved.why))
+        reached = self._expand(made, improved.controls.flatten())
+        return self._iterate(made, reached, evaluations, improved.regularisation, improved.factor)
+
+    def report(self, problem: Problem, iterate: Iterate) -> TrajectoryPlan:
+        """The plan and its feedback gains."""
+        made = _checked(problem)
+        expansion = self._expand(made, iterate.x)
+        feedback = backward_pass(made, expansion, iterate.memory["regularisation"])
+        gains = None if feedback is None else torch.from_numpy(feedback.gain)
+        return TrajectoryPlan(expansion.controls, expansion.states, gains)
+
+    def improve(self, problem: ControlProblem, expansion: Expansion, regularisation: float, factor: float) -> Improved:
+        """Better controls than those the expansion is of; the same ones where none of any note exist."""
+        evaluations, why = 0, "no step lowers the cost, however much it is regularised"
+        while regularisation <= self.most_regularisation:
+            feedback = backward_pass(problem, expansion, regularisation)
+            if feedback is not None:
+                if -feedback.slope <= 1e-14 * abs(expansion.loss):
+                    why = "the next step would lower the cost by less than rounding"
+                    return Improved(expansion.controls, expansion.loss, regularisation, factor, evaluations, why)
+                evaluations += len(self.lengths)
+                found = self._line_search(problem, expansion, feedback)
+                if found is not None:
+                    factor = min(factor / _FACTOR, 1 / _FACTOR)
+                    regularisation = regularisation * factor if regularisation > self.least_regularisation else 0.0
+                    return Improved(*found, regularisation, factor, evaluations)
+            factor = max(factor * _FACTOR, _FACTOR)
+            regularisation = max(regularisation * factor, self.least_regularisation)
+        return Improved(None, None, regularisation, factor, evaluations, why)
+
+    def _expand(self, problem: ControlProblem, x: torch.Tensor) -> Expansion:
+        """The expansion around controls; the latest is kept, since the iterate it made is the next to be improved."""
+        if self._last and self._last[0][0] is problem and torch.equal(self._last[0][1].controls.flatten(), x):
+            return self._last[0][1]
+        self._last[:] = [(problem, expand(problem, x))]
+        return self._last[0][1]
+
+    def _line_search(
+        self, problem: ControlProblem, e: Expansion, feedback: Feedback
+    ) -> tuple[torch.Tensor, float] | None:
+        """Controls and cost of the best step length that lowers the cost by a fair share of what was promised."""
+        lengths = torch.tensor(self.lengths, dtype=torch.float64)
+        try:
+            controls, losses = _closed_loop(problem, e, feedback, lengths)
+        except SimulationError:
+            return None
+        promised = -(lengths * feedback.slope + lengths.square() * feedback.bend / 2)
+        gains = e.loss - losses
+        fair = (gains > 1e-4 * promised) & torch.isfinite(losses)
+        if not fair.any():
+            return None
+        best = int(torch.where(fair, gains, -torch.inf).argmax())
+        return controls[:, best], float(losses[best])
+
+    def _iterate(
+        self, problem: ControlProblem, e: Expansion, evaluations: int, regularisation: float, factor: float
+    ) -> Iterate:
+        memory = {"regularisation": regularisation, "factor": factor}
+        return Iterate(e.controls.flatten(), e.loss, e.gradient_norm(problem), evaluations, memory)
+
+
+_FACTOR = 1.6
+"""The regularisation's growth grows, and shrinks, by this (Tassa, Erez and Todorov, 2012, section II-F)."""
+
+
+class Improved(NamedTuple):
+    """What `ILQR.improve` found.
+
+    Attributes:
+        controls: (N, nu): better ones; those it was given where they are the best; None: it found none.
+        loss: Their cost.
+        regularisation: For the next call.
+        factor: For the next call.
+        evaluations: Rollouts made.
+        why: What ended the search, where `controls` are not better.
+    """
+
+    controls: torch.Tensor | None
+    loss: float | None
+    regularisation: float
+    factor: float
+    evaluations: int
+    why: str = ""
+
+
+def _checked(problem: Problem) -> ControlProblem:
+    if not isinstance(problem, ControlProblem):
+        raise InputError(f"ilqr needs a ControlProblem, not a {type(problem).__name__}; use lbfgs or adam")
+    return problem
+
+
+def backward_pass(problem: ControlProblem, e: Expansion, regularisation: float) -> Feedback | None:
+    """The best change of the controls and its feedback; None where a Hessian is not positive definite."""
+    knots, nu = problem.knots, problem.sim.control_size
+    low, high = problem.lower.reshape(knots, nu).numpy(), problem.upper.reshape(knots, nu).numpy()
+    controls = e.controls.numpy()
+    change, gain = np.zeros((knots, nu)), np.zeros((knots, nu, e.a.shape[-1]))
+    v, vv = e.last_x, e.last_xx
+    slope = bend = 0.0
+    guess = np.zeros(nu)
+    for k in reversed(range(knots)):
+        a, b = e.a[k], e.b[k]
+        shifted = vv + regularisation * np.eye(len(v))
+        q_x, q_u = e.x[k] + a.T @ v, e.u[k] + b.T @ v
+        q_xx, q_uu, q_ux = e.xx[k] + a.T @ vv @ a, e.uu[k] + b.T @ vv @ b, e.ux[k] + b.T @ vv @ a
+        try:
+            solved = box_qp(e.uu[k] + b.T @ shifted @ b, q_u, low[k] - controls[k], high[k] - controls[k], guess)
+        except np.linalg.LinAlgError:
+            return None
+        guess = change[k] = solved.x
+        if solved.free.any():
+            right = (e.ux[k] + b.T @ shifted @ a)[solved.free]
+            gain[k][solved.free] = -np.linalg.solve(solved.factor.T, np.linalg.solve(solved.factor, right))
+        slope += float(q_u @ change[k])
+        bend += float(change[k] @ q_uu @ change[k])
+        v = q_x + gain[k].T @ (q_uu @ change[k] + q_u) + q_ux.T @ change[k]
+        vv = q_xx + gain[k].T @ q_uu @ gain[k] + gain[k].T @ q_ux + q_ux.T @ gain[k]
+        vv = (vv + vv.T) / 2
+    return Feedback(change, gain, slope, bend) if np.isfinite(slope + bend) else None
+
+
+def _closed_loop(
+    problem: ControlProblem, e: Expansion, feedback: Feedback, lengths: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Controls (N, k, nu) and losses (k,) of k step lengths, simulated with the feedback."""
+    sim = problem.simulator(len(lengths))
+    nu, layout = sim.control_size, sim.model.layout
+    low, high = (bound.reshape(-1, nu) for bound in (problem.lower, problem.upper))
+    change, gain = torch.from_numpy(feedback.change), torch.from_numpy(feedback.gain).transpose(1, 2)
+    others = [name for name in problem.first if name != "q"]
+    used: list[torch.Tensor] = []
+
+    def policy(state: Observed) -> torch.Tensor:
+        k = len(used)
+        off = [difference(layout, state.q, e.states.q[k]), *(state[name] - e.states[name][k] for name in others)]
+        wanted = e.controls[k] + lengths[:, None] * change[k] + torch.cat(off, -1) @ gain[k]
+        used.append(torch.minimum(torch.maximum(wanted, low[k]), high[k]))
+        return used[-1]
+
+    with torch.no_grad(), one_torch_thread():
+        steps = problem.steps
+        trajectory = sim.rollout_policy(
+            policy, steps, hold=problem.hold, segment=steps, outputs=problem.outputs, **problem.first_in(sim.worlds)
+        )
+        controls = torch.stack(used)
+        running, terminal = problem.knot_residuals(problem.knots_of(trajectory), controls)
+        losses = (running.square().sum((0, 2)) + terminal.square().sum(-1)) / 2
+    return controls, losses

@@ -1,0 +1,122 @@
+"""Residuals at a point and their derivatives, where some of the candidates beside it may not be simulated."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from warpsim.core.errors import InputError, SimulationError
+from warpsim.optimizers.candidates import rows_side_by_side
+from warpsim.optimizers.evaluation import project
+from warpsim.optimizers.plain_problem import PlainProblem
+
+_SHORTER = (1.0, 1e-2)
+"""Shares of the difference that are tried one after the other where candidates beside the point fail."""
+
+
+class Fit:
+    """Residuals at a point, and the exact gradient of half their squares when first asked for.
+
+    Attributes:
+        x: (n,), plain variables.
+        residuals: (m,), without a graph of their own to keep; empty where x cannot be simulated.
+        loss: Half their sum of squares; infinite where x cannot be simulated.
+    """
+
+    def __init__(self, problem: PlainProblem, x: torch.Tensor, *, strict: bool = False) -> None:
+        """Simulates x.
+
+        Args:
+            problem: What is fitted.
+            x: (n,).
+            strict: Let `SimulationError` through, as at a start, where it is the user's to mend.
+        """
+        self.x = x
+        self._leaf = x.clone().requires_grad_()
+        self._gradient: torch.Tensor | None = None
+        self.residuals = x.new_full((0,), torch.nan)
+        self.loss = float("inf")
+        try:
+            self.residuals = problem.residuals(self._leaf)
+            self.loss = self.residuals.square().sum().item() / 2
+        except SimulationError:
+            if strict:
+                raise
+        if self.residuals.ndim != 1:
+            raise InputError(f"the residuals have shape {tuple(self.residuals.shape)}; give a vector")
+
+    @property
+    def gradient(self) -> torch.Tensor:
+        """(n,): Jᵀr."""
+        if self._gradient is None:
+            if not self.residuals.requires_grad:
+                raise InputError("the residuals do not depend on x, so nothing can be fitted; check what they read")
+            (self._gradient,) = torch.autograd.grad(self.residuals, self._leaf, self.residuals.detach())
+        return self._gradient
+
+    @property
+    def finite(self) -> bool:
+        """Whether the loss is a number and so is its gradient."""
+        return bool(np.isfinite(self.loss)) and bool(torch.isfinite(self.gradient).all())
+
+
+def jacobian_by_seeds(problem: PlainProblem, x: torch.Tensor, m: int) -> torch.Tensor:
+    """J (m, n), exact: each residual in a world of its own is pulled back."""
+    copies = x.expand(m, -1).clone().requires_grad_()
+    (rows,) = torch.autograd.grad(problem.residual_rows(copies).diagonal().sum(), copies)
+    return rows
+
+
+def jacobian_by_differences(
+    problem: PlainProblem, fit: Fit, difference: float, *, strict: bool = False
+) -> torch.Tensor | None:
+    """J (m, n) by central differences; one-sided where a bound is in the way or one side cannot be simulated.
+
+    Args:
+        problem: What is fitted.
+        fit: The point.
+        difference: Half the distance of the two points, as a share of max(1, |x|).
+        strict: Raise where a column stays unknown, instead of returning None.
+
+    Raises:
+        SimulationError: Nothing beside the point can be simulated.
+    """
+    x, n = fit.x, len(fit.x)
+    found = torch.full((len(fit.residuals), n), torch.nan, dtype=x.dtype)
+    for share in _SHORTER:
+        missing = ~torch.isfinite(found).all(0)
+        if not missing.any():
+            break
+        moves = torch.diag(share * difference * x.abs().clamp_min(1.0))[missing]
+        sides = torch.cat([project(problem, x + moves), project(problem, x - moves)])
+        with torch.no_grad():
+            rows = rows_side_by_side(problem.residual_rows, sides)
+        if rows is not None:
+            found[:, missing] = _slopes(fit, sides, rows, missing)
+    if torch.isfinite(found).all():
+        return found
+    if not strict:
+        return None
+    raise SimulationError(
+        f"residuals beside this point are not finite along {_named(problem, found)}, so their derivatives are unknown; "
+        "keep the start away from where the simulation fails, or bound the parameters"
+    )
+
+
+def _slopes(fit: Fit, sides: torch.Tensor, rows: torch.Tensor, missing: torch.Tensor) -> torch.Tensor:
+    """(m, k): columns of J from the residuals (2·k, m) on both sides, or from those of one side and the point's own."""
+    k = len(sides) // 2
+    usable = torch.isfinite(rows).all(-1)
+    own = fit.residuals.detach()
+    residuals = torch.where(usable[:, None], rows, own)
+    places = torch.where(usable[:, None], sides, fit.x)
+    distance = (places[:k] - places[k:])[:, missing].diagonal()
+    change = residuals[:k] - residuals[k:]
+    known = usable[:k] | usable[k:]
+    slope = torch.where(distance[:, None] > 0, change / torch.where(distance > 0, distance, 1.0)[:, None], 0.0)
+    return torch.where(known[:, None], slope, torch.nan).T
+
+
+def _named(problem: PlainProblem, found: torch.Tensor) -> str:
+    unknown = (~torch.isfinite(found).all(0)).tolist()
+    return ", ".join(name for name, u in zip(problem.names, unknown, strict=True) if u)

@@ -1,0 +1,161 @@
+"""Receding-horizon control: iLQR solved again at each knot from the measured state, beginning with its last plan.
+
+The plant is whatever gives states and takes controls: another simulator (with other parameters than the model), or a
+robot. Controls reach it late by a known number of knots; the controller predicts, with its model and the controls still
+on their way, the state at which its next control will act, and plans from there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from warpsim.core.errors import InputError
+from warpsim.optimizers.control_problem import ControlProblem
+from warpsim.optimizers.expansion import expand
+from warpsim.optimizers.ilqr import ILQR
+from warpsim.sim.simulator import Simulator
+
+
+@dataclass(frozen=True)
+class Solve:
+    """One call of the controller.
+
+    Attributes:
+        seconds: Wall time from state to control.
+        before: Cost of the plan it began with.
+        after: Cost of the plan it made; the same where a step of the model failed to lower it.
+        iterations: Of iLQR.
+    """
+
+    seconds: float
+    before: float
+    after: float
+    iterations: int
+
+
+class RecedingHorizon:
+    """Turns states into controls, one per knot.
+
+    Attributes:
+        problem: The model, the cost and the limits.
+        plan: (N, nu): the latest plan, from the control to be sent next.
+        solves: One entry per control.
+    """
+
+    def __init__(
+        self, problem: ControlProblem, *, iterations: int = 1, delay: int = 0, method: ILQR | None = None
+    ) -> None:
+        """Sets the controller up.
+
+        Args:
+            problem: What is solved at each knot, over its horizon; its initial state is moved to the predicted one.
+            iterations: Of iLQR per control: each linearises, plans and simulates once.
+            delay: Knots after which a control sent begins to act.
+            method: iLQR's options.
+        """
+        if iterations < 1 or delay < 0:
+            raise InputError(f"iterations={iterations} must be 1 or more, delay={delay} 0 or more")
+        self.problem = problem
+        self.plan = problem.start.reshape(problem.knots, -1).clone()
+        self.solves: list[Solve] = []
+        self._iterations, self._method = iterations, method or ILQR()
+        self._pending = [self.plan[0].clone() for _ in range(delay)]
+        self._regularisation, self._factor = self._method.regularisation, 1.0
+
+    @property
+    def delay(self) -> int:
+        """Knots after which a control sent begins to act."""
+        return len(self._pending)
+
+    def control(self, state: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """The control (nu,) to send now; it acts `delay` knots later.
+
+        Args:
+            state: As measured: q (nq,) or (1, nq), qd, and activation if there is any.
+        """
+        began = time.perf_counter()
+        self.problem.begin_at(**self._predict(state))
+        costs = self._improve_plan()
+        chosen = self.plan[0].clone()
+        self.plan = torch.cat([self.plan[1:], self.plan[-1:]])
+        if self._pending:
+            self._pending = [*self._pending[1:], chosen]
+        self.solves.append(Solve(time.perf_counter() - began, costs[0], costs[-1], len(costs) - 1))
+        return chosen
+
+    def _improve_plan(self) -> list[float]:
+        """Costs of the plan as it was, and after each iteration."""
+        costs: list[float] = []
+        while len(costs) <= self._iterations:
+            expansion = expand(self.problem, self.plan.flatten())
+            costs = costs or [expansion.loss]
+            improved = self._method.improve(self.problem, expansion, self._regularisation, self._factor)
+            if improved.controls is None or improved.loss is None:  # keep the plan, and forget how stiff this one was
+                self._regularisation, self._factor = self._method.regularisation, 1.0
+                return [*costs, expansion.loss]
+            self._regularisation, self._factor = improved.regularisation, improved.factor
+            self.plan = improved.controls
+            costs.append(improved.loss)
+            if improved.controls is expansion.controls:
+                break
+        return costs
+
+    def _predict(self, state: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+        """The state at which the next control will act."""
+        first: dict[str, Any] = {name: state[name].detach().reshape(1, -1) for name in self.problem.first}
+        if not self._pending:
+            return first
+        sim, hold = self.problem.simulator(1), self.problem.hold
+        with torch.no_grad():
+            ahead = sim.rollout(controls=torch.stack(self._pending).repeat_interleave(hold, 0), outputs=(), **first)
+        return {name: ahead[name][-1] for name in first}
+
+
+@dataclass(frozen=True)
+class ClosedLoop:
+    """A plant under control.
+
+    Attributes:
+        states: By name, (knots + 1, …).
+        controls: (knots, nu): as they acted.
+        solves: One entry per knot.
+    """
+
+    states: dict[str, torch.Tensor]
+    controls: torch.Tensor
+    solves: list[Solve]
+
+    def latency(self) -> str:
+        """Wall times per solve, in words."""
+        times = torch.tensor([solve.seconds for solve in self.solves], dtype=torch.float64) * 1e3
+        middle, late, worst = times.median(), times.quantile(0.95), times.max()
+        return f"{len(times)} solves: median {middle:.1f} ms, 95 % within {late:.1f} ms, longest {worst:.1f} ms"
+
+
+def run_closed_loop(plant: Simulator, controller: RecedingHorizon, knots: int) -> ClosedLoop:
+    """Runs a simulated plant from its current state under a controller, its controls late by the controller's delay.
+
+    Args:
+        plant: One world, with the controls of the controller's model; its parameters may be others.
+        controller: What decides.
+        knots: How many controls.
+    """
+    if plant.worlds != 1 or plant.control_names != controller.problem.sim.control_names:
+        raise InputError("the plant must be one world with the same controls as the controller's model")
+    on_their_way = [controller.plan[0].clone() for _ in range(controller.delay)]
+    names = tuple(controller.problem.first)
+    seen, used = [{name: plant.state[name][0] for name in names}], []
+    with torch.no_grad():
+        for _ in range(knots):
+            on_their_way.append(controller.control(seen[-1]))
+            used.append(on_their_way.pop(0))
+            for _ in range(controller.problem.hold):
+                plant.step(used[-1], outputs=())
+            seen.append({name: plant.state[name][0].clone() for name in names})
+    states = {name: torch.stack([row[name] for row in seen]) for name in names}
+    return ClosedLoop(states, torch.stack(used), controller.solves[-knots:])

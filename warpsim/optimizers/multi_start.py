@@ -1,0 +1,245 @@
+"""Many starts at once, one per world: explore together with Adam, then finish the most promising one by one.
+
+A gradient method finds the bottom of the valley it starts in; rollouts through contact have many valleys.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from warpsim.core.errors import InputError
+from warpsim.optimizers.adam import Adam
+from warpsim.optimizers.evaluation import project
+from warpsim.optimizers.iterate import Method
+from warpsim.optimizers.minimise import minimise
+from warpsim.optimizers.problem import Problem
+from warpsim.optimizers.result import Result
+from warpsim.optimizers.search import Callback, Progress, Stopping
+
+
+@dataclass(frozen=True)
+class StartsReport:
+    """What became of the starts.
+
+    Attributes:
+        starts: (k, n): where they began; the first is the problem's own.
+        before: (k,): losses there.
+        explored: (k, n): where exploring led them.
+        after: (k,): losses there.
+        finished: Losses at which those that were finished ended, by index, best explored first.
+        report: What the finishing method reported of the best.
+    """
+
+    starts: torch.Tensor
+    before: torch.Tensor
+    explored: torch.Tensor
+    after: torch.Tensor
+    finished: dict[int, float]
+    report: Any
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """What each start reached, one line each."""
+        found = []
+        for k, (before, after) in enumerate(zip(self.before.tolist(), self.after.tolist(), strict=True)):
+            way = f"start {k}: {before:.6g} → {after:.6g}" if math.isfinite(after) else f"start {k}: not simulated"
+            if after == before and math.isfinite(after):
+                way = f"start {k}: {before:.6g}, no better place found"
+            found.append(way + (f", finished at {self.finished[k]:.6g}" if k in self.finished else ""))
+        return found
+
+    @property
+    def dropped(self) -> int:
+        """How many starts could not be simulated."""
+        return int((~torch.isfinite(self.after)).sum())
+
+
+def multi_start(
+    problem: Problem,
+    *,
+    seed: int,
+    candidates: int = 16,
+    spread: float = 1.0,
+    explore: int = 30,
+    rate: float = 0.05,
+    keep: int = 1,
+    method: str | Method = "lbfgs",
+    stopping: Stopping | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    resume: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Result:
+    """The best end of several starts.
+
+    Args:
+        problem: What to minimise.
+        seed: Of the random starts.
+        candidates: k: the problem's own start, and k − 1 random ones: uniform between two finite bounds, else normal
+            around the problem's start.
+        spread: Standard deviation of normal starts.
+        explore: Iterations of Adam with all candidates at once, each in a world of its own; 0: none.
+        rate: Adam's, in exploring.
+        keep: How many of the best candidates are finished, one after the other.
+        method: What finishes them, as in `minimise`.
+        stopping: Of each finish.
+        callback: As in `minimise`; while exploring, `best_x` is that of the best candidate so far.
+        progress: Show bars.
+        resume: `Result.state` of an interrupted call with the same arguments.
+        **options: Of the method.
+
+    Returns:
+        The result of the best finish; its report is a `StartsReport`.
+    """
+    if not 1 <= keep <= candidates or explore < 0:
+        raise InputError(f"candidates={candidates}, keep={keep}, explore={explore}: 1 ≤ keep ≤ candidates is needed")
+    saved = dict(resume or {})
+    if resume is not None and saved.get("method") != "multi_start":
+        raise InputError(f"the saved state is of method {saved.get('method')!r}, not 'multi_start'")
+    starts = draw_starts(problem, candidates, spread, seed)
+    together = _Together(problem, candidates)
+    explored = minimise(
+        together,
+        Adam(rate=rate),
+        start=starts.flatten(),
+        stopping=Stopping(iterations=explore, patience=explore + 1, gradient=0.0),
+        callback=_told(callback, together),
+        progress=progress,
+        resume=saved.get("explored"),
+    )
+    report = _explored(problem, starts, explored)
+    results: dict[int, Result] = {}
+    states = [*saved.get("finished", []), *[None] * keep]
+    if explored.stopped != "interrupted":
+        for index, state in zip(report.after.argsort(stable=True)[:keep].tolist(), states, strict=False):
+            results[index] = minimise(
+                problem,
+                method,
+                start=report.explored[index],
+                stopping=stopping,
+                callback=_told_after(callback, explored, list(results.values())),
+                progress=progress,
+                resume=state,
+                **options,
+            )
+            if results[index].stopped == "interrupted":
+                break
+    return _joined(results, explored, report)
+
+
+def _told(callback: Callback | None, together: _Together) -> Callback | None:
+    """A callback for exploring, which is told of the best single candidate and of the state of the whole."""
+    if callback is None:
+        return None
+
+    def tell(seen: Progress) -> bool | None:
+        best_x, best_loss = together.best
+        return callback(replace(seen, best_x=best_x, best_loss=best_loss, state=lambda: _state(seen.state(), [])))
+
+    return tell
+
+
+def _told_after(callback: Callback | None, explored: Result, before: list[Result]) -> Callback | None:
+    """A callback for a finish, which is told of the best of all finishes so far and of the state of the whole."""
+    if callback is None:
+        return None
+
+    def tell(seen: Progress) -> bool | None:
+        best_x, best_loss = min([(seen.best_x, seen.best_loss), *((r.x, r.loss) for r in before)], key=lambda b: b[1])
+        done = [result.state for result in before]
+        now = seen.state
+        return callback(
+            replace(seen, best_x=best_x, best_loss=best_loss, state=lambda: _state(explored.state, [*done, now()]))
+        )
+
+    return tell
+
+
+def _state(explored: Mapping[str, Any], finished: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Plain data from which the whole can go on."""
+    return {"method": "multi_start", "explored": explored, "finished": finished}
+
+
+def _explored(problem: Problem, starts: torch.Tensor, explored: Result) -> StartsReport:
+    """Where each start stands: where exploring led it, or where it was if that is better."""
+    last = torch.tensor(explored.state["iterate"]["x"]["__tensor__"], dtype=torch.float64)  # the best is of their sum
+    seen = torch.stack([starts, last.reshape(starts.shape)])
+    with torch.no_grad():
+        losses = torch.stack([problem.losses(rows) for rows in seen])
+    losses = torch.where(torch.isnan(losses), torch.inf, losses)
+    reached = seen[losses.argmin(0), torch.arange(len(starts))]
+    return StartsReport(starts, losses[0], reached, losses.min(0).values, {}, None)
+
+
+def draw_starts(problem: Problem, count: int, spread: float, seed: int) -> torch.Tensor:
+    """(count, n): the problem's start, then random ones within the bounds; the same for the same seed."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (count - 1, len(problem.start))
+    normal = torch.randn(shape, dtype=torch.float64, generator=generator)
+    uniform = torch.rand(shape, dtype=torch.float64, generator=generator)
+    boxed = torch.isfinite(problem.lower) & torch.isfinite(problem.upper)
+    low, width = torch.where(boxed, problem.lower, 0.0), torch.where(boxed, problem.upper - problem.lower, 0.0)
+    drawn = torch.where(boxed, low + uniform * width, problem.start + spread * normal)
+    return torch.cat([problem.start[None], project(problem, drawn)])
+
+
+class _Together:
+    """Several candidates as one problem, the sum of their losses; Adam treats each component on its own.
+
+    Attributes:
+        best: The best single candidate seen, (n,), and its loss.
+    """
+
+    def __init__(self, problem: Problem, count: int) -> None:
+        self._problem, self._count = problem, count
+        self.start, self.lower, self.upper = (v.repeat(count) for v in (problem.start, problem.lower, problem.upper))
+        self.names = [f"{name} of start {k}" for k in range(count) for name in problem.names]
+        self.best = (problem.start, torch.inf)
+
+    def losses(self, x: torch.Tensor) -> torch.Tensor:
+        """As in `Problem`."""
+        return torch.stack([self.loss(row) for row in x])
+
+    def loss(self, x: torch.Tensor) -> torch.Tensor:
+        """The sum over candidates that could be simulated."""
+        rows = x.reshape(self._count, -1)
+        each = self._problem.losses(rows)
+        seen = each.detach().nan_to_num(nan=torch.inf)
+        if seen.min() < self.best[1]:
+            self.best = (rows[seen.argmin()].detach().clone(), seen.min().item())
+        return torch.where(torch.isfinite(each), each, 0.0).sum()
+
+    def residuals(self, x: torch.Tensor) -> torch.Tensor:
+        """As in `Problem`."""
+        return self._problem.residual_rows(x.reshape(self._count, -1)).flatten()
+
+    def residual_rows(self, x: torch.Tensor) -> torch.Tensor:
+        """As in `Problem`."""
+        return torch.stack([self.residuals(row) for row in x])
+
+
+def _joined(results: dict[int, Result], explored: Result, report: StartsReport) -> Result:
+    """The best result, with what became of the others and the state to go on from."""
+    state = _state(explored.state, [result.state for result in results.values()])
+    gaps = f"; {report.dropped} of {len(report.after)} starts could not be simulated" if report.dropped else ""
+    if not results:  # interrupted while exploring
+        best = int(report.after.argmin())
+        loss, message = float(report.after[best]), explored.message + gaps
+        return replace(explored, x=report.explored[best], loss=loss, message=message, state=state, report=report)
+    chosen = min(results.values(), key=lambda result: result.loss)
+    finished = {index: result.loss for index, result in results.items()}
+    interrupted = any(result.stopped == "interrupted" for result in results.values())
+    return replace(
+        chosen,
+        stopped="interrupted" if interrupted else chosen.stopped,
+        message=chosen.message + gaps,
+        state=state,
+        report=replace(report, finished=finished, report=chosen.report),
+    )

@@ -1,0 +1,211 @@
+"""The loop around every method: stopping rules, history, the best so far, progress, Ctrl-C, and going on later."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from warpsim.core.errors import InputError
+from warpsim.optimizers.iterate import Iterate, Method, pack, unpack
+from warpsim.optimizers.problem import Problem, check_bounds
+from warpsim.optimizers.result import Result, Row, Stopped
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When to stop; whatever comes first.
+
+    Attributes:
+        iterations: Most iterations, over all runs that were resumed into one.
+        seconds: Most wall time, likewise.
+        target: A loss that is good enough.
+        gradient: Converged when the largest component of the gradient, bounds considered, is not above this.
+        change: Converged when the best loss fell by less than this share of itself …
+        patience: … over this many iterations.
+    """
+
+    iterations: int = 200
+    seconds: float = math.inf
+    target: float = -math.inf
+    gradient: float = 1e-8
+    change: float = 1e-10
+    patience: int = 20
+
+    def __post_init__(self) -> None:
+        if self.iterations < 0 or self.patience < 1 or not self.seconds > 0:
+            raise InputError(f"{self}: iterations ≥ 0, patience ≥ 1 and seconds > 0 are needed")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback sees after each iteration.
+
+    Attributes:
+        row: The iteration's figures.
+        x: (n,): the iterate.
+        best_x: (n,): the best so far.
+        best_loss: Its loss.
+        state: Gives the plain data from which the search can go on; call it to save.
+    """
+
+    row: Row
+    x: torch.Tensor
+    best_x: torch.Tensor
+    best_loss: float
+    state: Callable[[], dict[str, Any]]
+
+
+Callback = Callable[[Progress], bool | None]
+"""Called after each iteration; returning True ends the search."""
+
+
+@dataclass(frozen=True)
+class _Stand:
+    """Where a search is; replaced as a whole, so that Ctrl-C never leaves half of an iteration behind."""
+
+    iterate: Iterate
+    best: Iterate
+    history: tuple[Row, ...]
+
+
+class Search:
+    """A search under way."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        method: Method,
+        stopping: Stopping,
+        start: torch.Tensor | None = None,
+        resume: Mapping[str, Any] | None = None,
+    ) -> None:
+        first = problem.start if start is None else torch.as_tensor(start, dtype=torch.float64)
+        check_bounds(problem, first)
+        self._problem, self._method, self._stopping = problem, method, stopping
+        self._began = time.perf_counter()
+        if resume is None:
+            begun = method.begin(problem, first.detach().clone())
+            self._at = _Stand(begun, begun, (self._row(0, begun),))
+        else:
+            self._at = self._restore(resume)
+
+    def run(self, callback: Callback | None, progress: bool) -> Result:
+        """Iterates until a rule or the user stops it."""
+        with tqdm(desc=self._method.name, disable=not progress, unit="it") as bar:
+            try:
+                stopped, message = self._until_stopped(callback, bar)
+            except KeyboardInterrupt:
+                stopped, message = "interrupted", "interrupted; this is the best so far"
+        best = self._at.best
+        return Result(
+            x=best.x,
+            loss=best.loss,
+            stopped=stopped,
+            message=message + self._gaps(),
+            history=list(self._at.history),
+            state=self.state(),
+            report=self._method.report(self._problem, best),
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Plain data from which the search can go on."""
+        return {
+            "method": self._method.name,
+            "iterate": pack(self._at.iterate),
+            "best": pack(self._at.best),
+            "history": [list(vars(row).values()) for row in self._at.history],
+        }
+
+    def _until_stopped(self, callback: Callback | None, bar: tqdm) -> tuple[Stopped, str]:
+        while True:
+            stopped = self._tell(callback, bar) or self._verdict()
+            if stopped is not None:
+                return stopped
+            self._at = self._next()
+
+    def _restore(self, state: Mapping[str, Any]) -> _Stand:
+        if state.get("method") != self._method.name:
+            raise InputError(f"the saved state is of method {state.get('method')!r}, not {self._method.name!r}")
+        try:
+            iterate, best = unpack(state["iterate"]), unpack(state["best"])
+            history = tuple(Row(*values) for values in state["history"])
+            self._began -= history[-1].seconds
+        except (LookupError, TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"the saved state is not one of a search: {error}; start anew") from error
+        if iterate.x.shape != self._problem.start.shape:
+            raise InputError(
+                f"the saved state has {len(iterate.x)} values, the problem {len(self._problem.start)}; it was saved "
+                "from another problem"
+            )
+        return _Stand(iterate, best, history)
+
+    def _next(self) -> _Stand:
+        at = self._at
+        iterate = self._method.advance(self._problem, at.iterate)
+        better = iterate.loss < at.best.loss or not math.isfinite(at.best.loss)
+        row = self._row(at.history[-1].iteration + 1, iterate)
+        return _Stand(iterate, iterate if better else at.best, (*at.history, row))
+
+    def _row(self, iteration: int, i: Iterate) -> Row:
+        return Row(iteration, i.loss, i.gradient_norm, time.perf_counter() - self._began, i.evaluations, i.dropped)
+
+    def _tell(self, callback: Callback | None, bar: tqdm) -> tuple[Stopped, str] | None:
+        row, best = self._at.history[-1], self._at.best
+        bar.set_postfix(loss=f"{row.loss:.4g}", gradient=f"{row.gradient_norm:.2g}")
+        bar.update(row.iteration - bar.n)
+        seen = Progress(row, self._at.iterate.x, best.x, best.loss, self.state)
+        if callback is not None and callback(seen):
+            return "interrupted", "the callback ended the search; this is the best so far"
+        return None
+
+    def _gaps(self) -> str:
+        """Says how many candidates the search did without."""
+        row = self._at.history[-1]
+        return f"; {row.dropped} of {row.evaluations} candidates could not be simulated" if row.dropped else ""
+
+    def _flat(self) -> bool:
+        """Whether the gradient is exactly zero in all components, bounds or not, and the loss is not."""
+        iterate = self._at.iterate
+        gradient = iterate.memory.get("gradient")
+        return (
+            isinstance(gradient, torch.Tensor) and gradient.numel() > 0 and not gradient.any() and iterate.loss != 0.0
+        )
+
+    def _held(self) -> str:
+        """Says how many variables rest at a bound, where the gradient need not vanish."""
+        x = self._at.iterate.x
+        count = int(((x <= self._problem.lower) | (x >= self._problem.upper)).sum())
+        return f", apart from {count} of {len(x)} variables that are at a bound" if count else ""
+
+    def _verdict(self) -> tuple[Stopped, str] | None:
+        rule, history, best = self._stopping, self._at.history, self._at.best.loss
+        row = history[-1]
+        if not (math.isfinite(row.loss) and math.isfinite(row.gradient_norm)):
+            what = "loss" if not math.isfinite(row.loss) else "gradient"
+            return "non-finite", f"the {what} is not finite at iteration {row.iteration}"
+        if best <= rule.target:
+            return "target", f"the loss {best:.6g} has reached the target {rule.target:.6g}"
+        if row.iteration == 0 and self._flat():
+            return "no slope", (
+                "the loss does not change with any variable at the start: they do not reach it from there, or it is a "
+                "stationary point; start elsewhere, or from several places (`multi_start`)"
+            )
+        if row.gradient_norm <= rule.gradient:
+            return "converged", f"no component of the gradient exceeds {rule.gradient:g}{self._held()}"
+        if self._at.iterate.finished is not None:
+            return self._at.iterate.finished
+        if row.iteration >= rule.patience:
+            before = min(r.loss for r in history[: -rule.patience])
+            if before - best <= rule.change * abs(before):
+                return "converged", f"the loss fell by less than {rule.change:g} of itself in {rule.patience} steps"
+        if row.iteration >= rule.iterations:
+            return "iterations", f"made all {rule.iterations} iterations"
+        if row.seconds >= rule.seconds:
+            return "time", f"{rule.seconds:g} s have passed"
+        return None

@@ -1,6 +1,0 @@
-"""The reference panel: small cases whose derivatives are known in closed form, ours beside naive autodiff and exact."""
-
-from warpsim.panel.cases import CASES
-from warpsim.panel.table import Case, Line, run_panel
-
-__all__ = ["CASES", "Case", "Line", "run_panel"]

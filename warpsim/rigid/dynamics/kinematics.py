@@ -1,0 +1,110 @@
+"""Forward kinematics: coordinates → frames of links, motion axes of dofs, centres and inertias of bodies, velocities.
+
+All spatial quantities of a tree are taken about its reference point, the place of its first link. Everything built from
+them (mass matrix, forces, point velocities) is independent of that choice, so the point carries no gradient; near the
+robot it keeps the numbers small however far the robot has travelled.
+"""
+
+from __future__ import annotations
+
+import warp as wp
+
+from warpsim.core.indexing import natural
+from warpsim.core.precision import quat, real, vec3, vec6
+from warpsim.core.stages import stage
+from warpsim.rigid.dynamics.kinematic_pass import kinematic_pass
+from warpsim.rigid.model.model import Model
+from warpsim.rigid.model.topology import Topology
+from warpsim.rigid.work.state import Motion, State
+
+
+@wp.kernel
+def _kinematics_kernel(
+    # topology
+    t: Topology,
+    # parameters
+    body_position: wp.array2d(dtype=vec3),
+    body_rotation: wp.array2d(dtype=quat),
+    body_com: wp.array2d(dtype=vec3),
+    body_inertia: wp.array2d(dtype=vec6),
+    joint_anchor: wp.array2d(dtype=vec3),
+    joint_axis: wp.array2d(dtype=vec3),
+    reference: wp.array2d(dtype=real),
+    # state
+    q: wp.array2d(dtype=real),
+    qd: wp.array2d(dtype=real),
+    # work out
+    origin: wp.array2d(dtype=vec3),
+    link_position: wp.array2d(dtype=vec3),
+    link_rotation: wp.array2d(dtype=quat),
+    axis: wp.array2d(dtype=vec6),
+    com: wp.array2d(dtype=vec3),
+    inertia: wp.array2d(dtype=vec6),
+    velocity: wp.array2d(dtype=vec6),
+):
+    kinematic_pass(
+        t,
+        body_position,
+        body_rotation,
+        body_com,
+        body_inertia,
+        joint_anchor,
+        joint_axis,
+        reference,
+        q,
+        qd,
+        origin,
+        link_position,
+        link_rotation,
+        axis,
+        com,
+        inertia,
+        velocity,
+        natural(wp.tid()),
+    )
+
+
+@stage
+def kinematics(m: Model, s: State, work: Motion) -> None:
+    """Poses, motion axes, centres, inertias and velocities from `s.q` and `s.qd`; see `Work` for what is written."""
+    wp.launch(
+        _kinematics_kernel,
+        dim=m.worlds,
+        inputs=[
+            m.topology,
+            m.body.position,
+            m.body.rotation,
+            m.body.com,
+            m.body.inertia,
+            m.joint.anchor,
+            m.joint.axis,
+            m.joint.reference,
+            s.q,
+            s.qd,
+        ],
+        outputs=[
+            work.origin,
+            work.link_position,
+            work.link_rotation,
+            work.axis,
+            work.com,
+            work.inertia,
+            work.velocity,
+        ],
+        device=m.device,
+    )
+
+
+@wp.kernel
+def _twist_kernel(
+    t: Topology, axis: wp.array2d(dtype=vec6), rate: wp.array2d(dtype=real), twist: wp.array2d(dtype=vec6)
+):
+    w = natural(wp.tid())
+    twist[w, 0] = vec6()
+    for d in range(t.nv):
+        twist[w, d + 1] = twist[w, t.dof_prev[d]] + axis[w, d] * rate[w, d]
+
+
+def twists_of_rates(m: Model, rates: wp.array, axis: wp.array, twist: wp.array) -> None:
+    """Twists (W, nv + 1) of all dofs' frames if `rates` (W, nv) were the velocities of the dofs."""
+    wp.launch(_twist_kernel, dim=m.worlds, inputs=[m.topology, axis, rates], outputs=[twist], device=m.device)

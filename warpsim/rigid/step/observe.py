@@ -1,0 +1,126 @@
+"""What a state looks like from outside: poses, velocities, centre of mass, momentum, energy, as outputs of a program.
+
+`observe` evaluates the kinematics of a state once and asks `warpsim.rigid.query` for the outputs wanted. A program calls it
+on the state it has just reached, so row t of a trajectory's outputs belongs to row t of its states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import warp as wp
+
+from warpsim.core.precision import quat, real, vec3, vec6
+from warpsim.core.spatial import angular, linear, spatial
+from warpsim.rigid import query
+from warpsim.rigid.dynamics.kinematics import kinematics
+from warpsim.rigid.model.model import Model
+from warpsim.rigid.model.topology import Topology
+from warpsim.rigid.query.momentum import Momentum
+from warpsim.rigid.query.motion import Poses
+from warpsim.rigid.work.state import State
+from warpsim.tape.arena import Arena
+from warpsim.tape.program import Field
+
+
+def observable_fields(m: Model) -> dict[str, Field]:
+    """Every output `observe` can make, by name, in the world's frame; body 0 is the world."""
+    w, n = m.worlds, m.nbody
+    fields = (
+        Field("body_position", (w, n), vec3),  # m: origin of the body's frame
+        Field("body_rotation", (w, n), quat),  # (w, x, y, z), body → world
+        Field("body_velocity", (w, n), vec6),  # rad/s, m/s: angular, then linear at the body's origin
+        Field("com", (w,), vec3),  # m: centre of all mass
+        Field("linear_momentum", (w,), vec3),  # N·s
+        Field("angular_momentum", (w,), vec3),  # N·m·s, about the com
+        Field("potential_energy", (w,), real),  # J: of gravity and springs
+        Field("kinetic_energy", (w,), real),  # J
+    )
+    return {f.name: f for f in fields}
+
+
+@dataclass
+class Observation:
+    """Kinematics of an observed state, and outputs that were not asked for but that others need."""
+
+    origin: wp.array
+    link_position: wp.array
+    link_rotation: wp.array
+    axis: wp.array
+    com: wp.array
+    inertia: wp.array
+    velocity: wp.array
+    spare: dict[str, wp.array]
+
+
+_MADE_WITH = {
+    "body_rotation": ("body_position",),
+    "body_position": ("body_rotation",),
+    "linear_momentum": ("angular_momentum", "com"),
+    "angular_momentum": ("linear_momentum", "com"),
+}
+"""Output → others that come with it."""
+
+
+def make_observation(m: Model, arena: Arena, names: Collection[str]) -> Observation:
+    """Allocates the intermediates of one observation of the outputs in `names`."""
+    w, fields = m.worlds, observable_fields(m)
+    spare = sorted({other for name in names for other in _MADE_WITH.get(name, ())} - set(names))
+    return Observation(
+        origin=arena.array((w, m.ntree), vec3, differentiable=False),
+        link_position=arena.array((w, m.nlink), vec3),
+        link_rotation=arena.array((w, m.nlink), quat),
+        axis=arena.array((w, m.nv), vec6),
+        com=arena.array((w, m.nbody), vec3),
+        inertia=arena.array((w, m.nbody), vec6),
+        velocity=arena.array((w, m.nv + 1), vec6),
+        spare={name: arena.array(fields[name].shape, fields[name].dtype) for name in spare},
+    )
+
+
+@wp.kernel
+def _body_velocity_kernel(
+    # topology
+    t: Topology,
+    # motion
+    origin: wp.array2d(dtype=vec3),
+    link_position: wp.array2d(dtype=vec3),
+    velocity: wp.array2d(dtype=vec6),
+    # out
+    body_velocity: wp.array2d(dtype=vec6),
+):
+    w, b = wp.tid()
+    if b == 0:
+        body_velocity[w, b] = vec6()
+    else:
+        v = velocity[w, t.body_last_dof[b]]
+        r = link_position[w, t.body_link[b]] - origin[w, t.body_tree[b]]
+        body_velocity[w, b] = spatial(angular(v), linear(v) + wp.cross(angular(v), r))
+
+
+def observe(m: Model, s: State, o: Observation, outputs: Mapping[str, wp.array], names: Collection[str]) -> None:
+    """Writes the outputs in `names` (those `o` was made for, or some of them) for state `s`; taped like any stage."""
+    kinematics(m, s, o)
+    wanted = set(names)
+    place = {**o.spare, **outputs}
+    if wanted & {"body_position", "body_rotation"}:
+        query.body_poses(m, s, motion=o, out=Poses(place["body_position"], place["body_rotation"]))
+    if "body_velocity" in wanted:
+        wp.launch(
+            _body_velocity_kernel,
+            dim=(m.worlds, m.nbody),
+            inputs=[m.topology, o.origin, o.link_position, o.velocity],
+            outputs=[outputs["body_velocity"]],
+            device=m.device,
+        )
+    with_momentum = wanted & {"linear_momentum", "angular_momentum"}
+    if "com" in wanted or with_momentum:
+        query.centre_of_mass(m, s, motion=o, out=place["com"])
+    if with_momentum:
+        momentum = Momentum(place["linear_momentum"], place["angular_momentum"])
+        query.momentum(m, s, about=place["com"], motion=o, out=momentum)
+    if "potential_energy" in wanted:
+        query.potential_energy(m, s, motion=o, out=outputs["potential_energy"])
+    if "kinetic_energy" in wanted:
+        query.kinetic_energy(m, s, motion=o, out=outputs["kinetic_energy"])

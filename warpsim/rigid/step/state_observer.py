@@ -1,0 +1,110 @@
+"""Observing one state outside a step, with the adjoint: row 0 of a trajectory's outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import warp as wp
+
+from warpsim.core.precision import real
+from warpsim.rigid.model.model import Model
+from warpsim.rigid.step.observe import make_observation, observable_fields, observe
+from warpsim.tape import arena as arenas
+from warpsim.tape.graph import Replay, capture
+from warpsim.tape.program import Arrays
+from warpsim.tape.rows import Block, Blocks
+
+
+class StateObserver:
+    """Evaluates `observe` on a given state, and its adjoint.
+
+    Attributes:
+        names: Outputs it makes.
+        dtype: Element type of q and qd.
+        output_dtypes: Element type of each output.
+    """
+
+    dtype = real
+
+    def __init__(self, model: Model, names: tuple[str, ...]) -> None:
+        """Allocates.
+
+        Args:
+            model: Whose states are observed.
+            names: Outputs, from `observable_fields`.
+        """
+        self.names = names
+        self._model = model
+        fields = observable_fields(model)
+        self.output_dtypes = {name: fields[name].dtype for name in names}
+        w, device = model.worlds, model.device
+        self._state = Arrays(
+            "state",
+            {
+                "q": wp.zeros((w, model.nq), dtype=real, device=device, requires_grad=True),
+                "qd": wp.zeros((w, model.nv), dtype=real, device=device, requires_grad=True),
+            },
+        )
+        self._outputs = {
+            n: wp.zeros(fields[n].shape, dtype=fields[n].dtype, device=device, requires_grad=True) for n in names
+        }
+        self._arena = arenas.Arenas(device, arenas.measure(self), 1, gradients=True)[0]
+        self._work = self.make_work(self._arena)
+        self._seen, self._made = _rows(self._state), _rows(self._outputs)
+        self._pulled, self._seeds = (
+            _rows({name: array.grad for name, array in arrays.items()}) for arrays in (self._state, self._outputs)
+        )
+        self._observe: Replay | None = None
+        self._pull: dict[tuple[str, ...], Replay] = {}  # by the outputs that have adjoints
+
+    @property
+    def device(self) -> wp.Device:
+        """Where everything lives."""
+        return self._model.device
+
+    def make_work(self, arena: arenas.Arena):
+        """Intermediates of one observation."""
+        return make_observation(self._model, arena, self.names)
+
+    def forward(self, state: Blocks) -> Blocks:
+        """The outputs of a state, one row each as the state's; valid until the next call."""
+        if self.names:
+            self._load(state)
+            if self._observe is None:
+                self._observe = capture(self.device, lambda: self._launch(self.names))
+            self._observe()
+        return self._made
+
+    def backward(self, state: Blocks, seeds: Blocks) -> Blocks:
+        """Adjoints of `q` and `qd` for adjoints of some outputs; those of parameters are added to their gradients.
+
+        The rows returned are valid until the next call.
+        """
+        self._load(state)
+        for block in (*self._pulled.values(), *self._seeds.values()):
+            block.zero(0, 1)
+        for name, seed in seeds.items():
+            self._seeds[name].copy_from(0, seed, 0, 1)
+        seeded = tuple(seeds)
+        if seeded not in self._pull:
+            self._pull[seeded] = capture(self.device, lambda: self._launch_adjoint(seeded))
+        self._pull[seeded]()
+        return self._pulled
+
+    def _load(self, state: Blocks) -> None:
+        for name, block in self._seen.items():
+            block.copy_from(0, state[name], 0, 1)
+
+    def _launch(self, names: tuple[str, ...]) -> None:
+        observe(self._model, self._state, self._work, self._outputs, names)
+
+    def _launch_adjoint(self, names: tuple[str, ...]) -> None:
+        self._arena.zero_adjoints()
+        with wp.Tape() as tape:
+            self._launch(names)
+        tape.backward()
+
+
+def _rows(arrays: Mapping[str, wp.array]) -> Blocks:
+    """Each array as the only row of a block."""
+    return {name: Block(array.reshape((1, *array.shape))) for name, array in arrays.items()}

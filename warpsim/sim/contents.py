@@ -1,0 +1,119 @@
+"""What a compiled scene contains: sizes, names, and things looked up by name or USD path."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from warpsim.core import names
+from warpsim.rigid.model import joint_names
+from warpsim.rigid.model.model import Model
+from warpsim.rigid.step.program import output_fields
+from warpsim.sim.control_names import ControlNames
+
+
+class ModelOwner(Protocol):
+    """What holds a model, and may replace it by one with more room for contacts: an engine."""
+
+    model: Model
+
+
+class Contents:
+    """Sizes and names of a model and of the controls chosen for it."""
+
+    def __init__(self, owner: ModelOwner, controls: ControlNames) -> None:
+        self._owner = owner
+        self._controls = controls
+
+    @property
+    def model(self) -> Model:
+        """The compiled scene; when contacts need more places another one, over the same parameters."""
+        return self._owner.model
+
+    @property
+    def worlds(self) -> int:
+        """W, independent copies that are stepped together."""
+        return self.model.worlds
+
+    @property
+    def nq(self) -> int:
+        """Length of q."""
+        return self.model.nq
+
+    @property
+    def nv(self) -> int:
+        """Length of qd: degrees of freedom."""
+        return self.model.nv
+
+    @property
+    def control_names(self) -> tuple[str, ...]:
+        """The controls a step takes, in the order in which one tensor holds them."""
+        return self._controls.names
+
+    @property
+    def control_size(self) -> int:
+        """Numbers of control per world and step."""
+        return self._controls.size
+
+    def control_slice(self, name: str) -> slice:
+        """Where a control lies in the tensor of all controls."""
+        return self._controls.slice(name)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Outputs that can be asked for."""
+        return tuple(output_fields(self.model))
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Parameters that can be set and differentiated, "group.field"."""
+        return tuple(self.model.authored)
+
+    @property
+    def body_names(self) -> tuple[str, ...]:
+        """Bodies in the order of outputs and of "body.…" parameters; [0] is the world, named ""."""
+        return self.model.layout.body_names
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Joints in the order of q."""
+        return self.model.layout.joint_names
+
+    @property
+    def dof_names(self) -> tuple[str, ...]:
+        """One name per dof, in the order of qd."""
+        return joint_names.dof_names(self.model.layout)
+
+    @property
+    def actuator_names(self) -> tuple[str, ...]:
+        """Actuators in the order of the control "actuator"."""
+        return self.model.layout.actuator_names
+
+    @property
+    def drive_names(self) -> tuple[str, ...]:
+        """Drives in the order of the control "drive_target"."""
+        return self.model.layout.drive_names
+
+    @property
+    def sensor_names(self) -> tuple[str, ...]:
+        """Sensors in the order of the output "sensors"."""
+        return tuple(sensor.name for sensor in self.model.sensors)
+
+    def body(self, name: str) -> names.Handle:
+        """A body by name or USD path."""
+        return names.find("body", name, self.body_names)
+
+    def joint(self, name: str) -> joint_names.JointHandle:
+        """A joint by name or USD path, with its places in q and qd."""
+        return joint_names.find_joint(self.model.layout, name)
+
+    def dof(self, name: str) -> names.Handle:
+        """A degree of freedom by name."""
+        return names.find("dof", name, self.dof_names)
+
+    def actuator(self, name: str) -> names.Handle:
+        """An actuator by name or USD path."""
+        return names.find("actuator", name, self.actuator_names)
+
+    def drive(self, name: str) -> names.Handle:
+        """A drive by name or USD path."""
+        return names.find("drive", name, self.drive_names)

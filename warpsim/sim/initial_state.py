@@ -1,0 +1,100 @@
+"""States as tensors: the scene's own, given ones, disturbed ones, and those of some worlds put among others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from warpsim.autograd.exchange import as_real_tensor, scalar_dtype, tensor_shape, torch_device
+from warpsim.core.errors import InputError
+from warpsim.core.precision import numpy_real
+from warpsim.rigid.model.model import Model
+from warpsim.rigid.model.tangent import shift
+from warpsim.rigid.work.state import state_fields
+
+StateTensors = dict[str, torch.Tensor]
+"""All state fields of a model, (W, …) each."""
+
+
+class InitialState:
+    """Makes the states from which a simulator starts.
+
+    Attributes:
+        dtypes: Warp element type of each state field.
+        differentiable: Fields that carry gradients; the others (a solver's warm start) are only handed from step to
+            step.
+    """
+
+    def __init__(self, model: Model) -> None:
+        fields = state_fields(model)
+        self._model = model
+        self._device = torch_device(model.device)
+        self.dtypes = {f.name: f.dtype for f in fields}
+        self.differentiable = tuple(f.name for f in fields if f.differentiable)
+        self._shapes = {f.name: tensor_shape(f) for f in fields}
+        self._scene = {"q": model.initial_q, "qd": model.initial_qd, "activation": model.initial_activation}
+
+    def state(self, base: Mapping[str, torch.Tensor] | None = None, **given: Any) -> StateTensors:
+        """A state: fields that are given (not None), else those of `base`, else the scene's, else zero.
+
+        Args:
+            base: All state fields, maybe among others; when q or qd is given, those that carry no gradient start from
+                zero instead.
+            **given: `q`, `qd`, `activation`: (n,) for all worlds alike, or (W, n).
+        """
+        given = {name: value for name, value in given.items() if value is not None}
+        state = {}
+        for name, shape in self._shapes.items():
+            if name in given:
+                state[name] = self._read(name, given[name], shape)
+            elif base is not None and (name in self.differentiable or not given):
+                state[name] = base[name]
+            else:
+                state[name] = self._default(name, shape)
+        if unused := [name for name in given if name not in self._shapes]:
+            raise InputError(f"{unused[0]} was given, but no actuator of this scene has an activation; leave it out")
+        return state
+
+    def disturb(self, state: StateTensors, seed: int | None, position: float, velocity: float) -> StateTensors:
+        """A state moved along normal numbers of given standard deviations, from one generator per world."""
+        if seed is None:
+            raise InputError("noise needs a seed; give seed=, so that the run can be repeated")
+        nv = self._model.nv
+        draws = np.stack([np.random.default_rng([seed, w]).normal(size=(2, nv)) for w in range(self._model.worlds)])
+        noise = torch.as_tensor(draws.astype(numpy_real), device=self._device)
+        moved = shift(self._model.layout, state["q"], position * noise[:, 0])
+        return {**state, "q": moved, "qd": state["qd"] + velocity * noise[:, 1]}
+
+    def merge(self, worlds: Any, fresh: StateTensors, old: StateTensors) -> StateTensors:
+        """`fresh` in the given worlds (a mask or indices), `old` in the others."""
+        count = self._model.worlds
+        chosen = torch.as_tensor(worlds, device=self._device)
+        if chosen.dtype != torch.bool:
+            if chosen.ndim != 1 or (chosen.numel() and not (0 <= int(chosen.min()) and int(chosen.max()) < count)):
+                raise InputError(f"worlds={worlds!r}; give a mask of {count} or indices within 0 … {count - 1}")
+            chosen = torch.zeros(count, dtype=torch.bool, device=self._device).index_fill(0, chosen.long(), True)
+        if chosen.shape != (count,):
+            raise InputError(f"the mask of worlds has shape {tuple(chosen.shape)}; needed: ({count},)")
+        return {
+            name: torch.where(chosen.reshape(-1, *[1] * (value.ndim - 1)), value, old[name])
+            for name, value in fresh.items()
+        }
+
+    def _read(self, name: str, value: Any, shape: tuple[int, ...]) -> torch.Tensor:
+        tensor = as_real_tensor(name, value, self._device)
+        if tensor.shape not in (shape, shape[1:]):
+            raise InputError(
+                f"{name} has shape {tuple(tensor.shape)}; needed: {shape} (worlds first) or {shape[1:]} for all worlds "
+                "alike"
+            )
+        # a copy: the state must not change with the caller's tensor
+        return tensor.expand(shape).clone(memory_format=torch.contiguous_format)
+
+    def _default(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+        if name not in self._scene:
+            return torch.zeros(shape, dtype=scalar_dtype(self.dtypes[name]), device=self._device)
+        value = torch.as_tensor(self._scene[name].astype(numpy_real), device=self._device)
+        return value.expand(shape).contiguous()

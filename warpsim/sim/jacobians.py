@@ -1,0 +1,141 @@
+"""State-transition and control Jacobians of single steps: one forward pass, many right-hand sides.
+
+Several steps of a trajectory lie side by side in as many worlds. They are taken once, factorisations and contacts
+included; then unit covectors of the next state are pulled back through them one after the other, each giving one row of
+A and B for all of these steps, exact to rounding. Only velocities (and activations) need that: with a semi-implicit
+integrator the next positions are a closed form of the next velocities, q′ = q ⊕ h·qd′.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+
+from warpsim.autograd.exchange import on_torch_stream, to_torch, to_warp
+from warpsim.autograd.step import StepSlots, record_steps
+from warpsim.engine.engine import Engine, ParameterValues
+from warpsim.rigid.model.tangent import basis, move_derivatives, projection
+from warpsim.scene import Scene
+from warpsim.sim.initial_state import InitialState
+from warpsim.tape.convergence import Unsolved
+
+_DOFS, _MOST_STEPS = 216, 64
+"""Steps lie side by side up to so many dofs: enough to hide the cost of a call, few enough to stay in the cache."""
+
+
+class Linearisation(NamedTuple):
+    """x′ = f(x, u) to first order, x = (δq, qd, activation) in MuJoCo's tangent space: n = 2·nv + na.
+
+    Attributes:
+        A: (…, n, n): ∂x′/∂x.
+        B: (…, n, control size): ∂x′/∂u.
+    """
+
+    A: torch.Tensor
+    B: torch.Tensor
+
+
+class Lineariser:
+    """Linearises steps of a scene; keeps a model with as many worlds as it takes steps at once."""
+
+    def __init__(self, scene: Scene, like: Engine, controls: tuple[str, ...]) -> None:
+        """Compiles.
+
+        Args:
+            scene: What is stepped.
+            like: The simulator's engine, for device and default parameters.
+            controls: Controls in the order of the columns of B.
+        """
+        self._like = like
+        self._steps = min(_MOST_STEPS, max(1, _DOFS // max(like.model.nv, 1)))
+        self._engine = Engine(scene, worlds=self._steps, device=like.model.device, unconverged=like.unconverged)
+        self._slot = StepSlots(self._engine.step_segment(controls, ()))
+        self._controls = controls
+        self._rest = InitialState(self._engine.model).state()
+        self._semi_implicit = like.model.options.integrator != "rk4"
+
+    def run(
+        self, state: Mapping[str, torch.Tensor], controls: Mapping[str, torch.Tensor], values: ParameterValues
+    ) -> Linearisation:
+        """Linearises steps from given states.
+
+        Args:
+            state: `q`, `qd` and, if there are any, `activation`: (steps, W, …) each, unit quaternions.
+            controls: By name, (steps, W, …) each; those left out are at their defaults.
+            values: Parameters in force, (W, n, …) each.
+        """
+        lead = state["q"].shape[:2]
+        given = {name: tensor.detach().flatten(0, 1) for name, tensor in (*state.items(), *controls.items())}
+        total, parts, unsolved = lead.numel(), [], Unsolved()
+        for first in range(0, total, self._steps):
+            chosen = torch.arange(first, first + self._steps).clamp(max=total - 1)  # the last step fills the last part
+            with on_torch_stream(self._engine.model.device):
+                self._load(values, chosen % lead[1])
+                here = {name: tensor[chosen] for name, tensor in given.items()}
+                self._take(here, [divmod(int(k), lead[1]) for k in chosen])
+                parts.append(self._rows(here, tuple(state)))
+            self._note(unsolved, chosen[: total - first], lead[1])
+        unsolved.settle(self._engine.unconverged)
+        rows = {name: torch.cat([part[name] for part in parts])[:total] for name in parts[0]}
+        timestep = to_torch(values["world.timestep"])[torch.arange(total) % lead[1]]
+        a, b = self._assemble(rows, given["q"], timestep, tuple(state))
+        return Linearisation(a.unflatten(0, lead), b.unflatten(0, lead))
+
+    def _note(self, unsolved: Unsolved, chosen: torch.Tensor, worlds: int) -> None:
+        """Notes those of the chosen steps that did not converge, each under its own step and world."""
+        residuals = self._slot.segment.unsolved(1)
+        if residuals is not None and residuals.any():
+            for copy, place in enumerate(chosen.tolist()):
+                unsolved.note(residuals[:, copy : copy + 1], *divmod(place, worlds))
+
+    def _load(self, values: ParameterValues, worlds: torch.Tensor) -> None:
+        """Gives each copy the parameters of the world it is a copy of."""
+        if values is self._like.defaults:
+            self._engine.load(self._engine.defaults)
+            return
+        loaded = dict(self._engine.defaults)
+        for name, value in values.items():
+            if value is not self._like.defaults[name]:
+                loaded[name] = to_warp(to_torch(value)[worlds].contiguous(), value.dtype)
+        self._engine.load(loaded)
+
+    def _take(self, given: dict[str, torch.Tensor], places: list[tuple[int, int]]) -> None:
+        """Takes the steps that lie side by side; `places` are their numbers and worlds in the trajectory."""
+
+        def where(slot: int, k: int) -> tuple[int, int]:
+            step, world = places[k]
+            return step + 1, world
+
+        self._slot = record_steps(self._engine, self._slot, {**self._rest, **given}, 1, where)
+
+    def _rows(self, given: dict[str, torch.Tensor], fields: tuple[str, ...]) -> dict[str, torch.Tensor]:
+        """Pulled-back unit covectors, (steps, seeds, …) by state field and control, and the velocities reached."""
+        q, qd = self._slot.reached(("q", "qd"), ())
+        made: list[dict[str, torch.Tensor]] = []
+        for field in fields[1:] if self._semi_implicit else fields:
+            units = projection(self._engine.model.layout, q) if field == "q" else _units(given[field])
+            made += [self._slot.backward({field: unit}) for unit in units.unbind(1)]
+        wanted = (*fields, *self._controls)
+        return {"reached": qd, **{name: torch.stack([row[name] for row in made], 1).flatten(2) for name in wanted}}
+
+    def _assemble(
+        self, rows: dict[str, torch.Tensor], q: torch.Tensor, timestep: torch.Tensor, fields: tuple[str, ...]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """A and B, (steps, n, …), from pulled-back covectors."""
+        layout = self._engine.model.layout
+        a = torch.cat([rows["q"] @ basis(layout, q), *(rows[name] for name in fields[1:])], -1)
+        b = torch.cat([rows[name] for name in self._controls], -1)
+        if not self._semi_implicit:
+            return a, b
+        nv, h = layout.nv, timestep[:, None, None]
+        by_q, by_step = move_derivatives(layout, h[..., 0] * rows["reached"])
+        moved_a, moved_b = h * by_step @ a[:, :nv], h * by_step @ b[:, :nv]
+        moved_a[..., :nv] += by_q
+        return torch.cat([moved_a, a], 1), torch.cat([moved_b, b], 1)
+
+
+def _units(values: torch.Tensor) -> torch.Tensor:
+    """Unit covectors (steps, n, n) of a field (steps, n)."""
+    return torch.eye(values.shape[1], dtype=values.dtype, device=values.device).expand(len(values), -1, -1)

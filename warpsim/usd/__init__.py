@@ -1,5 +1,0 @@
-"""USD stages ⇄ scenes: read, author, write motion back."""
-
-from warpsim.usd.schema import register
-
-register()

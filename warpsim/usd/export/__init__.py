@@ -1,5 +1,0 @@
-"""Scene → USD."""
-
-from warpsim.usd.export.scene import export_scene
-
-__all__ = ["export_scene"]

@@ -1,0 +1,275 @@
+"""One picture: items on the device, rays through pixels, the nearest hit, its shadow and its colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import warp as wp
+
+from warpsim.core.kernel_lock import KERNELS
+from warpsim.core.kernels import initialize
+from warpsim.view.items.item import Item
+from warpsim.view.items.triangles import Triangles
+from warpsim.view.raycast.camera import Camera
+from warpsim.view.raycast.intersect import MISS, PLANE, hit_shape, shape_normal
+from warpsim.view.raycast.shading import HAZE_DISTANCES, checker, encode, haze, light, sky, sun_direction
+
+SAMPLES = wp.constant(2)
+"""Rays per pixel along each edge, where pixels around it differ."""
+SAME_COLOR = wp.constant(3)
+"""Steps of 255 by which neighbouring pixels may differ and count as one surface."""
+_PIECES = 8.0
+"""Checker squares along the size of the scene, about."""
+_NOTHING = Item("", PLANE, np.array([-1.0, -1.0, 0.0]), np.eye(4), np.zeros(3), None)
+"""A plane that no ray meets: a BVH cannot be empty."""
+
+
+@wp.struct
+class Items:
+    """Items as arrays; places are relative to the camera, which keeps float32's digits where they are seen."""
+
+    tree: wp.uint64
+    """BVH over the items' boxes."""
+    kind: wp.array(dtype=int)
+    size: wp.array(dtype=wp.vec3)
+    to_local: wp.array(dtype=wp.mat44)
+    color: wp.array(dtype=wp.vec3)
+    mesh: wp.array(dtype=wp.uint64)
+    cell: float
+    """Edge of a checker square, m."""
+    far: float
+    """Where haze hides the ground, m."""
+
+
+@wp.struct
+class View:
+    """The camera at the origin."""
+
+    forward: wp.vec3
+    """To the middle of the window, at unit distance in a perspective view."""
+    right: wp.vec3
+    """From the middle of the window to its right edge."""
+    up: wp.vec3
+    """From the middle of the window to its upper edge."""
+    middle: wp.vec3
+    """Orthographic: start of the ray through the window's middle."""
+    orthographic: bool
+    pixel: float
+    """Width of a pixel: at unit distance, or in m."""
+
+
+@wp.func
+def _local_hit(items: Items, i: int, o: wp.vec3, d: wp.vec3) -> float:
+    m = items.to_local[i]
+    return hit_shape(items.kind[i], items.size[i], items.mesh[i], wp.transform_point(m, o), wp.transform_vector(m, d))
+
+
+@wp.func
+def _nearest(items: Items, o: wp.vec3, d: wp.vec3):
+    """(t, index) of the first item a ray meets, (MISS, −1) for none."""
+    best = float(MISS)
+    which = int(-1)
+    i = int(0)
+    query = wp.bvh_query_ray(items.tree, o, d)
+    while wp.bvh_query_next(query, i, best):
+        t = _local_hit(items, i, o, d)
+        if t < best or (t == best and t < MISS and i < which):  # a tie goes to the first item
+            best = t
+            which = i
+    return best, which
+
+
+@wp.func
+def _shadowed(items: Items, o: wp.vec3, d: wp.vec3) -> bool:
+    i = int(0)
+    query = wp.bvh_query_ray(items.tree, o, d)
+    while wp.bvh_query_next(query, i, MISS):
+        if _local_hit(items, i, o, d) < MISS:
+            return True
+    return False
+
+
+@wp.func
+def _color(items: Items, view: View, o: wp.vec3, d: wp.vec3) -> wp.vec3:
+    """What a ray (unit direction) sees."""
+    t, i = _nearest(items, o, d)
+    if i < 0:
+        return sky(d)
+    m = items.to_local[i]
+    local_o = wp.transform_point(m, o)
+    local_d = wp.transform_vector(m, d)
+    kind = items.kind[i]
+    # Normals are covectors: they go back by the transpose of the map that brought points here.
+    normal = wp.normalize(
+        wp.transform_vector(wp.transpose(m), shape_normal(kind, items.size[i], items.mesh[i], local_o, local_d, t))
+    )
+    if wp.dot(normal, d) > 0.0:
+        normal = -normal
+    color = items.color[i]
+    if kind == PLANE:
+        p = local_o + t * local_d
+        width = view.pixel * wp.where(view.orthographic, 1.0, t) / wp.max(-wp.dot(normal, d), 1.0e-3)
+        x = p[0] / wp.length(wp.vec3(m[0, 0], m[0, 1], m[0, 2]))
+        y = p[1] / wp.length(wp.vec3(m[1, 0], m[1, 1], m[1, 2]))
+        color = checker(color, x, y, items.cell, width)
+    sunlit = float(0.0)
+    sun = sun_direction()
+    if wp.dot(normal, sun) > 0.0:
+        start = o + t * d + (2.0e-4 * t + 1.0e-6) * normal  # clear of the surface by more than float32 rounds
+        if not _shadowed(items, start, sun):
+            sunlit = 1.0
+    color = light(color, normal, sunlit)
+    if kind == PLANE:
+        color = haze(color, t, items.far)
+    return color
+
+
+@wp.func
+def _sample(items: Items, view: View, row: int, column: int, a: int, b: int, width: int, height: int) -> wp.vec3:
+    """What one of a pixel's rays sees: the b-th of the a-th line of them."""
+    x = (float(column) + (float(b) + 0.5) / float(SAMPLES)) * 2.0 / float(width) - 1.0
+    y = 1.0 - (float(row) + (float(a) + 0.5) / float(SAMPLES)) * 2.0 / float(height)
+    offset = x * view.right + y * view.up
+    if view.orthographic:
+        return _color(items, view, view.middle + offset, view.forward)
+    return _color(items, view, wp.vec3(0.0, 0.0, 0.0), wp.normalize(view.forward + offset))
+
+
+@wp.kernel(enable_backward=False)
+def _first_kernel(
+    items: Items,
+    view: View,
+    width: int,
+    height: int,
+    first: wp.array2d(dtype=wp.vec3),
+    image: wp.array3d(dtype=wp.uint8),
+):
+    """The first ray of every pixel."""
+    row, column = wp.tid()
+    color = _sample(items, view, row, column, 0, 0, width, height)
+    first[row, column] = color
+    for channel in range(3):
+        image[row, column, channel] = encode(color[channel])
+
+
+@wp.func
+def _differs(first: wp.array3d(dtype=wp.uint8), row: int, column: int, width: int, height: int) -> bool:
+    """Whether the first ray of a pixel sees another colour than that of a pixel around it."""
+    for i in range(wp.max(row - 1, 0), wp.min(row + 2, height)):
+        for j in range(wp.max(column - 1, 0), wp.min(column + 2, width)):
+            for channel in range(3):
+                if wp.abs(int(first[i, j, channel]) - int(first[row, column, channel])) > SAME_COLOR:
+                    return True
+    return False
+
+
+@wp.kernel(enable_backward=False)
+def _smooth_kernel(
+    items: Items,
+    view: View,
+    width: int,
+    height: int,
+    first: wp.array2d(dtype=wp.vec3),
+    rough: wp.array3d(dtype=wp.uint8),
+    image: wp.array3d(dtype=wp.uint8),
+):
+    """The other rays, where they may see something else: most of a picture is sky, ground and faces."""
+    row, column = wp.tid()
+    if not _differs(rough, row, column, width, height):
+        for channel in range(3):
+            image[row, column, channel] = rough[row, column, channel]
+        return
+    total = first[row, column]
+    for k in range(1, SAMPLES * SAMPLES):
+        total += _sample(items, view, row, column, k // SAMPLES, k % SAMPLES, width, height)
+    total = total / float(SAMPLES * SAMPLES)
+    for channel in range(3):
+        image[row, column, channel] = encode(total[channel])
+
+
+class Painter:
+    """Draws pictures of one size on one device; meshes go to the device once."""
+
+    @KERNELS.holding
+    def __init__(self, *, width: int, height: int, scale: float, device: wp.DeviceLike = "cpu") -> None:
+        """Prepares.
+
+        Args:
+            width: Pixels.
+            height: Pixels.
+            scale: Size of what is to be seen, m: sets the ground's squares and the haze.
+            device: Warp device.
+        """
+        initialize()
+        self._device = wp.get_device(device)
+        self._first = wp.zeros((height, width), dtype=wp.vec3, device=self._device)
+        self._rough = wp.zeros((height, width, 3), dtype=wp.uint8, device=self._device)
+        self._image = wp.zeros((height, width, 3), dtype=wp.uint8, device=self._device)
+        self._scale = scale
+        self._meshes: dict[int, tuple[Triangles, wp.Mesh]] = {}
+
+    @KERNELS.holding
+    def draw(self, items: Sequence[Item], camera: Camera) -> np.ndarray:
+        """(height, width, 3) bytes, sRGB; of no items, the sky."""
+        items = items or [_NOTHING]
+        height, width, _ = self._image.shape
+        view = _view(camera.widened(width / height), width)
+        lower, upper = _boxes(items, camera.position)
+        tree = wp.Bvh(self._array(lower, wp.vec3), self._array(upper, wp.vec3))
+        data = self._items(items, camera.position)
+        data.tree = tree.id
+        scene = [data, view, width, height]
+        for kernel, given, made in (
+            (_first_kernel, scene, [self._first, self._rough]),
+            (_smooth_kernel, [*scene, self._first, self._rough], [self._image]),
+        ):
+            wp.launch(kernel, dim=(height, width), inputs=given, outputs=made, device=self._device, record_tape=False)
+        return self._image.numpy().copy()
+
+    def _items(self, items: Sequence[Item], origin: np.ndarray) -> Items:
+        data = Items()
+        shift = np.eye(4)
+        shift[:3, 3] = origin
+        data.kind = self._array([item.kind for item in items], int)
+        data.size = self._array([item.size for item in items], wp.vec3)
+        data.to_local = self._array([np.linalg.inv(item.to_world) @ shift for item in items], wp.mat44)
+        data.color = self._array([item.color for item in items], wp.vec3)
+        data.mesh = self._array([0 if item.mesh is None else self._mesh(item.mesh) for item in items], wp.uint64)
+        data.cell = _round_length(self._scale / _PIECES)
+        data.far = HAZE_DISTANCES * self._scale
+        return data
+
+    def _mesh(self, mesh: Triangles) -> int:
+        if id(mesh) not in self._meshes:
+            self._meshes[id(mesh)] = (mesh, mesh.to_warp(self._device))
+        return self._meshes[id(mesh)][1].id
+
+    def _array(self, values: object, dtype: object) -> wp.array:
+        return wp.array(np.array(values), dtype=dtype, device=self._device)
+
+
+def _view(camera: Camera, width: int) -> View:
+    view = View()
+    middle = camera.center[0] * camera.right + camera.center[1] * camera.up
+    view.orthographic = camera.orthographic
+    view.forward = wp.vec3(*(camera.forward if camera.orthographic else camera.forward + middle))
+    view.middle = wp.vec3(*middle)
+    view.right = wp.vec3(*(camera.half_width * camera.right))
+    view.up = wp.vec3(*(camera.half_height * camera.up))
+    view.pixel = 2.0 * camera.half_width / width
+    return view
+
+
+def _boxes(items: Sequence[Item], origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Least and greatest corners around each item, relative to the camera, with room for float32's rounding."""
+    corners = np.stack([item.corners() for item in items]) - origin
+    lower, upper = corners.min(axis=1), corners.max(axis=1)
+    room = 1e-5 * np.abs(corners).max(axis=(1, 2), initial=1.0)[:, None]
+    return lower - room, upper + room
+
+
+def _round_length(length: float) -> float:
+    """The nearest of …, 0.1, 0.2, 0.5, 1, 2, 5, … m."""
+    decade = 10.0 ** np.floor(np.log10(length))
+    return float(min((decade * step for step in (1.0, 2.0, 5.0, 10.0)), key=lambda x: abs(np.log(x / length))))
