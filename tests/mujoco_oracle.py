@@ -1,6 +1,6 @@
 """Builds a MuJoCo model from a Scene by what the Scene's documentation says, so that MuJoCo can be asked for the truth.
 
-It shares nothing with `warpsim.io.mjcf`, which goes the other way: the two together must come back to where they started.
+It shares nothing with `warpsim.io.mjcf`, which goes the other way: the two together must come back to the start.
 """
 
 from __future__ import annotations

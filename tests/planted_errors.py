@@ -1,8 +1,8 @@
 """Errors planted into the adjoints of a step's stages, from outside: what a gradient check has to find.
 
-A stage of `warpsim.rigid.step.step` is replaced by itself with adjoints recorded before and after it. Recorded after, one runs
-before the stage's own adjoint on the way back: it can scale what comes in, or overwrite a buffer the adjoint reads.
-Recorded before, one runs after it: it can take back what the adjoint has added to one of its inputs.
+A stage of `warpsim.rigid.step.step` is replaced by itself with adjoints recorded before and after it. Recorded after,
+one runs before the stage's own adjoint on the way back: it can scale what comes in, or overwrite a buffer the adjoint
+reads. Recorded before, one runs after it: it can take back what the adjoint has added to one of its inputs.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ import warp as wp
 from rigid_support import random_model, scene_of
 from warpsim.core.precision import numpy_real, real
 from warpsim.rigid.compile.compile import compile_model
-from warpsim.rigid.model.topology import Topology
 from warpsim.solve.hessian import factor_hessian, solve_hessian
 from warpsim.solve.rows import DRY_FRICTION, ELLIPTIC, EQUALITY, UNILATERAL, RowCapacity, Rows, allocate_rows
+from warpsim.solve.sparsity import TreeSparsity
 
 SIZES = {
     int(EQUALITY): (1, 2, 3, 5, 6),
@@ -23,7 +23,7 @@ SIZES = {
 
 @wp.kernel(enable_backward=False)
 def _solve_kernel(
-    t: Topology,
+    t: TreeSparsity,
     rows: Rows,
     y: wp.array2d(dtype=real),
     matrix: wp.array2d(dtype=real),
@@ -45,7 +45,7 @@ class Problem:
     def __init__(self, seed: int) -> None:
         rng = self.rng = np.random.default_rng(seed)
         self.model = compile_model(scene_of(random_model(seed)))
-        t, n = self.model.topology, self.model.nv
+        t, n = self.model.sparsity, self.model.nv
         start, column = t.row_start.numpy(), t.row_column.numpy()
         self.entries = 0.1 * rng.normal(size=len(column))
         self.entries[start[:-1]] = 5.0 + rng.random(n)
@@ -134,7 +134,7 @@ def _solved(problem: Problem, rows: Rows, y: np.ndarray, right: np.ndarray, fact
         problem.envelope = wp.full((1, n), -7, dtype=wp.int32, device=device)
     x, failed = on_device(right), wp.zeros(1, dtype=wp.int32, device=device)
     inputs = [
-        problem.model.topology,
+        problem.model.sparsity,
         rows,
         on_device(y),
         on_device(problem.entries),

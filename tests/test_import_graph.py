@@ -11,8 +11,23 @@ from pathlib import Path
 
 import pytest
 
+from warpsim.core.registry import PROVIDERS, provided
+
 PROJECT = Path(__file__).resolve().parents[1]
 PACKAGE = PROJECT / "warpsim"
+
+ORDER = {
+    "warpsim": (
+        *("version", "core", "scene", "geometry", "io", "view", "tape", "collision", "solve", "rigid", "policy"),
+        *("engine", "autograd", "sim", "check", "objective", "optimizers", "learn", "task", "cli", "__main__"),
+    ),
+    "warpsim.io": ("reading_limits", "usd", "mjcf", "scene_files", "saved_motion", "load"),
+    "warpsim.view": ("items", "page", "raycast"),
+    "warpsim.rigid": ("model", "work", "dynamics", "compile", "constraint", "query", "sensors", "step"),
+    "warpsim.check": ("gradcheck", "validity", "panel", "records"),
+    "warpsim.cli": ("failures", "commands", "main"),
+}
+"""Package → its parts, each of which may import only those before it; CONTRIBUTING.md tells what they are for."""
 
 
 def modules(package: Path) -> dict[str, Path]:
@@ -65,17 +80,17 @@ def cycle(graph: dict[str, set[str]]) -> list[str]:
 
 
 def hidden_imports(package: Path) -> list[str]:
-    """Import statements inside functions, and imports by name anywhere but in the root's `__init__.py` and `cli.py`.
+    """Import statements inside functions, and imports by name anywhere but in three places.
 
     The root may load its public names on first use (PEP 562), the command line the one command it is to run: that is
-    what keeps `import warpsim` and `warpsim --help` cheap.
+    what keeps `import warpsim` and `warpsim --help` cheap. The registry loads what convenience methods reach up for.
     """
     found = []
     for module, path in modules(package).items():
         tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
         nodes = [n for f in functions for n in ast.walk(f) if isinstance(n, ast.Import | ast.ImportFrom)]
-        if module not in (package.name, f"{package.name}.cli"):
+        if module not in (package.name, f"{package.name}.cli.main", f"{package.name}.core.registry"):
             nodes += [n for n in ast.walk(tree) if isinstance(n, ast.Call) and _imports_by_name(n.func)]
         found += sorted({f"{path.relative_to(package.parent)}:{n.lineno}" for n in nodes})
     return found
@@ -89,6 +104,50 @@ def _imports_by_name(function: ast.expr) -> bool:
 def test_no_import_cycle():
     found = cycle(import_graph(PACKAGE))
     assert not found, "import cycle: " + " → ".join(found)
+
+
+def parts_graph(graph: dict[str, set[str]], package: str) -> dict[str, set[str]]:
+    """Part of a package → other parts of it that something in it imports; a part is a module or a package."""
+
+    def part(module: str) -> str | None:
+        return module[len(package) + 1 :].split(".")[0] if module.startswith(package + ".") else None
+
+    found: dict[str, set[str]] = {}
+    for module, targets in graph.items():
+        if (own := part(module)) is not None:
+            others = {other for other in map(part, targets) if other is not None}
+            found.setdefault(own, set()).update(others - {own})
+    return found
+
+
+def packages(graph: dict[str, set[str]]) -> list[str]:
+    """Every package, at every level."""
+    return sorted({module.rpartition(".")[0] for module in graph} - {""})
+
+
+def test_packages_form_no_cycle_at_any_level():
+    graph = import_graph(PACKAGE)
+    for package in packages(graph):
+        found = cycle(parts_graph(graph, package))
+        assert not found, f"cycle among the parts of {package}: " + " → ".join(found)
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_packages_import_only_what_stands_before_them(package):
+    parts = parts_graph(import_graph(PACKAGE), package)
+    assert set(parts) == set(ORDER[package]), "declare where a new part stands"
+    place = {part: k for k, part in enumerate(ORDER[package])}
+    upward = [f"{part} → {other}" for part, others in parts.items() for other in others if place[other] > place[part]]
+    assert upward == []
+
+
+def test_only_the_root_is_loose():
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py", "version.py"}
+
+
+def test_the_registry_finds_what_it_promises():
+    for name in PROVIDERS:
+        assert callable(provided(name))
 
 
 def test_no_hidden_import():
@@ -147,6 +206,20 @@ def sample(tmp_path):
 )
 def test_the_checker_sees_cycles(sample, files):
     assert cycle(import_graph(sample(files)))
+
+
+def test_the_checker_sees_cycles_of_packages(sample):
+    files = {
+        **{f"{name}/__init__.py": "" for name in "st"},
+        "__init__.py": "",
+        "s/a.py": "import sample.t.b",
+        "s/b.py": "",
+        "t/a.py": "import sample.s.b",
+        "t/b.py": "",
+    }
+    graph = import_graph(sample(files))
+    assert cycle(graph) == []
+    assert cycle(parts_graph(graph, "sample"))
 
 
 def test_the_checker_accepts_a_layered_package(sample):

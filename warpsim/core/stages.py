@@ -46,6 +46,6 @@ def observe(observer: Observer | None) -> Iterator[None]:
 
 
 def _name(module: str, function: str) -> str:
-    """Package and file, and the function where it is not the file's namesake."""
-    parts = module.split(".")[1:]
+    """Innermost package and file, and the function where it is not the file's namesake."""
+    parts = module.split(".")[1:][-2:]
     return ".".join(parts if parts[-1] == function else [*parts, function])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from warpsim.core import names
-from warpsim.rigid.model import joint_names
+from warpsim.core.names import Handle, find
+from warpsim.rigid.model import joint_names as joints
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.step.program import output_fields
 from warpsim.sim.control_names import ControlNames
@@ -81,7 +81,7 @@ class Contents:
     @property
     def dof_names(self) -> tuple[str, ...]:
         """One name per dof, in the order of qd."""
-        return joint_names.dof_names(self.model.layout)
+        return joints.dof_names(self.model.layout)
 
     @property
     def actuator_names(self) -> tuple[str, ...]:
@@ -98,22 +98,22 @@ class Contents:
         """Sensors in the order of the output "sensors"."""
         return tuple(sensor.name for sensor in self.model.sensors)
 
-    def body(self, name: str) -> names.Handle:
+    def body(self, name: str) -> Handle:
         """A body by name or USD path."""
-        return names.find("body", name, self.body_names)
+        return find("body", name, self.body_names)
 
-    def joint(self, name: str) -> joint_names.JointHandle:
+    def joint(self, name: str) -> joints.JointHandle:
         """A joint by name or USD path, with its places in q and qd."""
-        return joint_names.find_joint(self.model.layout, name)
+        return joints.find_joint(self.model.layout, name)
 
-    def dof(self, name: str) -> names.Handle:
+    def dof(self, name: str) -> Handle:
         """A degree of freedom by name."""
-        return names.find("dof", name, self.dof_names)
+        return find("dof", name, self.dof_names)
 
-    def actuator(self, name: str) -> names.Handle:
+    def actuator(self, name: str) -> Handle:
         """An actuator by name or USD path."""
-        return names.find("actuator", name, self.actuator_names)
+        return find("actuator", name, self.actuator_names)
 
-    def drive(self, name: str) -> names.Handle:
+    def drive(self, name: str) -> Handle:
         """A drive by name or USD path."""
-        return names.find("drive", name, self.drive_names)
+        return find("drive", name, self.drive_names)

@@ -12,11 +12,9 @@ import warp as wp
 from warpsim.autograd.entry import in_turn, not_compiled, ordinary_tensors, refuse_transforms
 from warpsim.autograd.exchange import to_warp
 from warpsim.autograd.rollout import RolloutCall
-from warpsim.check.gradcheck import Report as GradientReport
-from warpsim.check.gradcheck import Subject, default_parameters, gradcheck
-from warpsim.check.gradcheck.probe import Point
 from warpsim.core.errors import InputError
 from warpsim.core.notebook import facts_html, folded_page_html
+from warpsim.core.registry import provided
 from warpsim.engine.engine import ParameterValues, RolloutSpec
 from warpsim.io.load import ledger_told
 from warpsim.policy.network import Network
@@ -305,7 +303,7 @@ class Simulator(Stepping):
         outputs: Sequence[str] | None = None,
         window: int = 10,
         seed: int = 0,
-    ) -> GradientReport:
+    ) -> Any:
         """Checks gradients of world 0 against central differences; print the report, or ask it whether it is `ok`.
 
         A free-motion and a contact window are looked for in the rollout; each is checked with a random linear form of
@@ -320,22 +318,15 @@ class Simulator(Stepping):
             outputs: What the loss reads besides the state; None: `self.outputs`.
             window: Most steps of a window.
             seed: Of the random directions.
+
+        Returns:
+            A `warpsim.check.gradcheck.Report`.
         """
         self._engine.check_differentiable()
-        if steps is None and controls is None:
-            steps = max(1, round(2.0 / self.timestep))
-        count = given_steps(controls, steps)
-        names = default_parameters(self.model) if parameters is None else tuple(parameters)
-        first, defaults = self.initial_state(), self._engine.defaults
-        changed = {n for n, value in self._in_force.parameters.values.items() if value is not defaults[n]}
-        point = Point(
-            {name: first[name][0].detach() for name in self._initial.differentiable},
-            {name: tensor[:, 0].detach() for name, tensor in self.all_controls(count, controls).items()},
-            {name: self.parameter(name)[0] for name in sorted({*names, *changed})},
-        )
-        subject = Subject(self.scene, self._source, self.model.device, point, names)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
-        return gradcheck(subject, window=window, loss=loss, outputs=shown if loss is not None else (), seed=seed)
+        return provided("gradcheck")(
+            self, steps, controls, parameters=parameters, loss=loss, outputs=shown, window=window, seed=seed
+        )
 
 
 def _make(kind: type[Simulator], source: Scene | Path, arguments: dict[str, Any]) -> Simulator:

@@ -211,6 +211,12 @@ class Stepping(Contents):
         copied = to_torch(wp.clone(used.values[name]))
         return used.tensors[name].expand_as(copied) if name in used.tensors else copied
 
+    @property
+    def changed_parameters(self) -> frozenset[str]:
+        """Names of the parameter arrays whose values in force are not the scene's own."""
+        defaults = self._engine.defaults
+        return frozenset(n for n, value in self._in_force.parameters.values.items() if value is not defaults[n])
+
     @in_turn
     def set_parameters(self, parameters: Mapping[str | Attribute, Any] | None) -> None:
         """Puts values in force for all steps and rollouts that follow; None: the scene's own.

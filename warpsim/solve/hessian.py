@@ -14,9 +14,9 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.core.precision import real
-from warpsim.rigid.model.topology import Topology
 from warpsim.solve.native import BY_ROWS, ROW_POINTERS
 from warpsim.solve.rows import Rows
+from warpsim.solve.sparsity import TreeSparsity
 
 _SLIDING = 1 << 16
 
@@ -194,7 +194,7 @@ _SOLVE = """
 @wp.func_native(_FACTOR)
 def factor_hessian(
     rows: Rows,
-    t: Topology,
+    t: TreeSparsity,
     w: int,
     y: wp.array2d(dtype=real),
     matrix: wp.array2d(dtype=real),
@@ -207,7 +207,7 @@ def factor_hessian(
 
     Args:
         rows: Constraint rows.
-        t: Topology.
+        t: Pattern of M.
         w: World.
         y: J a − aref.
         matrix: M.

@@ -11,8 +11,8 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.core.precision import real
-from warpsim.rigid.model.topology import Topology
 from warpsim.solve.rows import Rows
+from warpsim.solve.sparsity import TreeSparsity
 
 _ROW = "reinterpret_cast<scalar*>(reinterpret_cast<char*>({0}.data) + w * {0}.strides[0])"
 _INT_ROW = "reinterpret_cast<int*>(reinterpret_cast<char*>({0}.data) + w * {0}.strides[0])"
@@ -246,7 +246,7 @@ def row_cost(
 
 @wp.func_native(_MASS_PRODUCT)
 def mass_product(
-    t: Topology,
+    t: TreeSparsity,
     w: int,
     matrix: wp.array2d(dtype=real),
     implicit: wp.array2d(dtype=real),

@@ -12,10 +12,10 @@ import warp as wp
 
 from warpsim.core.indexing import natural
 from warpsim.core.precision import EPSILON, real
-from warpsim.rigid.model.topology import Topology
 from warpsim.solve.hessian import factor_hessian, solve_hessian
 from warpsim.solve.native import dot, jacobian_product, jacobian_transpose, mass_product, row_cost
 from warpsim.solve.rows import Rows
+from warpsim.solve.sparsity import TreeSparsity
 
 CONVERGED = wp.constant(0)
 TOO_FEW_ITERATIONS = wp.constant(1)
@@ -58,7 +58,7 @@ def allocate_vectors(worlds: int, rows: int, nv: int, device: wp.Device) -> Newt
 
 @wp.func
 def _evaluate(
-    t: Topology,
+    t: TreeSparsity,
     rows: Rows,
     v: NewtonVectors,
     w: int,
@@ -118,7 +118,7 @@ def _line_search(rows: Rows, v: NewtonVectors, w: int, slope0: real, slope_mass:
 @wp.kernel(enable_backward=False)
 def _newton_kernel(
     # topology
-    t: Topology,
+    t: TreeSparsity,
     rows: Rows,
     iterations: int,
     tolerance: real,

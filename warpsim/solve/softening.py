@@ -17,11 +17,11 @@ import warp as wp
 
 from warpsim.core.indexing import natural
 from warpsim.core.precision import real, vec5
-from warpsim.rigid.model.topology import Topology
 from warpsim.solve.hessian import factor_hessian
 from warpsim.solve.impedance import impedance
 from warpsim.solve.native import jacobian_product
 from warpsim.solve.rows import Rows
+from warpsim.solve.sparsity import TreeSparsity
 
 _LEAST_IMPEDANCE = wp.constant(real(1e-6))  # keeps R = (1 − d)/d·Â, and its square in float32, finite
 
@@ -51,7 +51,7 @@ def contact_reach(margin: wp.array, softening: float, reach: wp.array) -> None:
 @wp.kernel(enable_backward=False)
 def _refactor_kernel(
     # topology
-    t: Topology,
+    t: TreeSparsity,
     rows: Rows,
     # work in
     matrix: wp.array2d(dtype=real),
@@ -74,7 +74,7 @@ def _refactor_kernel(
 
 
 def refactor(
-    t: Topology,
+    t: TreeSparsity,
     rows: Rows,
     matrix: wp.array,
     implicit: wp.array,

@@ -1,7 +1,7 @@
 """Limits of joints that close loops, and what their drives owe to the acceleration: rows (untaped), forces (taped).
 
 Like the rows that lock the joint's other axes, these hold the full second derivative of the coordinate, so a limit acts
-as it would on a joint of the tree. A drive's force at the end of the step is that of `warpsim.rigid.dynamics.loop_drives`
+as it would on a joint of the tree. A drive's force at the end of the step is that of `rigid.dynamics.loop_drives`
 less h (d + h k) times it: a row of that weight whose reference is zero.
 """
 

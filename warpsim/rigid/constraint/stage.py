@@ -29,7 +29,6 @@ from warpsim.rigid.constraint.tendon_rows import (
 from warpsim.rigid.dynamics.kinematics import twists_of_rates
 from warpsim.rigid.dynamics.shape_poses import shape_poses
 from warpsim.rigid.model.model import Model
-from warpsim.rigid.model.topology import Topology
 from warpsim.rigid.work.constraint_work import ConstraintScratch, ConstraintWork
 from warpsim.rigid.work.row_settings import ContactSettings, EqualitySettings, LoopRowSettings, TendonRowSettings
 from warpsim.rigid.work.state import State, Work
@@ -39,6 +38,7 @@ from warpsim.solve.native import mass_product
 from warpsim.solve.newton import _newton_kernel
 from warpsim.solve.rows import clear_rows
 from warpsim.solve.softening import contact_reach, refactor
+from warpsim.solve.sparsity import TreeSparsity
 
 
 @stage
@@ -75,7 +75,7 @@ def soften(m: Model, s: State, work: Work, c: ConstraintWork, scratch: Constrain
     _contacts(m, work, scratch, scratch.soft_settings, c.soft_contacts)
     _rows(m, s, work, c, scratch, scratch.soft_settings, c.soft_contacts)
     y, matrix, implicit = scratch.vectors.y, work.mass_matrix, work.dof_implicit
-    refactor(m.topology, scratch.rows, matrix, implicit, c.qdd_fixed, y, c.factor, c.envelope)
+    refactor(m.sparsity, scratch.rows, matrix, implicit, c.qdd_fixed, y, c.factor, c.envelope)
 
 
 def _equality_inputs(m: Model, c: EqualitySettings) -> list:
@@ -185,7 +185,7 @@ def newton(
         _newton_kernel,
         dim=m.worlds,
         inputs=[
-            m.topology,
+            m.sparsity,
             scratch.rows,
             limits.iterations,
             limits.tolerance,
@@ -268,7 +268,7 @@ def constraint_forces(
 
 @wp.kernel(enable_backward=False)
 def _right_hand_side_kernel(
-    t: Topology,
+    t: TreeSparsity,
     matrix: wp.array2d(dtype=real),
     implicit: wp.array2d(dtype=real),
     a: wp.array2d(dtype=real),
@@ -285,7 +285,7 @@ def constrained_forces(m: Model, work: Work, c: ConstraintWork, scratch: Constra
     wp.launch(
         _right_hand_side_kernel,
         dim=m.worlds,
-        inputs=[m.topology, work.mass_matrix, work.dof_implicit, c.qdd_fixed],
+        inputs=[m.sparsity, work.mass_matrix, work.dof_implicit, c.qdd_fixed],
         outputs=[scratch.residual],
         device=m.device,
         record_tape=False,
@@ -294,7 +294,7 @@ def constrained_forces(m: Model, work: Work, c: ConstraintWork, scratch: Constra
 
 @wp.kernel(enable_backward=False)
 def _one_stage_adjoint_kernel(
-    t: Topology,
+    t: TreeSparsity,
     factor: wp.array2d(dtype=real),
     envelope: wp.array2d(dtype=wp.int32),
     qdd_adjoint: wp.array2d(dtype=real),
@@ -310,7 +310,7 @@ def _one_stage_adjoint_kernel(
 
 @wp.kernel(enable_backward=False)
 def _two_stage_adjoint_kernel(
-    t: Topology,
+    t: TreeSparsity,
     matrix: wp.array2d(dtype=real),
     implicit: wp.array2d(dtype=real),
     factor: wp.array2d(dtype=real),
@@ -336,7 +336,7 @@ def impulse_adjoint(m: Model, work: Work, c: ConstraintWork) -> None:
     wp.launch(
         _one_stage_adjoint_kernel,
         dim=m.worlds,
-        inputs=[m.topology, c.factor, c.envelope, work.qdd.grad],
+        inputs=[m.sparsity, c.factor, c.envelope, work.qdd.grad],
         outputs=[work.residual.grad],
         device=m.device,
         record_tape=False,
@@ -353,4 +353,4 @@ def solver_adjoint(m: Model, work: Work, c: ConstraintWork, scratch: ConstraintS
     else:
         kernel, out = _one_stage_adjoint_kernel, work.residual.grad
         inputs = [c.factor, c.envelope, c.qdd.grad]
-    wp.launch(kernel, dim=m.worlds, inputs=[m.topology, *inputs], outputs=[out], device=m.device, record_tape=False)
+    wp.launch(kernel, dim=m.worlds, inputs=[m.sparsity, *inputs], outputs=[out], device=m.device, record_tape=False)

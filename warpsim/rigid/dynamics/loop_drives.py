@@ -1,7 +1,7 @@
 """Drives of joints that close loops: the force of the step's start, with the velocity's part of its end.
 
-As for drives of the tree (`warpsim.rigid.dynamics.actuation`), what multiplies the acceleration is left to the solver, here
-as a row (`warpsim.rigid.constraint.loop_rows`): the coordinate is not a dof, and the matrix has no place for it.
+As for drives of the tree (`rigid.dynamics.actuation`), what multiplies the acceleration is left to the solver, here
+as a row (`rigid.constraint.loop_rows`): the coordinate is not a dof, and the matrix has no place for it.
 """
 
 from __future__ import annotations

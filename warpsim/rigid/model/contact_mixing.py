@@ -6,7 +6,7 @@ The shape with the higher `priority` gives friction, solref, solimp, dimension a
   multiply < max counts (PhysX's precedence); MuJoCo's own shapes say "max". Ties of min and max share the derivative.
 - solref: the mean weighted by `solmix` where both are time constants (positive), else the element-wise smaller.
 - solimp: the mean weighted by `solmix`. Condim: the larger.
-- restitution: the mean (USD's default). Above zero it replaces solref by the spring of `warpsim.rigid.model.restitution`; the
+- restitution: the mean (USD's default). Above zero it replaces solref by the spring of `rigid.model.restitution`; the
   mixed solref then damps the friction rows only, as `solref_friction`, since an elastic spring would not damp them.
   Friction pyramids have no separate friction rows: with restitution use the elliptic cone.
 - with `Options.impacts`, restitution is that of impacts and leaves solref alone. Where none is authored, a solref in

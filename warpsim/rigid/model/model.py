@@ -1,7 +1,7 @@
 """The compiled model: integer topology and real parameters of a scene, on a device, for a number of worlds.
 
 Two tables of parameters: `authored` is what a user sets and asks gradients of; `physical` is what the steps read. Where
-both need the same numbers they are the same array; the others are made by `warpsim.rigid.compile.derive`, once per rollout.
+both need the same numbers they are the same array; the others are made by `rigid.compile.derive`, once per rollout.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from warpsim.rigid.model.shape_mass import ShapeMassTopology
 from warpsim.rigid.model.tendons import TendonTopology
 from warpsim.rigid.model.topology import Layout, Topology
 from warpsim.scene.description import Options, Sensor
+from warpsim.solve.sparsity import TreeSparsity
 
 DRIVE_GAINS = ("drive.stiffness", "drive.damping")
 WEIGHTS = ("weight.body", "weight.dof", "weight.tendon", *DRIVE_GAINS)
@@ -159,11 +160,15 @@ class Model:
     has_constraints: bool  # whether a step has anything for the contact solver to do
     drives_loops: bool  # whether a drive acts on a joint that closes a loop
     damped: bool  # whether a joint has damping
+    sparsity: TreeSparsity = field(init=False)  # of the mass matrix, as the solver sees it
     zero_dofs: wp.array = field(init=False)
     no_activation: wp.array = field(init=False)
 
     def __post_init__(self) -> None:
         real = self.world.timestep.dtype
+        self.sparsity = TreeSparsity()
+        for name in self.sparsity._cls.vars:  # type: ignore[attr-defined]
+            setattr(self.sparsity, name, getattr(self.topology, name))
         self.zero_dofs = wp.zeros((self.worlds, self.nv), dtype=real, device=self.device)
         self.no_activation = wp.zeros((self.worlds, 0), dtype=real, device=self.device)
 

@@ -1,6 +1,6 @@
 """What a state looks like from outside: poses, velocities, centre of mass, momentum, energy, as outputs of a program.
 
-`observe` evaluates the kinematics of a state once and asks `warpsim.rigid.query` for the outputs wanted. A program calls it
+`observe` evaluates the kinematics of a state once and asks `rigid.query` for the outputs wanted. A program calls it
 on the state it has just reached, so row t of a trajectory's outputs belongs to row t of its states.
 """
 

@@ -1,4 +1,4 @@
-"""Rigid-body simulation as a `Program` for the checkpointed tape: named states and inputs around `warpsim.rigid.step.step`."""
+"""Rigid-body simulation as a `Program` for the checkpointed tape: named states and inputs around `rigid.step.step`."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from os import PathLike
+from typing import Any, Protocol
 
 import numpy as np
 import warp as wp
@@ -13,7 +14,6 @@ from tqdm import tqdm
 from warpsim.core.errors import InputError, SceneError
 from warpsim.io.usd.reader import open_stage
 from warpsim.scene import Scene
-from warpsim.sim.trajectory import Trajectory
 from warpsim.view.items.item import Item
 from warpsim.view.items.scene_items import SceneReader, pose_matrix
 from warpsim.view.items.stage_items import StageReader
@@ -84,9 +84,21 @@ def render_stage(
     return _paint(scenes, camera, width, height, device, progress)
 
 
+class Rollout(Protocol):
+    """What is drawn of a trajectory: where bodies were, (rows, worlds, …) each."""
+
+    times: np.ndarray
+
+    def body_position(self, body: str) -> Any:
+        """Tensor (rows, worlds, 3), m."""
+
+    def body_rotation(self, body: str) -> Any:
+        """Tensor (rows, worlds, 4), w first."""
+
+
 def render_rollout(
     scene: Scene,
-    trajectory: Trajectory,
+    trajectory: Rollout,
     *,
     rows: Sequence[int] | None = None,
     world: int = 0,

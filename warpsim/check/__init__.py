@@ -1,0 +1,1 @@
+"""Whether to believe it: `gradcheck`, `validity`, `panel`, `records`."""

@@ -1,0 +1,1 @@
+"""From a scene to a model, and from authored parameters to physical ones, with derivatives."""

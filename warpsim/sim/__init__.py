@@ -1,0 +1,1 @@
+"""`Simulator`: what users hold. Controls, initial states, parameters, attributes, trajectories, Jacobians, policies."""
