@@ -13,7 +13,7 @@ from capped_support import assert_exact, capped, shared
 from contact_support import object_scene, solid
 from warpsim.cli import main
 from warpsim.constraint import report
-from warpsim.errors import InputError, UnconvergedError, UnconvergedWarning
+from warpsim.errors import InputError, UnconvergedError, UnconvergedWarning, WarpsimError
 from warpsim.evidence import record_run, replay
 from warpsim.load import load_scene
 from warpsim.model.compile import compile_model
