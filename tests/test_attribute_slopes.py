@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pxr import Gf, Usd, UsdGeom
+from pxr import Gf, Sdf, Usd, UsdGeom
 
 import warpsim as ws
 from warpsim.io.usd import author
@@ -69,7 +69,7 @@ def uneven(tmp_path_factory):
 @pytest.mark.parametrize("scale", [(1, 1.5, 2.5), (3, 1.5, 2), (1.875, 1.5, 1.75)])
 def test_values_beyond_a_bend_are_read_anew(uneven, tmp_path, scale):
     attribute = "/World/Ball/Shape.xformOp:scale"
-    stage = Usd.Stage.Open(str(uneven))
+    stage = Usd.Stage.Open(Sdf.Layer.OpenAsAnonymous(str(uneven)))  # the file's own layer is shared
     stage.GetAttributeAtPath(attribute).Set(Gf.Vec3f(*scale))
     stage.GetRootLayer().Export(str(tmp_path / "other.usda"))
     sim = ws.Simulator(uneven)
