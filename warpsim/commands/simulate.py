@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,10 @@ from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.constraint.newton import AT_ROUNDING, CONVERGED, STATUS_TEXT
 from warpsim.errors import InputError, SimulationError
 from warpsim.evidence import record_run
+from warpsim.precision import numpy_real
+from warpsim.program import output_fields
 from warpsim.simulator import Simulator
+from warpsim.tape.budget import free_bytes, readable
 from warpsim.trajectory import Trajectory, check_target
 from warpsim.usd.writer import result_files
 
@@ -75,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     kept = 1 if steps * sim.worlds <= _MOST_ROWS else every  # the summary is of all steps, or of the frames
     limited = bool(sim.actuator_names or sim.drive_names)
     outputs = (*OUTPUTS, *(("saturated",) if limited else ()), *(SOLVER_OUTPUTS if sim.model.has_constraints else ()))
+    _check_memory(sim, steps // kept + 1, outputs)
     sim.rollout(steps=1, outputs=outputs)  # compiles what is not yet in the cache, so that the time below is the run's
     begin = time.perf_counter()
     try:
@@ -115,6 +119,18 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.output:
         check_target(Path(arguments.output), Path(arguments.scene))
     check_outputs(_targets(arguments), [arguments.scene], force=arguments.force)
+
+
+def _check_memory(sim: Simulator, rows: int, outputs: Sequence[str]) -> None:
+    """Refuses a run whose frames memory cannot hold, before it is gone."""
+    fields = output_fields(sim.model)
+    row = sum(fields[name].nbytes for name in outputs) + np.dtype(numpy_real).itemsize * sim.worlds * (sim.nq + sim.nv)
+    free = free_bytes(sim.model.device)
+    if rows * row > free:
+        raise InputError(
+            f"{rows} frames take {readable(rows * row)} of memory, and {readable(free)} are free; keep fewer with a "
+            "smaller --fps, run for less time, or fewer worlds"
+        )
 
 
 def _targets(arguments: argparse.Namespace) -> list[Path]:

@@ -13,13 +13,14 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from warpsim.errors import InputError
+from warpsim.errors import CacheWarning, InputError, OutputError
 from warpsim.evidence import RunRecord
 from warpsim.files import write_text
 from warpsim.optimize.search import Progress
@@ -104,8 +105,11 @@ class ResultFolder:
         """Saves the best so far and the state from which the search can go on, about once a second."""
         if time.perf_counter() - self._saved < _SAVE_EVERY and seen.row.iteration > 1:
             return
-        self.write_values(seen.best_x, {"loss": seen.best_loss, "iteration": seen.row.iteration})
-        self.save_state(key, seen.state())
+        try:
+            self.write_values(seen.best_x, {"loss": seen.best_loss, "iteration": seen.row.iteration})
+            self.save_state(key, seen.state())
+        except OutputError as error:  # what was found so far is worth more than keeping it
+            warnings.warn(f"the search goes on, but the best so far is not kept: {error}", CacheWarning, stacklevel=2)
         self._saved = time.perf_counter()
 
     def write_values(self, x: torch.Tensor, provenance: Mapping[str, Any]) -> list[Path]:
