@@ -14,7 +14,7 @@ from warpsim.commands.common import add_source, natural
 from warpsim.commands.opening import open_simulator
 from warpsim.commands.outputs import add_force, check_outputs
 from warpsim.constraint.newton import AT_ROUNDING, CONVERGED, STATUS_TEXT
-from warpsim.errors import InputError, SimulationError
+from warpsim.errors import InputError, SimulationError, whole_number
 from warpsim.evidence import record_run
 from warpsim.precision import numpy_real
 from warpsim.program import output_fields
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     sim = open_simulator(arguments, worlds=arguments.worlds, device=arguments.device)
     if arguments.noise:
         sim.reset(seed=arguments.seed, position_noise=arguments.noise)
-    steps = _steps(arguments, sim.timestep)
+    steps = whole_number("steps", _steps(arguments, sim.timestep))
     every = max(1, min(steps, round(1.0 / (arguments.fps * sim.timestep))))
     kept = 1 if steps * sim.worlds <= _MOST_ROWS else every  # the summary is of all steps, or of the frames
     limited = bool(sim.actuator_names or sim.drive_names)
