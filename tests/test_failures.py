@@ -94,7 +94,8 @@ def test_numbers_that_are_too_large(scene, capsys, tmp_path):
 
 
 def test_memory_is_asked_for_before_it_is_gone(scene, capsys):
-    assert "fewer worlds" in _told(capsys, "simulate", "scene.usda", "--steps", 2_000_000_000, "--fps", 1e9, "--quiet")
+    shown = _told(capsys, "simulate", "scene.usda", "--steps", 2_000_000_000, "--quiet")
+    assert "of memory, and" in shown and "--fps" in shown
 
 
 def test_two_thousand_nested_prims_are_read(scene, capsys):

@@ -18,7 +18,8 @@ from test_task_solve import loaded_loss
 from warpsim.check.records import read_record
 from warpsim.cli.main import main
 from warpsim.io.usd import author
-from warpsim.task import optimize_task
+from warpsim.task import folder, optimize_task
+from warpsim.view.raycast.compare import render_pair
 
 PROJECT = Path(__file__).resolve().parents[1]
 ITERATIONS = 60
@@ -33,6 +34,21 @@ def test_it_says_solved(tmp_path, capsys):
     assert "NOT SOLVED" not in printed
     with Image.open(tmp_path / "out" / "before_after.gif") as film:
         assert film.n_frames == 11 and film.size[0] > 2 * film.size[1]
+
+
+def test_the_verdict_comes_before_the_pictures(tmp_path, capsys, monkeypatch):
+    seen: list[str] = []
+
+    def watched(*arguments, **options):
+        seen.append(capsys.readouterr().out)
+        assert (tmp_path / "out" / "result.usda").is_file()
+        return render_pair(*arguments, **options)
+
+    monkeypatch.setattr(folder, "render_pair", watched)
+    scene = str(PROJECT / "scenes" / "throw.usda")
+    assert main(["optimize", scene, "-o", str(tmp_path / "out"), "--quiet"]) == 0
+    assert "SOLVED" in seen[0] and "wrote" not in seen[0]
+    assert "wrote" in capsys.readouterr().out and (tmp_path / "out" / "before_after.gif").is_file()
 
 
 def test_it_says_not_solved(tmp_path, capsys):

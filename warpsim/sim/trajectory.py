@@ -116,6 +116,9 @@ class Observed(Mapping[str, torch.Tensor]):
         except KeyError as error:
             raise AttributeError(str(error)) from None
 
+    def __contains__(self, name: object) -> bool:  # without the error that names the nearest
+        return name in self._tensors
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._tensors)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ import torch
 
 from warpsim.check.records import RunRecord
 from warpsim.check.records.signed import read_json, signed, verified
-from warpsim.core.errors import InputError
+from warpsim.core.errors import CacheWarning, InputError, OutputError
 from warpsim.core.files import write_text
 from warpsim.io.usd.motion import Motion
 from warpsim.io.usd.writer import OptimisedValue, result_files, write_result
@@ -99,8 +100,11 @@ class ResultFolder:
         """Saves the best so far and the state from which the search can go on, about once a second."""
         if time.perf_counter() - self._saved < _SAVE_EVERY and seen.row.iteration > 1:
             return
-        self.write_values(seen.best_x, {"loss": seen.best_loss, "iteration": seen.row.iteration})
-        self.save_state(key, seen.state())
+        try:
+            self.write_values(seen.best_x, {"loss": seen.best_loss, "iteration": seen.row.iteration})
+            self.save_state(key, seen.state())
+        except OutputError as error:  # what was found so far is worth more than keeping it
+            warnings.warn(f"the search goes on, but the best so far is not kept: {error}", CacheWarning, stacklevel=2)
         self._saved = time.perf_counter()
 
     def write_values(self, x: torch.Tensor, provenance: Mapping[str, Any]) -> list[Path]:

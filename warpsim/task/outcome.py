@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +29,8 @@ class Outcome:
         verdicts: On the conditions of success.
         motion: Up to 60 frames a second.
         duration: s.
+        gradients: d loss / d attribute by path, USD units, where they were asked for.
+        inputs: Controls by channel, (N, 1, size), as applied.
     """
 
     loss: float
@@ -37,6 +39,7 @@ class Outcome:
     motion: Motion
     duration: float
     gradients: dict[str, np.ndarray] = field(default_factory=dict)
+    inputs: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
     @property
     def solved(self) -> bool | None:
@@ -61,7 +64,7 @@ def outcome(problem: TaskProblem) -> Outcome:
                 raise TaskError(f"{name}: its loss is {loss} with the authored values; start where it is finite")
         total = float(problem.total(episode)[0])
         verdicts = problem.judge(episode)
-    return Outcome(total, terms, verdicts, shown_motion(episode), float(episode.duration[0]))
+    return Outcome(total, terms, verdicts, shown_motion(episode), float(episode.duration[0]), inputs=episode.inputs)
 
 
 def shown_motion(episode: Episode) -> Motion:

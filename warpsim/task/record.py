@@ -14,31 +14,30 @@ from warpsim.check.records.fingerprint import stage_hash
 from warpsim.optimizers.identification import Identification
 from warpsim.optimizers.multi_start import StartsReport
 from warpsim.optimizers.result import Result
+from warpsim.sim.simulator import Simulator
 from warpsim.task.outcome import Outcome
 from warpsim.task.problem import TaskProblem
 from warpsim.task.task import SearchSpec
 
 
-def rollout_record(problem: TaskProblem, found: Outcome, **more: Any) -> RunRecord:
+def rollout_record(problem: TaskProblem, found: Outcome, sim: Simulator | None = None, **more: Any) -> RunRecord:
     """The record of a task's file as it stands.
 
     Args:
         problem: The task on its file.
         found: Its outcome.
+        sim: A simulator of the file, of one world, that may be changed; None: one is made.
         more: As in `record_run`.
     """
-    choice = problem.authored()
-    with torch.no_grad():
-        inputs = problem.episode(choice).inputs
-    sim = problem.sim.with_worlds(1)
+    sim = problem.sim.with_worlds(1) if sim is None else sim
     if problem.task.duration_range:
-        sim.set_parameters({"world.timestep": problem.timestep(choice)})
+        sim.set_parameters({"world.timestep": problem.timestep(problem.authored())})
     missed = [verdict.text for verdict in found.verdicts if not verdict.met]
     success = {} if found.solved is None else {"success": found.solved}
     return record_run(
         sim,
         problem.steps,
-        dict(inputs) or None,
+        dict(found.inputs) or None,
         outcome={"loss": found.loss, **success, **({"metric": "; ".join(missed)} if missed else {})},
         gradient={"norms": {path: float(np.linalg.norm(g)) for path, g in found.gradients.items()}},
         **more,

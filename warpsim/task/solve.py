@@ -61,6 +61,7 @@ class OptimisedTask:
         result: The optimiser's own: x, history, why it stopped.
         before: The source as it stands.
         after: The result as it loads from a file: values rounded to the attributes' types.
+        loaded: The task as it was loaded from that file.
         diagnosis: Why the variables do not reach the objective, and what to try, where the search found no slope.
         course: Iterates of the search, first to last, to look at.
     """
@@ -71,6 +72,7 @@ class OptimisedTask:
     result: Result
     before: Outcome
     after: Outcome
+    loaded: TaskProblem
     diagnosis: tuple[str, ...] = ()
     course: tuple[Stop, ...] = ()
 
@@ -121,8 +123,10 @@ class OptimisedTask:
         if self.diagnosis:
             more["diagnosis"] = list(self.diagnosis)
         return rollout_record(
-            load_problem(Path(fspath(result)), self.problem, self.result.x),
+            self.loaded,
             self.after,
+            self.loaded.sim,
+            path=Path(fspath(result)),
             seed=self.search.seed,
             task=search_inputs(self.problem, self.source, self.search),
             more=more,
@@ -142,16 +146,27 @@ class OptimisedTask:
         Returns:
             The files written, the result first and the page last.
         """
+        return [*self.save_result(path), *self.save_record(path, film=film, page=page, progress=progress)]
+
+    def save_result(self, path: str | PathLike[str]) -> list[Path]:
+        """Writes the result, the motion before it, and the search's state; arguments as in `save`."""
         folder = ResultFolder(Path(fspath(path)), self.problem, self.source)
         values = chosen_values(self.problem, self.result.x, self.after.gradients)
         written = folder.write_result(self.after, values, self._provenance())
         written += folder.write_before(self.before)
-        written.append(folder.write_record(self.record(folder.result)))
+        folder.save_state(search_key(self.source, self.problem.task, self.search), self.result.state)
+        return written
+
+    def save_record(
+        self, path: str | PathLike[str], *, film: bool = True, page: bool = True, progress: bool = False
+    ) -> list[Path]:
+        """Writes the record of a result that is saved, draws the pictures and the page; arguments as in `save`."""
+        folder = ResultFolder(Path(fspath(path)), self.problem, self.source)
+        written = [folder.write_record(self.record(folder.result))]
         rows = self.result.history
         written.append(folder.write_plot([row.iteration for row in rows], [row.loss for row in rows]))
         if film:
             written.append(folder.write_film(progress=progress))
-        folder.save_state(search_key(self.source, self.problem.task, self.search), self.result.state)
         if page:
             written.append(folder.write_page(self.page(folder.result)))
         return written
@@ -260,8 +275,8 @@ def optimize_task(
     result = _search(problem, search, kept, key, state, progress, course)
     before = dataclasses.replace(before, gradients=attribute_gradients(problem, problem.start))
     diagnosis = unreached(problem, result.x) if result.stopped == "no slope" and search.method != "ilqr" else ()
-    after = _reloaded(problem, path, result.x)
-    return OptimisedTask(problem, path, search, result, before, after, diagnosis, course.stops())
+    after, loaded = _reloaded(problem, path, result.x)
+    return OptimisedTask(problem, path, search, result, before, after, loaded, diagnosis, course.stops())
 
 
 def _search(
@@ -357,15 +372,16 @@ def _overridden(search: SearchSpec, **given: Any) -> SearchSpec:
     return dataclasses.replace(made, method=DEFAULT_METHOD) if made.method == "auto" else made
 
 
-def _reloaded(problem: TaskProblem, source: Path, x: torch.Tensor) -> Outcome:
-    """The outcome of x as a whole result holds it, motion included: written, loaded, simulated."""
+def _reloaded(problem: TaskProblem, source: Path, x: torch.Tensor) -> tuple[Outcome, TaskProblem]:
+    """The outcome of x as a whole result holds it, motion included: written, loaded, simulated; and the task loaded."""
     gradients = attribute_gradients(problem, x)
     with tempfile.TemporaryDirectory() as name:
         folder = ResultFolder(Path(name), problem, source)
         folder.write_values(x, {})
         bare = outcome(load_problem(folder.result, problem, x))
         folder.write_result(bare, chosen_values(problem, x), {})
-        return dataclasses.replace(outcome(load_problem(folder.result, problem, x)), gradients=gradients)
+        loaded = load_problem(folder.result, problem, x)
+        return dataclasses.replace(outcome(loaded), gradients=gradients), loaded
 
 
 def load_problem(path: Path, problem: TaskProblem, x: torch.Tensor) -> TaskProblem:

@@ -76,6 +76,7 @@ class ModeObserver:
         self._evaluations = work.solves
         self._impact = work.step if isinstance(work.step, ImpactWork) else None
         self._zones: list[Zones] = []
+        self._views: dict[tuple, np.ndarray] = {}
 
         def watch(name: str, run: Callable[[], None]) -> None:
             run()
@@ -99,12 +100,11 @@ class ModeObserver:
             controls: By name, (N, W, …) each; all that the observer was made for.
         """
         steps = len(next(iter(controls.values())))
+        given = [(to_torch(array), states[name].detach()) for name, array in self._state.items() if name in states]
+        given += [(to_torch(array), controls[name].detach()) for name, array in self._inputs.items()]
         for k in range(steps):
-            for name, array in self._state.items():
-                if name in states:
-                    to_torch(array).copy_(states[name][k].detach())
-            for name, array in self._inputs.items():
-                to_torch(array).copy_(controls[name][k].detach())
+            for place, values in given:
+                place.copy_(values[k])
             wp.capture_launch(self._graph)
             yield self._read()
 
@@ -114,16 +114,16 @@ class ModeObserver:
         for evaluation in self._evaluations:
             c = evaluation.constraint
             if c is not None and self.model.max_contacts:
-                used = np.arange(c.contacts.pair.shape[1]) < c.contacts.count.numpy()[:, None]
-                pair, feature = c.contacts.pair.numpy(), c.contacts.feature.numpy()
+                used = np.arange(c.contacts.pair.shape[1]) < self._host(c.contacts.count)[:, None]
+                pair, feature = self._host(c.contacts.pair), self._host(c.contacts.feature)
                 contacts.append((np.where(used, pair, -1), np.where(used, feature, -1)))
         for place in self._zones:
-            zone = place.zone.numpy().copy()
-            zones.append((place.column.numpy().copy(), zone))
+            zone = self._host(place.zone).copy()
+            zones.append((self._host(place.column).copy(), zone))
             pushing = np.maximum(pushing, (zone > 1).sum(axis=1))
         saturated = np.zeros((worlds, 0), dtype=np.int32)
         if "saturated" in self._outputs:
-            saturated = self._outputs.saturated.numpy().copy()
+            saturated = self._host(self._outputs.saturated).copy()
         return StepModes(saturated, tuple(contacts), tuple(zones), pushing, self._read_impacts())
 
     def _read_impacts(self) -> tuple[np.ndarray, ...]:
@@ -131,20 +131,28 @@ class ModeObserver:
         if work is None:
             return ()
         assert work.touch.constraint is not None
-        first, pair = work.first.numpy(), work.touch.constraint.contacts.pair.numpy()
+        first, pair = self._host(work.first), self._host(work.touch.constraint.contacts.pair)
         struck = np.where(first >= 0, np.take_along_axis(pair, np.maximum(first, 0), axis=1), -1)
-        longest = float(LONGEST) * self.model.world.timestep.numpy()[:, None]
-        cut = work.back.numpy() >= longest
+        longest = float(LONGEST) * self._host(self.model.world.timestep)[:, None]
+        cut = self._host(work.back) >= longest
         free = work.free.evaluations if isinstance(work.free, RungeKuttaWork) else [work.free]
-        return (struck, cut, *(_roles(evaluation) for evaluation in (*free, work.strike, work.rest)))
+        return (struck, cut, *(self._roles(evaluation) for evaluation in (*free, work.strike, work.rest)))
 
+    def _roles(self, work: Work) -> np.ndarray:
+        """(W, mc) roles of contacts, −1 beyond those in reach."""
+        c = work.constraint
+        assert c is not None
+        role = self._host(c.role)
+        return np.where(np.arange(role.shape[1]) < self._host(c.contacts.count)[:, None], role, -1)
 
-def _roles(work: Work) -> np.ndarray:
-    """(W, mc) roles of contacts, −1 beyond those in reach."""
-    c = work.constraint
-    assert c is not None
-    role = c.role.numpy()
-    return np.where(np.arange(role.shape[1]) < c.contacts.count.numpy()[:, None], role, -1)
+    def _host(self, array: wp.array) -> np.ndarray:
+        """What an array holds now: on the CPU one view of its memory, made once."""
+        if not array.device.is_cpu:
+            return array.numpy()
+        place = (array.ptr, array.shape, array.dtype)  # which lives as long as this object
+        if place not in self._views:
+            self._views[place] = array.numpy()
+        return self._views[place]
 
 
 def _arrays(kind: str, fields: tuple[Field, ...], model: Model) -> Arrays:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ def record_run(
     task: Mapping[str, Any] | None = None,
     more: Mapping[str, Any] | None = None,
     outputs: tuple[str, ...] = (),
+    path: Path | None = None,
 ) -> RunRecord:
     """Rolls a simulator out, with the parameters in force (`Simulator.set_parameters`), and records it.
 
@@ -63,6 +65,7 @@ def record_run(
         task: What the inputs were searched for with, see `RunRecord.task`.
         more: Anything else to keep.
         outputs: More outputs to observe.
+        path: The scene's file, if it is now elsewhere than where the simulator read it.
     """
     count = given_steps(controls, steps)
     actions = sim.all_controls(count, controls)
@@ -85,7 +88,7 @@ def record_run(
         gradient=slopes,
         task=dict(task or {}),
         more=dict(more or {}),
-        **_simulator_facts(sim),
+        **_simulator_facts(sim, path or sim.source.path),
         **_motion_facts(sim, made, actions),
     )
     record.labels = [encode(found) for found in label(record)]
@@ -104,10 +107,10 @@ def _roll_out(
         return None, {"error": str(error)}
 
 
-def _simulator_facts(sim: Simulator) -> dict[str, Any]:
+def _simulator_facts(sim: Simulator, path: Path | None) -> dict[str, Any]:
     """What a record says of the simulator, whatever it was asked to do."""
     return {
-        "scene": _scene(sim),
+        "scene": _scene(sim, path),
         "versions": versions(),
         "device": str(sim.device),
         "settings": _settings(sim),
@@ -155,8 +158,7 @@ def _mode_switches(sim: Simulator, made: Trajectory, actions: Mapping[str, torch
     return np.array([made.times[k] for k in changed])
 
 
-def _scene(sim: Simulator) -> dict[str, Any]:
-    path = sim.source.path
+def _scene(sim: Simulator, path: Path | None) -> dict[str, Any]:
     return {
         "name": sim.scene.name,
         "path": None if path is None else str(path),

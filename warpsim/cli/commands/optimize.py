@@ -76,8 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
             resume=arguments.resume,
             progress=not arguments.quiet,
         )
-    written = done.save(output, film=not arguments.no_gif, progress=not arguments.quiet)
-    print("\n".join(summary(done)))
+    written = done.save_result(output)
+    print("\n".join(summary(done)), flush=True)  # pictures take longer than many a search
+    written += done.save_record(output, film=not arguments.no_gif, progress=not arguments.quiet)
     print("wrote " + ", ".join(str(path) for path in written))
     interrupted = done.result.stopped == "interrupted"
     if interrupted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +14,15 @@ from warpsim.check.records import record_run
 from warpsim.cli.commands.common import add_max_contacts, add_source, natural
 from warpsim.cli.commands.opening import open_simulator
 from warpsim.cli.commands.outputs import add_force, check_outputs
-from warpsim.core.errors import InputError, SimulationError
+from warpsim.core.errors import InputError, SimulationError, whole_number
+from warpsim.core.precision import numpy_real
 from warpsim.io.usd.writer import result_files
+from warpsim.rigid.step.program import output_fields
 from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import CONTACT_OUTPUTS, PAGE_SUFFIXES, Trajectory, check_target
 from warpsim.solve.newton import AT_ROUNDING, CONVERGED, STATUS_TEXT
+from warpsim.tape.budget import readable
+from warpsim.tape.free_memory import free_bytes
 
 OUTPUTS = (
     "body_position",
@@ -71,13 +75,14 @@ def run(arguments: argparse.Namespace) -> int:
     sim = open_simulator(arguments, worlds=arguments.worlds, device=arguments.device)
     if arguments.noise:
         sim.reset(seed=arguments.seed, position_noise=arguments.noise)
-    steps = _steps(arguments, sim.timestep)
+    steps = whole_number("steps", _steps(arguments, sim.timestep))
     every = max(1, min(steps, round(1.0 / (arguments.fps * sim.timestep))))
     kept = 1 if steps * sim.worlds <= _MOST_ROWS else every  # the summary is of all steps, or of the frames
     limited = bool(sim.actuator_names or sim.drive_names)
     outputs = (*OUTPUTS, *(("saturated",) if limited else ()), *(SOLVER_OUTPUTS if sim.model.has_constraints else ()))
     if _is_page(arguments.output) and sim.model.max_contacts:
         outputs += CONTACT_OUTPUTS
+    _check_memory(sim, steps // kept + 1, outputs)
     sim.rollout(steps=1, outputs=outputs)  # compiles what is not yet in the cache, so that the time below is the run's
     begin = time.perf_counter()
     try:
@@ -118,6 +123,18 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.output:
         check_target(Path(arguments.output), Path(arguments.scene))
     check_outputs(_targets(arguments), [arguments.scene], force=arguments.force)
+
+
+def _check_memory(sim: Simulator, rows: int, outputs: Sequence[str]) -> None:
+    """Refuses a run whose frames memory cannot hold, before it is gone."""
+    fields = output_fields(sim.model)
+    row = sum(fields[name].nbytes for name in outputs) + np.dtype(numpy_real).itemsize * sim.worlds * (sim.nq + sim.nv)
+    free = free_bytes(sim.model.device)
+    if rows * row > free:
+        raise InputError(
+            f"{rows} frames take {readable(rows * row)} of memory, and {readable(free)} are free; keep fewer with a "
+            "smaller --fps, run for less time, or fewer worlds"
+        )
 
 
 def _targets(arguments: argparse.Namespace) -> list[Path]:

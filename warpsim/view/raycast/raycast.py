@@ -17,8 +17,8 @@ from warpsim.view.raycast.shading import HAZE_DISTANCES, checker, encode, haze, 
 
 SAMPLES = wp.constant(2)
 """Rays per pixel along each edge, where pixels around it differ."""
-SAME_COLOR = wp.constant(3)
-"""Steps of 255 by which neighbouring pixels may differ and count as one surface."""
+SAME_COLOR = wp.constant(0.03)
+"""Linear intensity by which neighbouring pixels of a surface may differ and count as smooth."""
 _PIECES = 8.0
 """Checker squares along the size of the scene, about."""
 _NOTHING = Item("", PLANE, np.array([-1.0, -1.0, 0.0]), np.eye(4), np.zeros(3), None)
@@ -91,11 +91,11 @@ def _shadowed(items: Items, o: wp.vec3, d: wp.vec3) -> bool:
 
 
 @wp.func
-def _color(items: Items, view: View, o: wp.vec3, d: wp.vec3) -> wp.vec3:
-    """What a ray (unit direction) sees."""
+def _color(items: Items, view: View, o: wp.vec3, d: wp.vec3):
+    """(colour, surface) a ray (unit direction) sees; surface: −1 the sky, else the item and whether it is lit."""
     t, i = _nearest(items, o, d)
     if i < 0:
-        return sky(d)
+        return sky(d), -1
     m = items.to_local[i]
     local_o = wp.transform_point(m, o)
     local_d = wp.transform_vector(m, d)
@@ -122,11 +122,11 @@ def _color(items: Items, view: View, o: wp.vec3, d: wp.vec3) -> wp.vec3:
     color = light(color, normal, sunlit)
     if kind == PLANE:
         color = haze(color, t, items.far)
-    return color
+    return color, 2 * i + int(sunlit)
 
 
 @wp.func
-def _sample(items: Items, view: View, row: int, column: int, a: int, b: int, width: int, height: int) -> wp.vec3:
+def _sample(items: Items, view: View, row: int, column: int, a: int, b: int, width: int, height: int):
     """What one of a pixel's rays sees: the b-th of the a-th line of them."""
     x = (float(column) + (float(b) + 0.5) / float(SAMPLES)) * 2.0 / float(width) - 1.0
     y = 1.0 - (float(row) + (float(a) + 0.5) / float(SAMPLES)) * 2.0 / float(height)
@@ -142,25 +142,37 @@ def _first_kernel(
     view: View,
     width: int,
     height: int,
-    first: wp.array2d(dtype=wp.vec3),
-    image: wp.array3d(dtype=wp.uint8),
+    color: wp.array2d(dtype=wp.vec3),
+    surface: wp.array2d(dtype=int),
 ):
     """The first ray of every pixel."""
     row, column = wp.tid()
-    color = _sample(items, view, row, column, 0, 0, width, height)
-    first[row, column] = color
-    for channel in range(3):
-        image[row, column, channel] = encode(color[channel])
+    seen, where = _sample(items, view, row, column, 0, 0, width, height)
+    color[row, column] = seen
+    surface[row, column] = where
 
 
 @wp.func
-def _differs(first: wp.array3d(dtype=wp.uint8), row: int, column: int, width: int, height: int) -> bool:
-    """Whether the first ray of a pixel sees another colour than that of a pixel around it."""
+def _differs(
+    items: Items,
+    color: wp.array2d(dtype=wp.vec3),
+    surface: wp.array2d(dtype=int),
+    row: int,
+    column: int,
+    width: int,
+    height: int,
+) -> bool:
+    """Whether the first rays of the pixels around one see something else; the ground's pattern is smooth by itself."""
+    own = surface[row, column]
+    curved = own >= 0
+    if curved:
+        curved = items.kind[own // 2] != PLANE
     for i in range(wp.max(row - 1, 0), wp.min(row + 2, height)):
         for j in range(wp.max(column - 1, 0), wp.min(column + 2, width)):
-            for channel in range(3):
-                if wp.abs(int(first[i, j, channel]) - int(first[row, column, channel])) > SAME_COLOR:
-                    return True
+            if surface[i, j] != own:
+                return True
+            if curved and wp.length(color[i, j] - color[row, column]) > SAME_COLOR:
+                return True
     return False
 
 
@@ -170,20 +182,18 @@ def _smooth_kernel(
     view: View,
     width: int,
     height: int,
-    first: wp.array2d(dtype=wp.vec3),
-    rough: wp.array3d(dtype=wp.uint8),
+    color: wp.array2d(dtype=wp.vec3),
+    surface: wp.array2d(dtype=int),
     image: wp.array3d(dtype=wp.uint8),
 ):
     """The other rays, where they may see something else: most of a picture is sky, ground and faces."""
     row, column = wp.tid()
-    if not _differs(rough, row, column, width, height):
-        for channel in range(3):
-            image[row, column, channel] = rough[row, column, channel]
-        return
-    total = first[row, column]
-    for k in range(1, SAMPLES * SAMPLES):
-        total += _sample(items, view, row, column, k // SAMPLES, k % SAMPLES, width, height)
-    total = total / float(SAMPLES * SAMPLES)
+    total = color[row, column]
+    if _differs(items, color, surface, row, column, width, height):
+        for k in range(1, SAMPLES * SAMPLES):
+            seen, where = _sample(items, view, row, column, k // SAMPLES, k % SAMPLES, width, height)
+            total += seen
+        total = total / float(SAMPLES * SAMPLES)
     for channel in range(3):
         image[row, column, channel] = encode(total[channel])
 
@@ -204,7 +214,7 @@ class Painter:
         initialize()
         self._device = wp.get_device(device)
         self._first = wp.zeros((height, width), dtype=wp.vec3, device=self._device)
-        self._rough = wp.zeros((height, width, 3), dtype=wp.uint8, device=self._device)
+        self._surface = wp.zeros((height, width), dtype=int, device=self._device)
         self._image = wp.zeros((height, width, 3), dtype=wp.uint8, device=self._device)
         self._scale = scale
         self._meshes: dict[int, tuple[Triangles, wp.Mesh]] = {}
@@ -221,8 +231,8 @@ class Painter:
         data.tree = tree.id
         scene = [data, view, width, height]
         for kernel, given, made in (
-            (_first_kernel, scene, [self._first, self._rough]),
-            (_smooth_kernel, [*scene, self._first, self._rough], [self._image]),
+            (_first_kernel, scene, [self._first, self._surface]),
+            (_smooth_kernel, [*scene, self._first, self._surface], [self._image]),
         ):
             wp.launch(kernel, dim=(height, width), inputs=given, outputs=made, device=self._device, record_tape=False)
         return self._image.numpy().copy()
