@@ -7,6 +7,7 @@ with `low` and `high` the places of its ranges, float64 each; channel c has rang
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -208,17 +209,23 @@ def continuous(rotations: np.ndarray) -> np.ndarray:
     return signed
 
 
-def _contacts(packer: Packer, frames: Any) -> dict[str, Any] | None:
+def _contacts(packer: Packer, frames: Sequence[ContactFrame]) -> dict[str, Any] | None:
     """Points and forces of all frames in one row; `counts` says how many each frame has."""
     counts = np.array([len(frame.points) for frame in frames], dtype="<u2")
     if not counts.sum():
         return None
-    cut: list[ContactFrame] = [frame for frame in frames if len(frame.points)]
+    cut = [frame for frame in frames if len(frame.points)]
     points = np.concatenate([frame.points for frame in cut])
     forces = np.concatenate([frame.forces for frame in cut])
     return {
         "counts": packer.put(counts.tobytes()),
         "points": packer.series(points, shared=True),
         "forces": packer.series(forces, shared=True),
-        "largest": float(np.linalg.norm(forces, axis=1).max()),
+        "usual": _usual(cut),
     }
+
+
+def _usual(frames: Sequence[ContactFrame]) -> float:
+    """N: median over frames of the sum of all forces, which a few impacts do not move; the unit of arrows."""
+    sums = [float(np.linalg.norm(frame.forces, axis=1).sum()) for frame in frames]
+    return float(np.median(sums))
