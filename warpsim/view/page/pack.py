@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from warpsim.errors import InputError
 from warpsim.usd.motion import ContactFrame
 from warpsim.view.items.item import BOX, CAPSULE, MESH, PLANE, SPHERE, TAPERED, Item, Look
 from warpsim.view.items.triangles import Triangles
@@ -63,6 +64,9 @@ class Packer:
         """
         frames, last = len(values), values.shape[-1]
         flat = np.asarray(values, dtype=float).reshape(frames, -1)
+        if not np.isfinite(flat).all():
+            frame = int(np.argwhere(~np.isfinite(flat))[0][0])
+            raise InputError(f"the motion is not finite from frame {frame} on; show the frames before it alone")
         ranged = flat.reshape(-1, last) if shared else flat
         low, high = ranged.min(axis=0), ranged.max(axis=0)
         repeat = flat.shape[1] // len(low)
