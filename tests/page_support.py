@@ -85,7 +85,7 @@ def ball_page() -> Page:
         [RigidDrawable(floor, True, True), RigidDrawable(box, True, True), RigidDrawable(ball, True, True)],
         [
             Take("before", times, ghost[:, None], upright, ghost=True),
-            Take("after", times, PLACES[:, None], upright),
+            Take("after", times, PLACES[:, None].copy(), upright),
         ],
     )
 

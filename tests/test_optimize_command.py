@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from page_support import unpacked
 from task_scenes import reach, saved, swing
 from test_task_solve import loaded_loss
 from warpsim.check.records import read_record
@@ -32,6 +33,14 @@ def test_it_says_solved(tmp_path, capsys):
     for words in ("/World/Ball.physics:velocity: (2, 0, 1.5) → (2.5,", "m/s", "SOLVED", "Hit: distance", "result.usda"):
         assert words in printed
     assert "NOT SOLVED" not in printed
+    page = tmp_path / "out" / "result.html"
+    assert printed.splitlines()[-1].endswith(str(page))
+    shown = unpacked(page.read_text(encoding="utf-8")).header
+    iterations = [take["iteration"] for take in shown["takes"]]
+    assert iterations[:2] == [None, None] and iterations[2:5] == [0, 1, 2]
+    assert iterations[-1] == shown["loss"]["iterations"][-1]
+    assert shown["takes"][-1]["loss"] == pytest.approx(shown["loss"]["losses"][-1])
+    assert [target["name"] for target in shown["targets"]] == ["/World/Task/Hit"]
     with Image.open(tmp_path / "out" / "before_after.gif") as film:
         assert film.n_frames == 11 and film.size[0] > 2 * film.size[1]
 

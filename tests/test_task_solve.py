@@ -15,8 +15,11 @@ from warpsim.check.records import RunRecord, read_record
 from warpsim.core.errors import InputError, TaskError
 from warpsim.io.usd import author
 from warpsim.objective import Function, Reach, Within, running
+from warpsim.optimizers.result import Row
+from warpsim.optimizers.search import Progress
 from warpsim.sim.simulator import Simulator
 from warpsim.task import Knots, Task, TaskProblem, VariableSpec, optimize_task, read_task
+from warpsim.task.course import Course, is_shown
 from warpsim.task.outcome import outcome
 
 SCENES = Path(__file__).resolve().parents[1] / "scenes"
@@ -58,7 +61,7 @@ def test_projectile(tmp_path):
     assert done.changes[across]["after"] == 2.0 and done.changes[up]["after"] == 1.0
     assert done.solved is True
     names = {path.name for path in done.save(tmp_path / "out", film=False)}
-    assert names >= {"result.usda", "before.usda", "record.json", "loss.png"}
+    assert names >= {"result.usda", "before.usda", "record.json", "loss.png", "result.html"}
     check_folder(done, tmp_path / "out")
     again = optimize_task(tmp_path / "out" / "result.usda")  # a result is a scene like any other
     assert again.before.loss == done.loss
@@ -221,3 +224,13 @@ def test_bounce_shot(tmp_path):
     assert 0.06 + rebound * left - 0.5 * g * left**2 == pytest.approx(0.5, abs=2e-3)  # steps of 0.5 ms
     done.save(tmp_path, film=False)
     check_folder(done, tmp_path)
+
+
+def test_the_course_keeps_iterations_of_all_sizes():
+    shown = [n for n in range(2000) if is_shown(n)]
+    assert shown == [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
+    course = Course()
+    for n in range(8):
+        course.see(Progress(Row(n, 1.0 / (n + 1), 0.0, 0.0, 0), torch.full((2,), float(n)), torch.zeros(2), 0.0, dict))
+    assert [stop.iteration for stop in course.stops()] == [0, 1, 2, 5, 7]
+    assert [float(stop.x[0]) for stop in course.stops()] == [0, 1, 2, 5, 7]

@@ -119,6 +119,13 @@ def test_a_page_without_a_take_is_refused(tmp_path):
         write_page(tmp_path / "none" / "a.html", ball_page())
 
 
+def test_a_motion_that_is_not_finite_is_refused():
+    page = ball_page()
+    page.takes[1].positions[2, 0, 1] = np.nan
+    with pytest.raises(InputError, match="not finite from frame 2 on"):
+        page_html(page)
+
+
 def test_contacts_come_back(rng):
     frames = [ContactFrame(rng.normal(size=(n, 3)), 100.0 * rng.normal(size=(n, 3))) for n in (0, 3, 1, 0, 2)]
     upright = np.tile([1.0, 0.0, 0.0, 0.0], (5, 1, 1))

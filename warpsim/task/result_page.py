@@ -19,6 +19,7 @@ from warpsim.optimizers.result import Row
 from warpsim.task.course import Stop
 from warpsim.task.outcome import Outcome, shown_motion
 from warpsim.task.problem import TaskProblem
+from warpsim.view.items.stage_items import StageReader
 from warpsim.view.page.content import LossCurve, Page, RigidDrawable, Take, Target
 from warpsim.view.page.scene_content import motion_take, scene_bodies, scene_joints, stage_drawables
 
@@ -84,7 +85,8 @@ def _learning(problem: TaskProblem, stops: Sequence[Stop]) -> Iterator[Take]:
 
 def _both(source: Path, result: Path, bodies: set[str], takes: Sequence[Take]) -> list[RigidDrawable]:
     """Things of both files; those that differ are drawn in their own takes."""
-    old, new = ({d.item.name: d for d in stage_drawables(open_stage(path), bodies)} for path in (source, result))
+    stages = [open_stage(path) for path in (source, result)]
+    old, new = ({d.item.name: d for d in stage_drawables(stage, StageReader(stage), bodies)} for stage in stages)
     first = tuple(k for k, take in enumerate(takes) if take.ghost or take.iteration == 0)
     rest = tuple(k for k in range(len(takes)) if k not in first)
     drawables = []

@@ -28,10 +28,17 @@ _TO_AXIS = {token: quat_to_matrix(axis_rotation(token)) for token in "XYZ"}
 class StageReader:
     """Collects what is to be seen on a stage, at any number of times; meshes that stand still are read once."""
 
-    def __init__(self, stage: Usd.Stage, *, colliders: bool = False) -> None:
+    def __init__(self, stage: Usd.Stage, *, colliders: bool = False, beside: StageReader | None = None) -> None:
+        """Finds what is to be drawn.
+
+        Args:
+            stage: The stage.
+            colliders: Read colliders instead of looks.
+            beside: Another reader of the stage, with which meshes are shared.
+        """
         self._stage = stage
         self._units: StageUnits = stage_units(stage)
-        self._meshes: dict[str, Triangles | None] = {}
+        self._meshes: dict[str, Triangles | None] = {} if beside is None else beside._meshes
         self._colliders = colliders
         self._prims = [p for p in _drawable(stage) if _collides(p)] if colliders else self._shown()
 

@@ -7,10 +7,12 @@ with `low` and `high` the places of its ranges, float64 each; channel c has rang
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from warpsim.core.errors import InputError
 from warpsim.io.usd.motion import ContactFrame
 from warpsim.view.items.item import BOX, CAPSULE, MESH, PLANE, SPHERE, TAPERED, Item, Look
 from warpsim.view.items.triangles import Triangles
@@ -62,6 +64,9 @@ class Packer:
         """
         frames, last = len(values), values.shape[-1]
         flat = np.asarray(values, dtype=float).reshape(frames, -1)
+        if not np.isfinite(flat).all():
+            frame = int(np.argwhere(~np.isfinite(flat))[0][0])
+            raise InputError(f"the motion is not finite from frame {frame} on; show the frames before it alone")
         ranged = flat.reshape(-1, last) if shared else flat
         low, high = ranged.min(axis=0), ranged.max(axis=0)
         repeat = flat.shape[1] // len(low)
@@ -208,17 +213,23 @@ def continuous(rotations: np.ndarray) -> np.ndarray:
     return signed
 
 
-def _contacts(packer: Packer, frames: Any) -> dict[str, Any] | None:
+def _contacts(packer: Packer, frames: Sequence[ContactFrame]) -> dict[str, Any] | None:
     """Points and forces of all frames in one row; `counts` says how many each frame has."""
     counts = np.array([len(frame.points) for frame in frames], dtype="<u2")
     if not counts.sum():
         return None
-    cut: list[ContactFrame] = [frame for frame in frames if len(frame.points)]
+    cut = [frame for frame in frames if len(frame.points)]
     points = np.concatenate([frame.points for frame in cut])
     forces = np.concatenate([frame.forces for frame in cut])
     return {
         "counts": packer.put(counts.tobytes()),
         "points": packer.series(points, shared=True),
         "forces": packer.series(forces, shared=True),
-        "largest": float(np.linalg.norm(forces, axis=1).max()),
+        "usual": _usual(cut),
     }
+
+
+def _usual(frames: Sequence[ContactFrame]) -> float:
+    """N: median over frames of the sum of all forces, which a few impacts do not move; the unit of arrows."""
+    sums = [float(np.linalg.norm(frame.forces, axis=1).sum()) for frame in frames]
+    return float(np.median(sums))

@@ -70,19 +70,23 @@ def scene_drawables(scene: Scene, path: Path | None) -> list[RigidDrawable]:
         frames = {body.name: np.eye(4) for body in scene.bodies}
         shown = SceneReader(scene).items(frames)
         return merged(shown, SceneReader(scene, colliders=True).items(frames))
-    return stage_drawables(open_stage(path), {body.name for body in scene.bodies})
+    stage = open_stage(path)
+    return stage_drawables(stage, StageReader(stage), {body.name for body in scene.bodies})
 
 
-def stage_drawables(stage: Usd.Stage, bodies: Collection[str], time: Usd.TimeCode | None = None) -> list[RigidDrawable]:
+def stage_drawables(
+    stage: Usd.Stage, looks: StageReader, bodies: Collection[str], time: Usd.TimeCode | None = None
+) -> list[RigidDrawable]:
     """What is to be seen on a stage, in the frames of its bodies.
 
     Args:
         stage: The stage.
+        looks: Its reader.
         bodies: Paths of prims that move; what belongs to none of them stands in the world.
         time: When it is read; None: the earliest time.
     """
     time = Usd.TimeCode.EarliestTime() if time is None else time
-    looks, colliders = StageReader(stage), StageReader(stage, colliders=True)
+    colliders = StageReader(stage, colliders=True, beside=looks)
     cache = UsdGeom.XformCache(time)
     inverses = {
         path: np.linalg.inv(rigid_part(looks.to_world(stage.GetPrimAtPath(path), cache)))

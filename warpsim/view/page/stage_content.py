@@ -28,19 +28,19 @@ def stage_page(stage: Usd.Stage, title: str) -> Page:
     Raises:
         SceneError: There is nothing to draw.
     """
-    scene = _scene(stage)
+    scene, reader = _scene(stage), StageReader(stage)
     codes = sample_codes(stage)
     first = Usd.TimeCode(codes[0]) if len(codes) > 1 else Usd.TimeCode.EarliestTime()
-    moving = _moving_frames(stage, scene)
-    soft, points = moving_points(stage, codes)
+    moving = _moving_frames(stage, reader, scene)
+    soft, points = moving_points(stage, reader, codes)
     paths = {drawable.path for drawable in soft}
-    rigid = [d for d in stage_drawables(stage, moving, first) if d.item.name not in paths]
+    rigid = [d for d in stage_drawables(stage, reader, moving, first) if d.item.name not in paths]
     if not rigid and not soft:
         raise SceneError(f"{title}: nothing to draw; it has no visible shape, mesh, points or curves")
     known = {} if scene is None else {body.path: body for body in scene_bodies(scene)}
     bodies = [known.get(path, BodyInfo(path)) for path in moving]
     times = (np.array(codes) - codes[0]) / stage.GetTimeCodesPerSecond()
-    positions, rotations = _tracks(stage, moving, codes if len(codes) > 1 else [None])
+    positions, rotations = _tracks(stage, reader, moving, codes if len(codes) > 1 else [None])
     index = {path: number for number, path in enumerate(moving)}
     values = None if scene is None else joint_values(scene, index, positions, rotations)
     take = Take("motion", times, positions, rotations, values=values, points=points)
@@ -56,10 +56,10 @@ def _scene(stage: Usd.Stage) -> Scene | None:
         return None
 
 
-def _moving_frames(stage: Usd.Stage, scene: Scene | None) -> list[str]:
+def _moving_frames(stage: Usd.Stage, reader: StageReader, scene: Scene | None) -> list[str]:
     """Rigid bodies, and prims of their own motion that belong to none."""
     moving = dict.fromkeys([] if scene is None else [body.name for body in scene.bodies])
-    for item in StageReader(stage).items(Usd.TimeCode.EarliestTime()):
+    for item in reader.items(Usd.TimeCode.EarliestTime()):
         if item.body is not None:
             moving[item.body] = None
         elif _travels(stage.GetPrimAtPath(item.name)):
@@ -95,9 +95,10 @@ def sample_codes(stage: Usd.Stage) -> list[float]:
     return codes
 
 
-def _tracks(stage: Usd.Stage, paths: Sequence[str], codes: Sequence[float | None]) -> tuple[np.ndarray, np.ndarray]:
+def _tracks(
+    stage: Usd.Stage, reader: StageReader, paths: Sequence[str], codes: Sequence[float | None]
+) -> tuple[np.ndarray, np.ndarray]:
     """(frames, bodies, 3) m and (frames, bodies, 4): poses of prims over time."""
-    reader = StageReader(stage)
     prims = [stage.GetPrimAtPath(path) for path in paths]
     matrices = np.zeros((len(codes), len(paths), 4, 4))
     cache = UsdGeom.XformCache()

@@ -17,12 +17,13 @@ _WIDTH = 0.01
 
 
 def moving_points(
-    stage: Usd.Stage, codes: Sequence[float]
+    stage: Usd.Stage, reader: StageReader, codes: Sequence[float]
 ) -> tuple[list[SurfaceDrawable | CloudDrawable | CurveDrawable], dict[str, np.ndarray]]:
     """Drawables of moving points, and where these are.
 
     Args:
         stage: The stage.
+        reader: Of the stage.
         codes: Time codes of the frames.
 
     Returns:
@@ -31,7 +32,6 @@ def moving_points(
     Raises:
         SceneError: The number of a prim's points changes.
     """
-    reader = StageReader(stage)
     drawables: list[SurfaceDrawable | CloudDrawable | CurveDrawable] = []
     tracks: dict[str, np.ndarray] = {}
     for prim in stage.Traverse(Usd.TraverseInstanceProxies()):

@@ -47,8 +47,9 @@ class Viewer {
       return this.iteration === null ? view.take.iteration === null : view.number === this.iteration;
     });
     const first = shown.find((view) => !view.ghost) ?? shown[0];
-    const columns = Math.ceil(Math.sqrt(shown.length));
     const extent = this.box.getSize(new THREE.Vector3());
+    // Two stand beside each other across what is long; more of them make a square.
+    const columns = shown.length === 2 ? (extent.x > extent.y ? 1 : 2) : Math.ceil(Math.sqrt(shown.length));
     const [dx, dy] = [extent.x + 0.35 * this.stage.size, extent.y + 0.35 * this.stage.size];
     const rows = Math.ceil(shown.length / columns);
     for (const view of this.views) {
@@ -150,6 +151,7 @@ class Viewer {
     const at = new THREE.Vector2(((x - area.left) / area.width) * 2 - 1, 1 - ((y - area.top) / area.height) * 2);
     const caster = new THREE.Raycaster();
     caster.setFromCamera(at, this.stage.camera);
+    caster.params.Line.threshold = 0.01 * this.stage.size;
     const meshes = this.shown.filter((view) => !view.ghost).flatMap((view) => view.meshes.filter((mesh) => mesh.visible && (mesh.parent !== view.statics || view.statics.visible)));
     const ghosts = this.shown.filter((view) => view.ghost).flatMap((view) => view.meshes.filter((mesh) => mesh.visible && mesh.parent !== view.statics));
     const grounds = this.stage.grounds.filter((ground) => ground.userData.drawable);

@@ -139,7 +139,7 @@ class Overlays {
     for (const view of this.shown.contacts ? this.views : []) {
       const contacts = view.take.contacts;
       if (!contacts || !view.root.visible || view.ghost) continue;
-      const unit = (0.32 * this.stage.size) / (this.weight || contacts.largest || 1);
+      const unit = (0.4 * this.stage.size) / (contacts.usual || 1);
       const frame = view.nearest(time);
       for (let k = contacts.starts[frame]; k < contacts.starts[frame + 1]; k++) {
         start.set(...[0, 1, 2].map((a) => contacts.points.at(k, a))).add(view.root.position);

@@ -150,7 +150,7 @@ class Panels {
       make("div", { className: "row" }, make("h2", { textContent: shortName(moving ? body.path : drawable.path) }), button("close", "Close (Esc)", () => viewer.select(null))),
       make("div", { className: "path", textContent: moving ? body.path : drawable.path }),
       make("dl", {}, ...rows.flatMap(([name, value]) => [make("dt", { textContent: name }), make("dd", { textContent: value })]), make("dt", { textContent: "position" }), this.place));
-    if (!moving) { this.place.textContent = "does not move"; return; }
+    if (!moving) { this.place.textContent = view.take.points[drawable.path] ? "changes its form" : "does not move"; return; }
     this.followButton = make("button", { className: "chip", textContent: "follow", onclick: () => viewer.toggleFollow() });
     this.trailButton = make("button", { className: "chip", textContent: "trail", onclick: () => viewer.toggleTrail() });
     this.info.append(make("div", { className: "takes" }, this.followButton, this.trailButton));

@@ -5,7 +5,7 @@ const THEMES = {
     zenith: 0x8fb0d9, horizon: 0xe4eaf0, nadir: 0xcfd6dd, ground: 0xd3d8dd, line: 0x929ca8, sun: 2.5, sky: 0.28, environment: 0.42, exposure: 0.92, shade: 0.8,
   },
   dark: {
-    zenith: 0x0b0e13, horizon: 0x1d232c, nadir: 0x12161c, ground: 0x1d2229, line: 0x46515f, sun: 2.3, sky: 0.2, environment: 0.32, exposure: 1.0, shade: 0.9,
+    zenith: 0x0b0e13, horizon: 0x1d232c, nadir: 0x12161c, ground: 0x1a212b, line: 0x465468, sun: 2.3, sky: 0.2, environment: 0.32, exposure: 1.0, shade: 0.9,
   },
 };
 
@@ -28,7 +28,7 @@ class Stage {
     this.sun = new THREE.DirectionalLight(0xfff4e5, 2.4);
     this.sun.castShadow = true;
     this.sun.shadow.mapSize.set(2048, 2048);
-    this.sun.shadow.radius = 6;
+    this.sun.shadow.radius = 5;
     this.hemisphere = new THREE.HemisphereLight(0xdfeaf7, 0xb9b2a8, 0.6);
     this.scene.add(this.sun, this.sun.target, this.hemisphere);
     this.sky = this.makeSky();
@@ -150,9 +150,6 @@ class Stage {
     this.controls.minDistance = size / 100;
     this.scene.fog = new THREE.Fog(0xffffff, 6 * size, 24 * size);
     this.lookFrom(-60, 20);
-    const shadow = this.sun.shadow;
-    shadow.normalBias = size / 400;
-    shadow.bias = -0.0004;
     this.moveLight(this.center());
   }
 
@@ -165,6 +162,9 @@ class Stage {
     const camera = this.sun.shadow.camera;
     Object.assign(camera, { left: -radius, right: radius, top: radius, bottom: -radius, near: 0.1 * radius, far: 6 * radius });
     camera.updateProjectionMatrix();
+    // Surfaces must not shade themselves: the offset covers the blurred texels, or flat meshes show stripes.
+    this.sun.shadow.normalBias = (1.5 * this.sun.shadow.radius * 2 * radius) / this.sun.shadow.mapSize.x;
+    this.sun.shadow.bias = -0.0004;
     this.sun.target.position.copy(at);
     this.sun.position.copy(at).add(new THREE.Vector3(0.45, -0.55, 1.15).normalize().multiplyScalar(3 * radius));
     this.dirty = true;

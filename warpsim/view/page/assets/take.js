@@ -100,7 +100,8 @@ class TakeView {
         position.needsUpdate = true;
         if (drawable.kind === "surface") mesh.geometry.computeVertexNormals();
       }
-      mesh.geometry.boundingSphere = null;
+      mesh.geometry.boundingSphere = null; // picking asks for it anew
+      if (mesh.isInstancedMesh) mesh.boundingSphere = null;
     }
   }
 
