@@ -26,7 +26,7 @@ class ImportGraph:
             package: The folder with the code.
         """
         files = {_module(file.relative_to(root)): file for file in sorted((root / package).rglob("*.py"))}
-        helpers = {file.stem: file for file in sorted((root / "tests").glob("*.py"))}
+        helpers = {file.stem: file for file in sorted((root / "tests").rglob("*.py"))}
         self._tests = {name: file for name, file in helpers.items() if name.startswith("test_")}
         known = {**files, **helpers}
         self._imports = {name: _imported(name, file, known) for name, file in known.items()}
@@ -43,7 +43,7 @@ class ImportGraph:
             if distance is not None:
                 spoken = sum(self._share(word, test) for word in _words(module))
                 near.append((distance > 1, -spoken, distance, test))
-        return [f"tests/{test}.py" for *_, test in sorted(near)]
+        return [self._tests[test].relative_to(self._root).as_posix() for *_, test in sorted(near)]
 
     def _share(self, word: str, test: str) -> float:
         """The part of what all tests say of a word that one of them says; its name counts for much."""

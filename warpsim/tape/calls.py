@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-# Warp has no public way to watch a capture; `tests/test_tape_graph.py` fails if these names change their meaning.
+# Warp has no public way to watch a capture; `tests/tape/test_tape_graph.py` fails if these names change their meaning.
 from warp._src import context as _warp
 from warp._src.apic.types import APICLaunchInfo
 

@@ -1,0 +1,45 @@
+"""The examples that optimise: each asserts its own success and writes its motion over the USD file it began with."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def _load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    return example
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cartpole_mpc",
+        "identification",
+        "long_drag",
+        "policy_hopper",
+        "policy_swingup",
+        "quadrotor_gates",
+        "residual_force",
+        "swing_design",
+        "tumble_shot",
+    ],
+)
+def test_an_example_succeeds(name, tmp_path):
+    _load(name).main(str(tmp_path / "motion.usda"))
+    assert (tmp_path / "motion.usda").is_file()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["arm_push", "quadruped_rise", "quadruped_trot"])
+def test_an_example_solves_its_task(name, tmp_path):
+    _load(name).main(str(tmp_path))
+    assert (tmp_path / "result.usda").is_file()
