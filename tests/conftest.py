@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import warp as wp
 
+from locations import ASSETS
+
 wp.config.log_level = wp.LOG_WARNING
 
 # A shell that starts the tests in the background lets them ignore Ctrl-C, and their children inherit that; the tests of
 # interruption need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-
-ASSETS = Path(__file__).resolve().parents[2] / "shared" / "assets"
 
 
 @pytest.fixture(scope="session")

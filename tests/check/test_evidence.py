@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 import torch
 
+from record_support import ball
 from tools.evidence.chaos import double_pendulum
 from warpsim.check.records import LABELS, RunRecord, compare, read_record, record_run, replay
 from warpsim.check.validity import measure_validity
 from warpsim.cli.main import main
 from warpsim.core.errors import InputError
 from warpsim.optimizers.identification import identify
-from warpsim.scene import Actuator, Body, Joint, Options, Scene, Shape
+from warpsim.scene import Actuator, Body, Joint, Scene, Shape
 from warpsim.sim.simulator import Simulator
 
 SCENES = Path(__file__).resolve().parents[2] / "scenes"
@@ -111,16 +112,6 @@ def test_what_is_not_a_record_is_refused(tmp_path):
     path.write_text("{}")
     with pytest.raises(InputError, match="not a run record"):
         read_record(path)
-
-
-def ball(**options) -> Scene:
-    """A ball that falls on the floor."""
-    scene = Scene(options=Options(**options))
-    scene.shapes.append(Shape("floor", "plane"))
-    scene.bodies.append(Body("ball", position=np.array([0.0, 0.0, 0.15])))
-    scene.joints.append(Joint("ball", "free", "ball"))
-    scene.shapes.append(Shape("ball", "sphere", "ball", size=np.array([0.1, 0.0, 0.0])))
-    return scene
 
 
 def motor(limit: float = 1.0) -> Scene:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_simulator import PENDULUM_USD
 
 import warpsim
-from simulator_support import ARM, PUCK
+from simulator_support import ARM, PENDULUM_USD, PUCK
 from warpsim.cli.commands.warmup import kernel_modules
 from warpsim.cli.main import main
 from warpsim.core.errors import InputError

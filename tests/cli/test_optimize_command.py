@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from test_task_solve import loaded_loss
 
 from page_support import unpacked
-from task_scenes import reach, saved, swing
+from task_scenes import loaded_loss, reach, saved, swing
 from warpsim.check.records import read_record
 from warpsim.cli.main import main
 from warpsim.io.usd import author

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from pxr import Sdf
-from test_simulator import PENDULUM_USD
 
-from simulator_support import PUCK
+from simulator_support import PENDULUM_USD, PUCK
 from task_scenes import reach, saved, swing
 from warpsim.cli.main import main
 from warpsim.core.errors import OutputError

@@ -6,10 +6,10 @@ import mujoco
 import numpy as np
 import pytest
 import warp as wp
-from test_contact_rest import end_of
 
 from collision_meshes import cube
 from collision_support import ContactBench, directional_errors, random_quats, rotate, two_shape_scene
+from rest_support import end_of
 from warpsim.collision.contacts import ShapePoses
 from warpsim.collision.ray_cast import RayCast
 from warpsim.core.errors import SceneError

@@ -10,8 +10,8 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from conftest import ASSETS
 
+from locations import ASSETS
 from mjcf_comparison import assert_same_motion, assert_same_physics, assert_scene_is_model, rotation_matrix
 from mujoco_oracle import to_mujoco
 from random_models import INTEGRATORS, random_mjcf

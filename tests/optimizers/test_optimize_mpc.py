@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 from scipy.linalg import solve_discrete_are
-from test_optimize_ilqr import START, Q, R, carts_problem, linear_system
 
+from cart_problems import START, Q, R, carts_problem, linear_system
 from simulator_support import arm
 from warpsim.core.errors import InputError
 from warpsim.io.mjcf import scene_from_mjmodel

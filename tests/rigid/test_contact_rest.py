@@ -9,6 +9,7 @@ import pytest
 
 from collision_support import SIZES, random_quats
 from contact_support import object_scene, solid
+from rest_support import end_of
 from warpsim.rigid.compile.compile import compile_model
 from warpsim.rigid.compile.derive import Derivation
 from warpsim.rigid.step.program import RigidProgram
@@ -24,18 +25,6 @@ def cube(half: float) -> Mesh:
     corners = half * np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
     faces = [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1], [2, 3, 7], [2, 7, 6], [0, 2, 6]]
     return Mesh("cube", corners, np.array([*faces, [0, 6, 4], [1, 5, 7], [1, 7, 3]]))
-
-
-def end_of(scene: Scene, seconds: float) -> tuple[np.ndarray, np.ndarray]:
-    """Body positions (n, 3) and velocities (n, 6) of free bodies after a while."""
-    model = compile_model(scene)
-    Derivation(model).run()
-    steps = round(seconds / scene.options.timestep)
-    tape = CheckpointedTape(RigidProgram(model, controls=()), steps=steps)
-    start = {"q": model.initial_q[None], "qd": model.initial_qd[None], "warm_start": np.zeros((1, model.nv))}
-    with tape.forward(start, keep_states=True, keep_every=steps, differentiate=False) as run:
-        q, qd = run.states["q"].numpy()[-1, 0], run.states["qd"].numpy()[-1, 0]
-    return q.reshape(-1, 7)[:, :3], qd.reshape(-1, 6)
 
 
 def resting_scene() -> Scene:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import warpsim
-from simulator_support import ARM, TUMBLER, arm, compiled, tumbler
+from simulator_support import ARM, PENDULUM_USD, TUMBLER, arm, compiled, tumbler
 from warpsim.cli.main import main
 from warpsim.core.errors import InputError, UnknownNameError
 from warpsim.io.mjcf import scene_from_mjmodel
@@ -27,29 +27,6 @@ URDF = """<robot name="pendulum">
     <inertia ixx=".1" iyy=".1" izz=".01" ixy="0" ixz="0" iyz="0"/></inertial></link>
   <joint name="hinge" type="continuous"><parent link="base"/><child link="bob"/><axis xyz="0 1 0"/></joint>
 </robot>"""
-
-PENDULUM_USD = """#usda 1.0
-(
-    defaultPrim = "World"
-    metersPerUnit = 1
-    upAxis = "Z"
-)
-def Xform "World"
-{
-    def PhysicsScene "Scene" {}
-    def Xform "Bob" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"])
-    {
-        float physics:mass = 2
-        point3f physics:centerOfMass = (0, 0, -0.5)
-        float3 physics:diagonalInertia = (0.1, 0.1, 0.01)
-    }
-    def PhysicsRevoluteJoint "Hinge"
-    {
-        rel physics:body1 = </World/Bob>
-        uniform token physics:axis = "Y"
-    }
-}
-"""
 
 
 def drive_scene() -> Scene:

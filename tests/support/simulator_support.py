@@ -66,3 +66,27 @@ PUCK = """<mujoco>
 
 def puck() -> Scene:
     return scene_from_mjmodel(compiled(PUCK))
+
+
+PENDULUM_USD = """#usda 1.0
+(
+    defaultPrim = "World"
+    metersPerUnit = 1
+    upAxis = "Z"
+)
+def Xform "World"
+{
+    def PhysicsScene "Scene" {}
+    def Xform "Bob" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"])
+    {
+        float physics:mass = 2
+        point3f physics:centerOfMass = (0, 0, -0.5)
+        float3 physics:diagonalInertia = (0.1, 0.1, 0.01)
+    }
+    def PhysicsRevoluteJoint "Hinge"
+    {
+        rel physics:body1 = </World/Bob>
+        uniform token physics:axis = "Y"
+    }
+}
+"""

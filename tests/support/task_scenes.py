@@ -7,6 +7,9 @@ from pathlib import Path
 from pxr import Usd
 
 from warpsim.io.usd import author
+from warpsim.sim.simulator import Simulator
+from warpsim.task import TaskProblem, read_task
+from warpsim.task.outcome import outcome
 
 STEPS = 20
 
@@ -40,3 +43,9 @@ def saved(stage: Usd.Stage, folder: Path, name: str = "scene") -> Path:
     path = folder / f"{name}.usda"
     author.save(stage, path)
     return path
+
+
+def loaded_loss(path: Path) -> float:
+    """The loss of a file's task as it stands, by someone who has never seen the run."""
+    sim = Simulator(path)
+    return outcome(TaskProblem(sim, read_task(path, sim.scene))).loss

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from test_evidence import ball
 
+from record_support import ball
 from task_scenes import reach, saved, swing
 from warpsim.check.records import read_record, replay
 from warpsim.cli.main import main

@@ -10,7 +10,7 @@ import pytest
 import torch
 from pxr import Sdf, Usd, UsdValidation
 
-from task_scenes import reach, saved, swing
+from task_scenes import loaded_loss, reach, saved, swing
 from warpsim.check.records import RunRecord, read_record
 from warpsim.core.errors import InputError, TaskError
 from warpsim.io.usd import author
@@ -18,17 +18,10 @@ from warpsim.objective import Function, Reach, Within, running
 from warpsim.optimizers.result import Row
 from warpsim.optimizers.search import Progress
 from warpsim.sim.simulator import Simulator
-from warpsim.task import Knots, Task, TaskProblem, VariableSpec, optimize_task, read_task
+from warpsim.task import Knots, Task, VariableSpec, optimize_task
 from warpsim.task.course import Course, is_shown
-from warpsim.task.outcome import outcome
 
 SCENES = Path(__file__).resolve().parents[2] / "scenes"
-
-
-def loaded_loss(path: Path) -> float:
-    """The loss of a file's task as it stands, by someone who has never seen the run."""
-    sim = Simulator(path)
-    return outcome(TaskProblem(sim, read_task(path, sim.scene))).loss
 
 
 def check_folder(done, folder: Path) -> RunRecord:

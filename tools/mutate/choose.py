@@ -25,6 +25,7 @@ class ImportGraph:
             root: Of the project; `tests` stands below it.
             package: The folder with the code.
         """
+        self._root = root
         files = {_module(file.relative_to(root)): file for file in sorted((root / package).rglob("*.py"))}
         helpers = {file.stem: file for file in sorted((root / "tests").rglob("*.py"))}
         self._tests = {name: file for name, file in helpers.items() if name.startswith("test_")}

@@ -17,7 +17,7 @@ from typing import Any
 
 import warp as wp
 
-# Warp has no public way to watch compilation; `tests/project/test_kernels.py` fails if these names change their meaning.
+# Warp has no public way to watch compilation; `tests/core/test_kernels.py` fails if these names change their meaning.
 from warp._src import context as _warp
 
 from warpsim.core.errors import CompileError
