@@ -5,9 +5,9 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 import pytest
-from pxr import Usd
 
 from attribute_stages import derivative_through_files, loss_of
+from loop_support import crank_stage
 from mujoco_oracle import to_mujoco
 from scene_compare import body_poses
 from warpsim.io.usd import author
@@ -51,45 +51,6 @@ def test_excluded_joints_close_loops():
 
 def crank(*args, **kwargs) -> Scene:
     return read_usd(crank_stage(*args, **kwargs), strict=True)
-
-
-def crank_stage(
-    loop: str,
-    limits: dict[str, tuple[float, float]] | None = None,
-    drives: dict[str, dict[str, float]] | None = None,
-    hardness: float = 0.9999,
-) -> Usd.Stage:
-    """A slider-crank let go 60° above the rail, joints about y and along x; the named joint closes the loop."""
-    stage = author.new_stage()
-    world = author.world(stage)
-    author.physics_scene(stage, steps_per_second=2000, attributes={"mjc:option:integrator": "rk4"})
-    raised = np.radians(60.0)
-    lean = np.arcsin(0.2 * np.sin(raised) / 0.6)
-    pin = np.array([0.2 * np.cos(raised), 0, 0.2 * np.sin(raised)])
-    wrist = np.array([pin[0] + 0.6 * np.cos(lean), 0, 0])
-    bodies = {}
-    for name, place, angle, length in (("Crank", pin / 2, -raised, 0.2), ("Rod", (pin + wrist) / 2, lean, 0.6)):
-        turn = (np.cos(angle / 2), 0, np.sin(angle / 2), 0)
-        bodies[name] = author.body(world, name, position=place, rotation=turn)
-        author.capsule(bodies[name], "Shape", 0.01, length, axis="X", mass=1.0)
-    bodies["Slider"] = author.body(world, "Slider", position=wrist)
-    author.box(bodies["Slider"], "Shape", (0.05, 0.05, 0.05), mass=1.0)
-    hard = (hardness, hardness, 0.001, 0.5, 2.0)
-
-    def options(name: str) -> dict:
-        attributes = {"mjc:solref": (0.001, 1.0), "mjc:solimp": hard} if name == loop else {}
-        if limits and name in limits:
-            attributes |= {"mjc:solreflimit": (0.02, 0.5), "mjc:solimplimit": hard}
-        bounds, drive = (limits or {}).get(name), (drives or {}).get(name)
-        return {"closes_loop": name == loop, "attributes": attributes, "limits": bounds, "drive": drive}
-
-    author.revolute(world, "Motor", None, bodies["Crank"], "Y", anchor=(0, 0, 0))
-    author.revolute(world, "Pin", bodies["Crank"], bodies["Rod"], "Y", anchor=pin, **options("Pin"))
-    author.revolute(world, "Wrist", bodies["Rod"], bodies["Slider"], "Y", anchor=wrist, **options("Wrist"))
-    author.prismatic(world, "Rail", None, bodies["Slider"], (1, 0, 0), **options("Rail"))
-    author.filter_pairs(bodies["Crank"], bodies["Rod"], bodies["Slider"])
-    author.filter_pairs(bodies["Rod"], bodies["Slider"])
-    return stage
 
 
 def motor_path(scene: Scene) -> np.ndarray:

@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 from pxr import Usd
-from test_usd_loops import crank_stage
 
 import attribute_stages
 from export_scenes import everything
+from loop_support import crank_stage
 from warpsim.io.usd.export.scene import export_scene
 from warpsim.io.usd.reader import read_usd
 from warpsim.scene import Scene
