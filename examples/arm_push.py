@@ -3,7 +3,7 @@
     python examples/arm_push.py [--output out/push]
 
 Both steps are tasks in the USD file. `Approach` finds, by gradients through the motion, drive targets with which the
-hand follows a keyframed guide: inverse kinematics and dynamics in one. That touches the cube, but leaves it centimetres
+hand follows a keyframed guide: inverse kinematics and dynamics in one. That touches the cube, but leaves it centimeters
 short. `Push` goes on from there, by gradients through the contacts of hand, cube and table over 2000 steps, and must
 bring the cube within 1 cm of its target, all joints within their limits.
 """
@@ -34,8 +34,8 @@ def begin_with(approach: Path, path: Path) -> Path:
 
 def solve(folder: Path) -> ws.OptimisedTask:
     """Solves both tasks; the second's result is `result.usda` of the folder, over `push.usda`."""
-    result, *_ = ws.optimize_task(SCENE, "/World/Approach").save(folder / "approach", film=False)
-    done = ws.optimize_task(begin_with(result, folder / "push.usda"), "/World/Push")
+    result, *_ = ws.optimize(SCENE, "/World/Approach").save(folder / "approach", film=False)
+    done = ws.optimize(begin_with(result, folder / "push.usda"), "/World/Push")
     done.save(folder, film=False)
     return done
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 import warpsim as ws
-from warpsim.optimizers import Result, RolloutProblem, Variable, Variables, minimise
+from warpsim.optimizers import Result, RolloutProblem, Variable, Variables, minimize
 
 SCENE = Path(__file__).resolve().parents[1] / "scenes" / "workbench.usda"
 STEPS, EVERY, NOISE, SEED = 400, 4, 0.01, 1
@@ -97,7 +97,7 @@ def main(output: str | None = None) -> Result:
         qd=qd,
         keep_every=EVERY,
     )
-    result = minimise(problem, "levenberg_marquardt", iterations=40, change=1e-6, patience=3)
+    result = minimize(problem, "levenberg_marquardt", iterations=40, change=1e-6, patience=3)
     check_parameters(problem, result)
 
     held_out = dict(controls=torch.tensor(torques(SEED + 1)), qd=velocities(2.5, 5.0, 5.0))

@@ -54,7 +54,7 @@ def check_gradient(sim: ws.Simulator, controls: torch.Tensor) -> float:
 
 def main(output: str | None = None) -> float:
     """Solves the task, then checks the gradient of its solution."""
-    done = ws.optimize_task(SCENE)
+    done = ws.optimize(SCENE)
     for verdict in done.after.verdicts:
         print(verdict.text)
     assert done.solved, "the block should have been dragged to its target"

@@ -27,7 +27,7 @@ TIME_STEP = 0.004
 @wp.kernel
 def _pull(
     first: wp.array(dtype=wp.int32),
-    neighbour: wp.array(dtype=wp.int32),
+    neighbor: wp.array(dtype=wp.int32),
     rest: wp.array(dtype=wp.float64),
     stiffness: wp.array(dtype=wp.float64),
     damping: wp.array(dtype=wp.float64),
@@ -39,7 +39,7 @@ def _pull(
     w, i = wp.tid()
     total = vec3(wp.float64(0.0), wp.float64(0.0), wp.float64(0.0))
     for k in range(first[i], first[i + 1]):
-        j = neighbour[k]
+        j = neighbor[k]
         d = x[w, j] - x[w, i]
         length = wp.length(d)
         along = d / length
@@ -108,7 +108,7 @@ class Net:
         self._dt = wp.array([TIME_STEP], dtype=wp.float64)
         springs = _springs(side)
         self._first = wp.array(np.searchsorted(springs[:, 0], np.arange(points + 1)), dtype=wp.int32)
-        self._neighbour = wp.array(springs[:, 1], dtype=wp.int32)
+        self._neighbor = wp.array(springs[:, 1], dtype=wp.int32)
         flat = self.rest_points()
         lengths = np.linalg.norm(flat[springs[:, 0]] - flat[springs[:, 1]], axis=1)
         self._rest = wp.array(lengths, dtype=wp.float64)
@@ -117,7 +117,7 @@ class Net:
         self._corner = wp.array(corner, dtype=wp.int32)
 
     def rest_points(self) -> np.ndarray:
-        """The flat net, (points, 3), in metres."""
+        """The flat net, (points, 3), in meters."""
         grid = np.linspace(-0.5, 0.5, self.side)
         x, y = np.meshgrid(grid, grid, indexing="ij")
         return np.stack([x.ravel(), y.ravel(), np.zeros(x.size)], axis=1)
@@ -138,14 +138,14 @@ class Net:
     ) -> None:
         """One time step."""
         p, dim = self.parameters, state.x.shape
-        net = [self._first, self._neighbour, self._rest]
+        net = [self._first, self._neighbor, self._rest]
         wp.launch(_pull, dim=dim, inputs=[*net, p["stiffness"], p["damping"], state.x, state.v], outputs=[work])
         told = [self._corner, p["mass"], p["drag"], self._dt, state.x, state.v, inputs.drive, work]
         wp.launch(_integrate, dim=dim, inputs=told, outputs=[next_state.x, next_state.v])
 
 
 def _springs(side: int) -> np.ndarray:
-    """All (point, neighbour) pairs, sorted: along the mesh and across its cells, each spring seen from both ends."""
+    """All (point, neighbor) pairs, sorted: along the mesh and across its cells, each spring seen from both ends."""
     found = []
     for i in range(side):
         for j in range(side):
@@ -213,8 +213,8 @@ def write_points(path: Path, points: np.ndarray, target: np.ndarray, every: int 
 
     Args:
         path: A .usda, .usdc or .usd file.
-        points: (steps + 1, points, 3) positions in metres.
-        target: (points, 3) positions in metres.
+        points: (steps + 1, points, 3) positions in meters.
+        target: (points, 3) positions in meters.
         every: Steps per frame.
     """
     stage = Usd.Stage.CreateNew(str(path))
@@ -227,10 +227,10 @@ def write_points(path: Path, points: np.ndarray, target: np.ndarray, every: int 
     stage.SetEndTimeCode((len(points) - 1) // every)
     stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, "/World").GetPrim())
     moving, still = (UsdGeom.Points.Define(stage, f"/World/{name}") for name in ("Net", "Target"))
-    for prim, colour in ((moving, (0.9, 0.6, 0.1)), (still, (0.3, 0.5, 0.9))):
+    for prim, color in ((moving, (0.9, 0.6, 0.1)), (still, (0.3, 0.5, 0.9))):
         prim.CreateWidthsAttr(Vt.FloatArray([0.03] * len(target)))
         prim.SetWidthsInterpolation(UsdGeom.Tokens.vertex)
-        prim.CreateDisplayColorAttr([Gf.Vec3f(*colour)])
+        prim.CreateDisplayColorAttr([Gf.Vec3f(*color)])
     still.CreatePointsAttr(Vt.Vec3fArray.FromNumpy(target.astype(np.float32)))
     attribute, extent = moving.CreatePointsAttr(), moving.CreateExtentAttr()
     for frame, shape in enumerate(points[::every].astype(np.float32)):

@@ -5,7 +5,7 @@
 A network of 64 × 64 sees the hopper's height, pitch, joint angles and velocities and gives the targets of its three
 servos. Each update differentiates 0.32 s of the motion of 64 hoppers, through landings and take-offs; a critic stands
 for what comes after. Training ends when all of 64 other starts lead well forward. Then 16 hoppers that start in ways
-nothing has seen must go forward by a metre or more within five seconds, at the scene's own time step, and none may
+nothing has seen must go forward by a meter or more within five seconds, at the scene's own time step, and none may
 fall.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 import warpsim as ws
-from warpsim.learn import Critic, Iteration, ShortHorizon
+from warpsim.learn import SHAC, Critic, Iteration
 
 SCENE = Path(__file__).resolve().parents[1] / "scenes" / "hopper.usda"
 PLANE = "/World/Torso/Plane"
@@ -34,8 +34,8 @@ LOWEST, STEEPEST = -0.25, 0.7  # m below standing, rad: beyond that it has falle
 def starts(sim: ws.Simulator, seed: int, share: float = 1.0) -> dict[str, torch.Tensor]:
     """Leaning, bent, moving, up to 6 cm over the ground; or a share of all that, closer to standing at rest."""
 
-    def about(middle: list[float], reach: list[float]) -> ws.Distribution:
-        return ws.Distribution(base=[share * m for m in middle], absolute=[share * r for r in reach])
+    def about(middle: list[float], reach: list[float]) -> ws.Randomization:
+        return ws.Randomization(base=[share * m for m in middle], absolute=[share * r for r in reach])
 
     q = about([0.0, 0.03, 0.0, 0.0, 0.0, 0.0], [0.0, 0.03, 0.3, 0.3, 0.3, 0.3])  # m, m, rad …
     qd = about([0.25, 0.0, 0.0, 0.0, 0.0, 0.0], [0.75, 0.5, 1.0, 1.0, 1.0, 1.0])
@@ -62,7 +62,7 @@ def train(sim: ws.Simulator, updates: int = UPDATES, progress: bool = True) -> t
     policy = sim.network_policy(hidden=(64, 64), position=joints, angle=(), velocity_scale=0.2, seed=SEED)
     with torch.no_grad():
         policy.layers[-1].weight.mul_(0.1)  # at first it stands
-    trainer = ShortHorizon(
+    trainer = SHAC(
         sim,
         policy,
         cost,
@@ -111,7 +111,7 @@ def main(output: str | None = None) -> ws.NetworkPolicy:
 
     way, fell, motion = test(policy, ws.Simulator(SCENE, worlds=TESTS), UNSEEN)
     print(f"{TESTS} unseen starts: {float(way.min()):.2f} to {float(way.max()):.2f} m forward, {int(fell.sum())} fell")
-    assert float(way.min()) >= FORWARD and not fell.any(), "each hopper should go a metre forward without falling"
+    assert float(way.min()) >= FORWARD and not fell.any(), "each hopper should go a meter forward without falling"
     if output:
         print("wrote", ", ".join(str(path) for path in motion.save(output)))
     return policy

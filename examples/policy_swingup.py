@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 import warpsim as ws
-from warpsim.learn import ShortHorizon
+from warpsim.learn import SHAC
 
 SCENE = Path(__file__).resolve().parents[1] / "scenes" / "cartpole.usda"
 POLE, PUSH = "/World/Cart/Pole/Rod.physics:mass", "/World/Push.mjc:gear"
@@ -32,10 +32,10 @@ HANGING = torch.tensor([0.0, torch.pi], dtype=torch.float64)  # m, rad
 def training_starts(sim: ws.Simulator, number: int) -> dict[str, torch.Tensor]:
     """Every second world near hanging and at rest, the others at any angle and moving."""
     seed = SEED + number
-    q = ws.Distribution(base=HANGING, absolute=[0.5, 0.4])
-    near = sim.draw({"q": q, "qd": ws.Distribution(absolute=[0.2, 0.3], kind="normal")}, seed=seed)
-    q = ws.Distribution(absolute=[1.5, torch.pi])
-    anywhere = sim.draw({"q": q, "qd": ws.Distribution(absolute=[1.0, 3.0], kind="normal")}, seed=seed)
+    q = ws.Randomization(base=HANGING, absolute=[0.5, 0.4])
+    near = sim.draw({"q": q, "qd": ws.Randomization(absolute=[0.2, 0.3], kind="normal")}, seed=seed)
+    q = ws.Randomization(absolute=[1.5, torch.pi])
+    anywhere = sim.draw({"q": q, "qd": ws.Randomization(absolute=[1.0, 3.0], kind="normal")}, seed=seed)
     first = (torch.arange(sim.worlds) % 2 == 0).unsqueeze(1)
     return {name: torch.where(first, near[name], anywhere[name]) for name in ("q", "qd")}
 
@@ -51,11 +51,11 @@ def cost(state: ws.Observed, push: torch.Tensor) -> torch.Tensor:
 
 def train(sim: ws.Simulator, updates: int = UPDATES, progress: bool = True) -> ws.NetworkPolicy:
     """The policy, from random weights."""
-    masses = sim.draw({POLE: ws.Distribution(relative=0.2)}, seed=SEED)
+    masses = sim.draw({POLE: ws.Randomization(relative=0.2)}, seed=SEED)
     sim.set_parameters({**masses, PUSH: FORCE, "world.timestep": torch.full((sim.worlds,), TIMESTEP)})
     policy = sim.network_policy(hidden=(64, 64), velocity_scale=0.2, seed=SEED)
     hold = round(PERIOD / TIMESTEP)
-    trainer = ShortHorizon(
+    trainer = SHAC(
         sim, policy, cost, lambda number: training_starts(sim, number), hold=hold, window=16, episode=250, seed=SEED
     )
     trainer.train(updates, progress=progress)
@@ -64,7 +64,7 @@ def train(sim: ws.Simulator, updates: int = UPDATES, progress: bool = True) -> w
 
 def test(policy: ws.NetworkPolicy, sim: ws.Simulator, mass: float) -> tuple[int, ws.Trajectory]:
     """How many of the unseen starts end upright with a pole of some mass, kg; and their motion."""
-    starts = {"q": ws.Distribution(base=HANGING, absolute=0.5), "qd": ws.Distribution(absolute=0.5, kind="normal")}
+    starts = {"q": ws.Randomization(base=HANGING, absolute=0.5), "qd": ws.Randomization(absolute=0.5, kind="normal")}
     sim.set_parameters({POLE: mass, PUSH: FORCE})
     steps, hold = (round(duration / sim.timestep) for duration in (SECONDS, PERIOD))
     with torch.no_grad():

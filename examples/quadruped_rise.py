@@ -20,7 +20,7 @@ STANCE = 0.3078  # m, the trunk's height with the feet on the ground and knees a
 
 def main(output: str | None = None) -> ws.OptimisedTask:
     """Solves the task and checks the motion."""
-    done = ws.optimize_task(SCENE)
+    done = ws.optimize(SCENE)
     motion = done.after.motion
     height = motion.positions[:, [body.name for body in done.problem.sim.scene.bodies].index("/World/Trunk"), 2]
     standing = height[motion.times >= done.after.duration - 1.0]

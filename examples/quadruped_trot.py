@@ -18,7 +18,7 @@ SCENE = Path(__file__).resolve().parents[1] / "scenes" / "trot.usda"
 
 def main(output: str | None = None) -> ws.OptimisedTask:
     """Solves the task and checks the motion."""
-    done = ws.optimize_task(SCENE)
+    done = ws.optimize(SCENE)
     trunk = [body.name for body in done.problem.sim.scene.bodies].index("/World/Trunk")
     before, after = (outcome.motion.positions[:, trunk] for outcome in (done.before, done.after))
     forward = [float(path[-1, 0] - path[0, 0]) for path in (before, after)]

@@ -3,7 +3,7 @@
     python examples/quickstart.py [--output reach.usda]
 
 A seven-joint arm from a USD file shall bring its fingertip to a point and be at rest there after 0.2 s. Two things are
-optimised together, through one hundred steps of physics: the drive targets of all steps, `controls[100, 7]`, and the
+optimized together, through one hundred steps of physics: the drive targets of all steps, `controls[100, 7]`, and the
 joint angles it starts from.
 """
 
@@ -23,7 +23,7 @@ TARGET = (0.45, 0.15, 0.75)  # m, world
 
 
 def main(output: str | None = None) -> float:
-    """Optimises and returns the fingertip's final distance from the target, m."""
+    """Optimizes and returns the fingertip's final distance from the target, m."""
     sim = ws.Simulator(SCENE, outputs=("body_position", "body_rotation", "body_velocity"))
     target = torch.tensor(TARGET, dtype=sim.torch_dtype)
     start = sim.state.q[0]
@@ -31,10 +31,10 @@ def main(output: str | None = None) -> float:
 
     controls = hold.repeat(STEPS, 1).requires_grad_()  # rad, one row per step
     angles = hold.clone().requires_grad_()  # rad, where the arm starts
-    optimiser = torch.optim.Adam([{"params": [controls], "lr": 0.05}, {"params": [angles], "lr": 0.02}])
+    optimizer = torch.optim.Adam([{"params": [controls], "lr": 0.05}, {"params": [angles], "lr": 0.02}])
 
     for iteration in range(ITERATIONS):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         q = torch.cat([angles, start[sim.control_size :]])
         trajectory = sim.rollout(controls=controls, q=q)
         miss = trajectory.body_position(HAND)[-1, 0] - target
@@ -42,7 +42,7 @@ def main(output: str | None = None) -> float:
         moved = angles - hold
         loss = miss.square().sum() + 1e-3 * speed.square().sum() + 1e-2 * moved.square().sum()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         if iteration % 10 == 0:
             off, fast = miss.detach().norm().item(), speed.detach().norm().item()
             print(f"iteration {iteration:3d}: {1e3 * off:7.2f} mm from the target, moving at {fast:.3f} m/s")

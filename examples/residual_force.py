@@ -75,8 +75,8 @@ class Residual(torch.nn.Module):
 
 def fit(residual: Residual, sim: ws.Simulator, q: torch.Tensor, qd: torch.Tensor) -> list[float]:
     """Trains on windows that start at random moments of random throws; the losses."""
-    optimiser = torch.optim.Adam(residual.parameters(), lr=5e-3)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, ITERATIONS)
+    optimizer = torch.optim.Adam(residual.parameters(), lr=5e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, ITERATIONS)
     rng, losses = np.random.default_rng(SEED), []
     spread = qd[..., :3].std((0, 1))
     for _ in (bar := trange(ITERATIONS, desc="fit", unit="it", mininterval=1.0)):
@@ -85,9 +85,9 @@ def fit(residual: Residual, sim: ws.Simulator, q: torch.Tensor, qd: torch.Tensor
             residual, WINDOW, q=q[first, throw], qd=qd[first, throw], hold=HOLD, segment=WINDOW, outputs=()
         )
         loss = ((motion.qd[-1, :, :3] - qd[first + WINDOW, throw, :3]) / spread).square().mean()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         schedule.step()
         losses.append(loss.item())
         bar.set_postfix(loss=f"{losses[-1]:.2e}")

@@ -22,12 +22,12 @@ SCENE = Path(__file__).resolve().parents[1] / "scenes" / "swing.usda"
 LENGTHS = ("/World/Upper.xformOp:scale", "/World/Lower.xformOp:scale")
 PIVOT, TARGET = (0.0, 0.0, 1.5), (0.85, 0.0, 1.0)  # m
 WIDTH, BALL, RADIUS = 0.03, 0.3, 0.05  # m, kg, m
-KILOGRAMS_PER_METRE = 600 * WIDTH**2  # of the bars: density times cross section
+KILOGRAMS_PER_METER = 600 * WIDTH**2  # of the bars: density times cross section
 
 
 def main(output: str | None = None) -> ws.OptimisedTask:
     """Solves the task and checks that the arm has grown, in length and in mass."""
-    done = ws.optimize_task(SCENE)
+    done = ws.optimize(SCENE)
     print(f"{done.result.message}; {done.result.iterations} iterations, {done.result.seconds:.1f} s")
     for verdict in done.after.verdicts:
         print(" ", verdict.text)
@@ -52,7 +52,7 @@ def check_masses(done: ws.OptimisedTask, lengths: list[float]) -> None:
     start = result.rollout(steps=1, qd=[1.0, 0.0], outputs=("potential_energy", "kinetic_energy"))  # hanging, 1 rad/s
     mass, energy, inertia, pivot = 0.0, 0.0, 0.0, 0.0  # inertia about the pivot, whose depth grows along the arm
     for length in lengths:
-        bar, middle = KILOGRAMS_PER_METRE * length, pivot + length / 2
+        bar, middle = KILOGRAMS_PER_METER * length, pivot + length / 2
         mass += bar
         energy += bar * 9.81 * (PIVOT[2] - middle)
         inertia += bar * ((length**2 + WIDTH**2) / 12 + middle**2)

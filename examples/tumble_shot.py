@@ -3,7 +3,7 @@
     python examples/tumble_shot.py [--output shot.usda]
 
 The keyframes are time samples of a prim in the USD file, and its task asks for the velocity and the spin with which the
-log must be thrown, 20 % away from the animator's first try, which misses by half a metre. Impacts happen at their own
+log must be thrown, 20 % away from the animator's first try, which misses by half a meter. Impacts happen at their own
 moments within a step, so the gradient through them is the motion's own.
 """
 
@@ -23,7 +23,7 @@ JOLT = 0.3  # m/s: a larger change of velocity within one step is an impact
 
 def main(output: str | None = None) -> ws.OptimisedTask:
     """Solves the shot and checks that the log strikes, tumbles and lands."""
-    done = ws.optimize_task(SCENE)
+    done = ws.optimize(SCENE)
     print(f"{done.result.message}; {done.result.iterations} iterations, {done.result.seconds:.1f} s")
     for when, outcome in (("first try", done.before), ("result", done.after)):
         print(when, *(verdict.text for verdict in outcome.verdicts), sep="\n  ")

@@ -105,7 +105,7 @@ class Membrane:
 
 
 def soft_patch(size: int) -> np.ndarray:
-    """The membrane to be found, (size, size): c² is 1, and 0.7 within a patch off the centre."""
+    """The membrane to be found, (size, size): c² is 1, and 0.7 within a patch off the center."""
     i, j = np.indices((size, size)) / (size - 1)
     return 1.0 - 0.3 * np.exp(-((((i - 0.55) ** 2 + (j - 0.42) ** 2) / 0.12**2) ** 2))
 

@@ -1,4 +1,4 @@
-"""warpsim: author a scene in USD, then optimise anything in it.
+"""warpsim: author a scene in USD, then optimize anything in it.
 
 Public names are loaded on first use, so that `import warpsim` is quick and needs neither torch nor USD nor MuJoCo.
 """
@@ -12,8 +12,8 @@ _PUBLIC = {
     "Trajectory": "warpsim.sim.trajectory",
     "Observed": "warpsim.sim.trajectory",
     "NetworkPolicy": "warpsim.sim.network_policy",
-    "Distribution": "warpsim.sim.distribution",
-    "optimize_task": "warpsim.task.solve",
+    "Randomization": "warpsim.sim.randomization",
+    "optimize": "warpsim.task.solve",
     "OptimisedTask": "warpsim.task.solve",
     "Task": "warpsim.task.task",
     "Scene": "warpsim.scene",
@@ -30,7 +30,7 @@ _PUBLIC = {
     "TaskError": "warpsim.core.errors",
     "AssumedWarning": "warpsim.core.errors",
     "CacheWarning": "warpsim.core.errors",
-    "LeftOutWarning": "warpsim.core.errors",
+    "UnsupportedPhysicsWarning": "warpsim.core.errors",
     "RangeError": "warpsim.core.errors",
     "UnconvergedError": "warpsim.core.errors",
     "UnconvergedWarning": "warpsim.core.errors",

@@ -316,13 +316,13 @@ def test_adam_fits_parameters_and_controls(sim):
     u = numbers(0, 20, 2, 2, scale=0.5)
     data = sim.rollout(controls=u, parameters={"shape.density": true}).q
     scale = leaf(torch.ones(2, dtype=torch.float64))
-    optimiser = torch.optim.Adam([scale], lr=0.1)
+    optimizer = torch.optim.Adam([scale], lr=0.1)
     for _ in range(150):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         density = scale * sim.parameter("shape.density")[0]
         loss = (sim.rollout(controls=u, parameters={"shape.density": density}).q - data).square().sum()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     assert torch.allclose(scale, torch.full_like(scale, 1.5), rtol=2e-2)
 
 

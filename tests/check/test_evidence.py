@@ -231,7 +231,7 @@ def test_task_not_reached():
 
 def test_simulator_exploit():
     sim = Simulator(motor())
-    rows = [{"name": "as optimised", "success": True}, {"name": "half step", "success": False}]
+    rows = [{"name": "as optimized", "success": True}, {"name": "half step", "success": False}]
     assert "simulator exploit" in names(record_run(sim, 5, more={"stress": rows}))
     rows[1]["success"] = True
     assert "simulator exploit" not in names(record_run(sim, 5, more={"stress": rows}))

@@ -297,7 +297,7 @@ def test_the_report_opens_with_what_is_differentiated_and_closes_with_the_settin
     lines = str(report).splitlines()
     assert "differentiated:" in lines[1]
     tail = "\n".join(lines[-8:])
-    for word in ("smoothing", "regularisation", "tolerance 1e-12", "horizon", "loss", "gradient norm"):
+    for word in ("smoothing", "regularization", "tolerance 1e-12", "horizon", "loss", "gradient norm"):
         assert word in tail
 
 

@@ -39,7 +39,7 @@ def ball(restitution: float = 0.8, **options) -> Scene:
 
 
 def test_growth_of_a_known_map():
-    """A constant map grows disturbances and adjoints by its largest eigenvalue per step."""
+    """A constant map grows perturbations and adjoints by its largest eigenvalue per step."""
     step = np.diag([1.1, 0.9])
     growth = measure_growth(np.repeat(step[None], 400, 0), 0.01)
     assert growth.lyapunov == pytest.approx(np.log(1.1) / 0.01, rel=1e-9)
@@ -50,14 +50,14 @@ def test_growth_of_a_known_map():
 
 
 def test_an_inverted_pendulum_grows_at_its_own_rate():
-    """√(m g l / I) for a rod balanced on its end: the exponent of the linearised fall."""
+    """√(m g l / I) for a rod balanced on its end: the exponent of the linearized fall."""
     scene = double_pendulum()
     scene.bodies, scene.joints, scene.shapes = scene.bodies[:1], scene.joints[:1], scene.shapes[:1]
     sim = Simulator(scene)
     found = measure_validity(sim, 1500, q=np.array([np.pi]))
     mass, inertia = float(sim.model.body.mass.numpy()[0, 1]), float(sim.model.body.inertia.numpy()[0, 1, 1])
     rate = np.sqrt(mass * 9.81 * 0.25 / (inertia + mass * 0.25**2))
-    late = found.growth.disturbance[500:]  # the fading mode has gone
+    late = found.growth.perturbation[500:]  # the fading mode has gone
     assert (late[-1] - late[0]) / (1000 * 0.002) == pytest.approx(rate, rel=5e-3)
 
 
@@ -108,15 +108,15 @@ def test_a_kick_that_is_damped_out_is_no_reason_to_cut():
         rate = np.log(np.abs(np.linalg.eigvals(map_)).max())
         assert (rate > 0.0) == unstable
         growth = measure_growth(np.broadcast_to(map_, (500, 2, 2)), h)
-        assert growth.disturbance.max() > math.log(100.0)
-        assert growth.disturbance[-1] == pytest.approx(500 * rate, rel=0.05)
+        assert growth.perturbation.max() > math.log(100.0)
+        assert growth.perturbation[-1] == pytest.approx(500 * rate, rel=0.05)
         assert explodes(growth) == unstable
 
 
 def test_a_standing_robot_needs_no_windows():
     """Its contacts are stiff, and hold what they are given."""
     found = measure_validity(Simulator(SCENES / "quadruped.usda"), 300)
-    assert found.growth.disturbance.max() > math.log(100.0) > found.growth.disturbance[-1]
+    assert found.growth.perturbation.max() > math.log(100.0) > found.growth.perturbation[-1]
     assert "Windows" not in found.advice
 
 

@@ -18,7 +18,7 @@ from task_scenes import loaded_loss, reach, saved, swing
 from warpsim.check.records import read_record
 from warpsim.cli.main import main
 from warpsim.io.usd import author
-from warpsim.task import folder, optimize_task
+from warpsim.task import folder, optimize
 from warpsim.view.raycast.compare import render_pair
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -96,13 +96,13 @@ def long_search(tmp_path_factory) -> tuple[Path, list[float], float]:
     author.set_attributes(task, {"method": "adam", "iterations": ITERATIONS})
     author.task_part(task, "Steps", "Motors")
     path = saved(stage, folder)
-    done = optimize_task(path)
+    done = optimize(path)
     return path, [row.loss for row in done.result.history], done.loss
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGKILL])
 def test_interrupted_and_resumed(how, long_search, tmp_path):
-    """The best so far is on disk as a scene; going on makes the iterations of an undisturbed run, bit for bit."""
+    """The best so far is on disk as a scene; going on makes the iterations of an unperturbed run, bit for bit."""
     scene, losses, end = long_search
     folder = tmp_path / "out"
     state = folder / "search.json"

@@ -94,7 +94,7 @@ def test_bowl_and_mug_are_hollow(profile, rng):
     points = rng.uniform(-1, 1, size=(4000, 3)) * 0.35
     distance, spacing = evaluate(mesh, points, 40)
     truth = profile_distance(outline, points)
-    near = truth < 8 * spacing  # the bowl's centre, far from its surface, is a cusp of the distance
+    near = truth < 8 * spacing  # the bowl's center, far from its surface, is a cusp of the distance
     assert np.abs(np.abs(distance) - truth)[near].max() < 0.5 * spacing
     clear = truth > 0.5 * spacing
     assert ((distance < 0) == inside_profile(outline, points))[clear].all()
@@ -171,7 +171,7 @@ def test_torus_rests_on_a_plane_with_contacts_all_round():
     found = ContactBench(scene, position, np.tile([1.0, 0, 0, 0], (1, 2, 1))).run()
     assert found.count[0] == 4
     angle = np.sort(np.arctan2(found.point[0, :4, 1], found.point[0, :4, 0]))
-    assert np.diff(np.append(angle, angle[0] + 2 * np.pi)).max() < np.pi  # the centre is inside their polygon
+    assert np.diff(np.append(angle, angle[0] + 2 * np.pi)).max() < np.pi  # the center is inside their polygon
 
 
 def test_second_load_comes_from_the_cache(tmp_path, monkeypatch):

@@ -94,14 +94,14 @@ def resting(first: str, second: str) -> tuple[np.ndarray, np.ndarray]:
 
 HALF = np.sqrt(0.5)
 DEGENERATE = [
-    ("sphere", "sphere", (0, 0, 0), (1, 0, 0, 0)),  # coincident centres
+    ("sphere", "sphere", (0, 0, 0), (1, 0, 0, 0)),  # coincident centers
     ("sphere", "sphere", (0.6, 0, 0), (1, 0, 0, 0)),  # touching exactly
-    ("sphere", "capsule", (0, 0, 0.1), (1, 0, 0, 0)),  # centre on the axis
+    ("sphere", "capsule", (0, 0, 0.1), (1, 0, 0, 0)),  # center on the axis
     ("sphere", "box", (0, 0, 0), (1, 0, 0, 0)),
-    ("sphere", "box", (0.3, 0.4, 0.5), (1, 0, 0, 0)),  # centre on a corner
-    ("sphere", "box", (0.3, 0.4, 0), (1, 0, 0, 0)),  # centre on an edge
+    ("sphere", "box", (0.3, 0.4, 0.5), (1, 0, 0, 0)),  # center on a corner
+    ("sphere", "box", (0.3, 0.4, 0), (1, 0, 0, 0)),  # center on an edge
     ("sphere", "cylinder", (0, 0, 0), (1, 0, 0, 0)),
-    ("sphere", "cylinder", (0.3, 0, 0.4), (1, 0, 0, 0)),  # centre on the rim
+    ("sphere", "cylinder", (0.3, 0, 0.4), (1, 0, 0, 0)),  # center on the rim
     ("capsule", "capsule", (0.3, 0, 0), (1, 0, 0, 0)),  # parallel
     ("capsule", "capsule", (0, 0, 0), (1, 0, 0, 0)),  # the same capsule
     ("capsule", "capsule", (0, 0, 0.2), (1, 0, 0, 0)),  # on one line

@@ -141,7 +141,7 @@ def test_gradient_is_the_adjoint_of_the_distance_and_both_have_true_adjoints(kin
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_centres_axes_and_corners_are_finite(kind):
+def test_centers_axes_and_corners_are_finite(kind):
     size = np.array(SIZES[kind])
     places = np.array([(0, 0, 0), (0, 0, 0.2), (0.1, 0, 0), tuple(size), (size[0], 0, size[1]), (0, 0, size[1])], float)
     field = Field(kind, size, places)

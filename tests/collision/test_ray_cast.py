@@ -200,7 +200,7 @@ def test_gradients_in_ray_pose_and_size(kind, worlds, rng):
 
 
 def test_closed_form_slopes_of_a_ball():
-    """A ray beside a ball's centre by y: t = L − √(r² − y²), so dt/dy = y/√(r² − y²), dt/dr = −r/√(r² − y²)."""
+    """A ray beside a ball's center by y: t = L − √(r² − y²), so dt/dy = y/√(r² − y²), dt/dr = −r/√(r² − y²)."""
     scene = Scene(shapes=[Shape(name="ball", kind="sphere", size=np.array([0.5, 0, 0]))])
     values = [np.zeros((1, 1, 3)), np.array([[[1.0, 0, 0, 0]]]), np.array([[[0.5, 0, 0]]])]
     values += [np.array([[[-2.0, 0.3, 0.0]]]), np.array([[[3.0, 0.0, 0.0]]])]
@@ -216,8 +216,8 @@ def test_closed_form_slopes_of_a_ball():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_tangents_edges_and_centres_are_finite(kind):
-    """Rays along faces and edges, through corners and centres, from the surface, and with no direction."""
+def test_tangents_edges_and_centers_are_finite(kind):
+    """Rays along faces and edges, through corners and centers, from the surface, and with no direction."""
     scene = gallery((kind,))
     half = np.array([0.3, 0.4, 0.5])
     origins = [(0, 0, 0), half, (0.3, -2, 0), (0.3, -2, 0.4), (-2, 0.4, 0.5), (0, 0, 2), (0, 0, 0.4), (0.42, -2, 0)]

@@ -200,10 +200,10 @@ def test_mesh_vertices_stay_where_the_file_puts_them():
         assert np.abs(vertices - vertex).max(axis=1).min() < 1e-6  # MuJoCo stores meshes in float32
     corners = scene.meshes["cube"].vertices[scene.meshes["cube"].faces]
     volume = np.einsum("ij,ij->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6.0
-    assert volume == pytest.approx(4.0, rel=1e-6)  # positive: faces run counter-clockwise seen from outside
+    assert volume == pytest.approx(4.0, rel=1e-6)  # positive: faces run counterclockwise seen from outside
 
 
-def test_colours_come_from_the_geom_or_its_material():
+def test_colors_come_from_the_geom_or_its_material():
     scene = read_mjcf(
         model_of(
             '<geom name="painted" size=".1" material="red"/><geom name="own" size=".1" material="red" rgba="0 1 0 1"/>'

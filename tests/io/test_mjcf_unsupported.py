@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from small_models import BALL, SPATIAL, TENDON, WET, jointed, model_of
-from warpsim.core.errors import LeftOutWarning, SceneError, UnsupportedError
+from warpsim.core.errors import SceneError, UnsupportedError, UnsupportedPhysicsWarning
 from warpsim.io.mjcf import read_mjcf, scene_from_mjmodel
 from warpsim.scene import Scene, validate
 from warpsim.scene.ledger import unsupported
@@ -156,7 +156,7 @@ def test_one_message_lists_all_that_is_unsupported():
 def test_the_no_slip_solver_is_noted_and_warned_of_once(tmp_path):
     path = tmp_path / "creeping.xml"
     path.write_text(model_of(option='<option noslip_iterations="2"/>'))
-    with pytest.warns(LeftOutWarning, match="noslip_iterations.*contacts creep") as caught:
+    with pytest.warns(UnsupportedPhysicsWarning, match="noslip_iterations.*contacts creep") as caught:
         Simulator(path)
     assert len(caught) == 1
     (entry,) = unsupported(read_mjcf(path).ledger)

@@ -9,7 +9,7 @@ from PIL import Image
 from pxr import Usd, UsdGeom, UsdValidation
 
 from warpsim.cli.main import main
-from warpsim.core.errors import InputError, LeftOutWarning
+from warpsim.core.errors import InputError, UnsupportedPhysicsWarning
 from warpsim.io.load import load_scene
 from warpsim.io.saved_motion import read_motion
 from warpsim.io.usd.reader import read_usd
@@ -95,7 +95,7 @@ def test_a_scene_from_python_is_saved_too(robot, tmp_path):
 def test_what_usd_cannot_hold_is_said(tmp_path):
     path = tmp_path / "pair.xml"
     path.write_text(MJCF.replace("</worldbody>", '</worldbody><contact><pair geom1="floor" geom2="trunk"/></contact>'))
-    with pytest.warns(LeftOutWarning, match="out.usda holds the whole motion, but of the scene it lacks pair"):
+    with pytest.warns(UnsupportedPhysicsWarning, match="the whole motion, but of the scene it lacks pair"):
         Simulator(path).rollout(2).save(tmp_path / "out.usda")
 
 

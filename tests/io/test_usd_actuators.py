@@ -91,7 +91,7 @@ def test_inherited_range():
     assert (low, high) == pytest.approx(np.radians([-22.5 - 33.75, -22.5 + 33.75]))
 
 
-def test_laws_that_are_not_modelled_leave_the_actuator_out():
+def test_laws_that_are_not_modeled_leave_the_actuator_out():
     stage, (joint, _) = arm()
     muscle = author.actuator(author.world(stage), "Muscle", joint, attributes={"mjc:gainType": "muscle"})
     lost = author.actuator(author.world(stage), "Lost", muscle)

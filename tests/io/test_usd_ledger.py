@@ -1,4 +1,4 @@
-"""The ledger: every authored physics attribute has an entry, and strict reading refuses what is not modelled."""
+"""The ledger: every authored physics attribute has an entry, and strict reading refuses what is not modeled."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def registered_schemas(of_physics: bool) -> list[str]:
     return sorted(physics if of_physics else names - physics)
 
 
-def misspelt(name: str) -> list[str]:
+def misspelled(name: str) -> list[str]:
     """The last letter in the other case, one letter missing, one doubled, two exchanged, the prefix forgotten."""
     return [
         name[:-1] + name[-1].swapcase(),
@@ -115,9 +115,9 @@ def misspelt(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [n for n in registered_schemas(True) if n.endswith("API")])
-def test_misspelt_api_schemas_are_listed_with_the_right_name(name):
+def test_misspelled_api_schemas_are_listed_with_the_right_name(name):
     """USD drops them, so nothing else would say that they are there."""
-    for wrong in misspelt(name):
+    for wrong in misspelled(name):
         stage, body = pendulum()
         body.AddAppliedSchema(wrong)
         assert wrong not in body.GetAppliedSchemas()
@@ -126,8 +126,8 @@ def test_misspelt_api_schemas_are_listed_with_the_right_name(name):
         assert found.reason == f"this API schema is not read; the nearest one that is: {name}", wrong
 
 
-def test_misspelt_prim_types_are_listed_with_the_right_name():
-    for wrong in misspelt("PhysicsRevoluteJoint"):
+def test_misspelled_prim_types_are_listed_with_the_right_name():
+    for wrong in misspelled("PhysicsRevoluteJoint"):
         stage, _ = pendulum()
         stage.DefinePrim("/World/Hinge", wrong)
         found = entry(read_usd(stage), "/World/Hinge", wrong)

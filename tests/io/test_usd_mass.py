@@ -54,10 +54,10 @@ def usd_mass(stage, path="/World/Body"):
     def information(prim):
         shape = shapes[str(prim.GetPath())]
         mesh = scene.meshes.get(shape.mesh)
-        volume, centre, inertia = solid(shape.kind, shape.size, *((mesh.vertices, mesh.faces) if mesh else ()))
+        volume, center, inertia = solid(shape.kind, shape.size, *((mesh.vertices, mesh.faces) if mesh else ()))
         info = UsdPhysics.RigidBodyAPI.MassInformation()
         info.volume = volume
-        info.centerOfMass = Gf.Vec3f(*map(float, centre))
+        info.centerOfMass = Gf.Vec3f(*map(float, center))
         info.inertia = Gf.Matrix3f(*inertia.ravel().tolist())
         info.localPos = Gf.Vec3f(*map(float, shape.position))
         info.localRot = Gf.Quatf(*map(float, shape.rotation))
@@ -76,12 +76,12 @@ def test_shapes_by_density(kind):
     scene, read, (mass, com, inertia) = one_body(stage)
     assert (read.mass, read.com, read.inertia) == (None, None, None)
     vertices, faces = (CUBE, CUBE_FACES) if kind in ("mesh", "hull") else (None, None)
-    volume, centre, unit_inertia = solid(kind, SIZES[kind], vertices, faces)
+    volume, center, unit_inertia = solid(kind, SIZES[kind], vertices, faces)
     turn = matrix(TURN) @ {"X": matrix((0.5**0.5, 0, 0.5**0.5, 0)), "Y": matrix((0.5**0.5, -(0.5**0.5), 0, 0))}.get(
         AXES.get(kind), np.eye(3)
     )
     assert mass == pytest.approx(512 * volume, rel=1e-9)
-    np.testing.assert_allclose(com, np.array([0.5, 0, -0.25]) + turn @ centre, atol=1e-9)
+    np.testing.assert_allclose(com, np.array([0.5, 0, -0.25]) + turn @ center, atol=1e-9)
     np.testing.assert_allclose(inertia, 512 * turn @ unit_inertia @ turn.T, rtol=1e-9, atol=1e-9 * mass)
     theirs = usd_mass(stage)
     assert theirs[0] == pytest.approx(mass, rel=1e-6)
@@ -192,7 +192,7 @@ def test_inertia_that_is_assumed_is_told_where_it_matters():
 
 
 def test_scaled_body():
-    """A scale on the body's prim is baked into its colliders, its centre of mass and the frames of its joints."""
+    """A scale on the body's prim is baked into its colliders, its center of mass and the frames of its joints."""
     stage = author.new_stage()
     scaled = author.frame(author.world(stage), "Scaled")
     UsdGeom.Xformable(scaled).AddScaleOp().Set(Gf.Vec3f(2, 2, 2))

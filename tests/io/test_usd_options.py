@@ -1,4 +1,4 @@
-"""The PhysicsScene: which friction cone a stage has that names none; contacts softened for optimisation; how many."""
+"""The PhysicsScene: which friction cone a stage has that names none; contacts softened for optimization; how many."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ DERIVED = {
 
 STAGES = {
     "everything": lambda: export_scene(everything())[0],
-    "mechanism in cm and g": lambda: attribute_stages.mechanism(*attribute_stages.CENTIMETRES),
-    "contacts in cm and g": lambda: attribute_stages.contacts(*attribute_stages.CENTIMETRES),
+    "mechanism in cm and g": lambda: attribute_stages.mechanism(*attribute_stages.CENTIMETERS),
+    "contacts in cm and g": lambda: attribute_stages.contacts(*attribute_stages.CENTIMETERS),
     "crank": lambda: crank_stage("Wrist", {"Wrist": (-30, 30)}, {"Wrist": {"stiffness": 1.0}}),
 }
 

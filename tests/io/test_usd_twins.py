@@ -43,7 +43,7 @@ def twins(assets: Path, robot: str):
 
 
 def inertia(model: mujoco.MjModel, body: int) -> np.ndarray:
-    """(3, 3) about the centre of mass, in the body's axes."""
+    """(3, 3) about the center of mass, in the body's axes."""
     axes = np.zeros(9)
     mujoco.mju_quat2Mat(axes, model.body_iquat[body])
     axes = axes.reshape(3, 3)

@@ -1,4 +1,4 @@
-"""One scene in metres, centimetres and millimetres, kilograms and grams, Y-up and Z-up is one SI scene."""
+"""One scene in meters, centimeters and millimeters, kilograms and grams, Y-up and Z-up is one SI scene."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_one_scene_in_all_units(length, mass, up):
 
 
 def test_si_values():
-    """The scene in millimetres, grams and Y-up, against numbers written down by hand."""
+    """The scene in millimeters, grams and Y-up, against numbers written down by hand."""
     scene = read_usd(scene_in(0.001, 0.001, "Y"), strict=True)
     base, arm, free = (next(b for b in scene.bodies if b.name.endswith(n)) for n in ("Base", "Arm", "Free"))
     np.testing.assert_allclose(scene.options.gravity, [0, 0, -8], atol=1e-12)

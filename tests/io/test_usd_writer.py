@@ -158,7 +158,7 @@ def test_velocities(tmp_path, source):
     np.testing.assert_allclose(spin, motion.qd[2, 3:6], rtol=1e-5, atol=1e-6)
 
 
-def test_optimised_values(tmp_path, source):
+def test_optimized_values(tmp_path, source):
     scene = read_usd(source)
     values = [
         OptimisedValue("/World/Root/Base/Box", "physics:mass", np.float64(3.0), initial=2.0, gradient=-0.5),

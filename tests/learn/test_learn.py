@@ -7,7 +7,7 @@ import torch
 
 from simulator_support import arm
 from warpsim.core.errors import InputError
-from warpsim.learn import Critic, ShortHorizon
+from warpsim.learn import SHAC, Critic
 from warpsim.learn.critic import blended_returns
 from warpsim.sim.simulator import Simulator
 
@@ -39,9 +39,9 @@ def cost(state, control) -> torch.Tensor:
     return state.q.square().sum(-1) + 0.1 * state.qd.square().sum(-1) + 0.01 * control.square().sum(-1)
 
 
-def trainer(sim: Simulator, **options) -> ShortHorizon:
+def trainer(sim: Simulator, **options) -> SHAC:
     policy = sim.network_policy(hidden=(8,), seed=1)
-    return ShortHorizon(
+    return SHAC(
         sim, policy, cost, start, **{"window": WINDOW, "hold": HOLD, "discount": DISCOUNT, "episode": 9, **options}
     )
 
@@ -165,6 +165,6 @@ def test_bad_choices_are_named(sim):
     with pytest.raises(InputError, match="episode=2 no less than the window"):
         trainer(sim, episode=2)
     with pytest.raises(InputError, match=r"the cost has shape \(3, 4, 2\); needed: \(3, 4\)"):
-        ShortHorizon(sim, sim.network_policy(), lambda state, control: state.q, start, window=3).update()
+        SHAC(sim, sim.network_policy(), lambda state, control: state.q, start, window=3).update()
     with pytest.raises(InputError, match="the cost of update 0 is nan"):
-        ShortHorizon(sim, sim.network_policy(), lambda s, u: s.q[..., 0] * float("nan"), start, window=3).update()
+        SHAC(sim, sim.network_policy(), lambda s, u: s.q[..., 0] * float("nan"), start, window=3).update()

@@ -13,7 +13,7 @@ from warpsim.core.errors import InputError, UnknownNameError
 from warpsim.core.precision import real, vec3
 from warpsim.io.mjcf import scene_from_mjmodel
 from warpsim.objective import (
-    CentreOfMass,
+    CenterOfMass,
     Clearance,
     ContactForce,
     ControlLimitsKept,
@@ -79,7 +79,7 @@ ARM_TERMS = {
     "posture": Posture(joints=["elbow"], position=[0.4]),
     "posture from the start": Posture(when=running()),
     "reference motion": Posture(position=[[0.0, 0.1], [0.5, 0.2]], times=[0.0, 0.1], when=running()),
-    "centre of mass": CentreOfMass(target=(0.1, 0, 0.1), weight=0.5),
+    "center of mass": CenterOfMass(target=(0.1, 0, 0.1), weight=0.5),
     "total energy": Energy(energy=1.0),
     "kinetic energy": Energy(kind="kinetic", when=running()),
     "effort": Effort(when=running()),

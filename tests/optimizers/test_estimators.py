@@ -10,7 +10,7 @@ import torch
 
 from tools.evidence import over_a_wall
 from warpsim.core.errors import InputError
-from warpsim.optimizers import FunctionProblem, SmoothedProblem, minimise
+from warpsim.optimizers import FunctionProblem, SmoothedProblem, minimize
 from warpsim.optimizers.estimators import KINDS, GradientEstimator
 
 
@@ -67,7 +67,7 @@ def test_samples_of_a_smoothed_problem_stay_within_bounds():
         return x.square().sum()
 
     plain = FunctionProblem([0.0, 0.0], loss=loss, lower=-0.05, upper=0.05)
-    result = minimise(SmoothedProblem(plain, deviation=1.0, samples=8), "adam", rate=0.01, iterations=3)
+    result = minimize(SmoothedProblem(plain, deviation=1.0, samples=8), "adam", rate=0.01, iterations=3)
     assert torch.stack(seen).abs().max() <= 0.05 and result.loss < 1.0
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tools.bench.identification import Run, cases, experiment, fit, honest, problem, simulator
-from warpsim.optimizers import minimise
+from warpsim.optimizers import minimize
 from warpsim.sim.simulator import Simulator
 
 QUICK = [
@@ -53,7 +53,7 @@ def test_six_parameters_are_found(sim, factor, steps, kind, seed):
 def test_a_fit_in_the_wrong_valley_says_so(sim):
     """All data at once, from guesses off by 3×: this one ends far above the noise."""
     made = problem(sim, 3.0, 1000, "plain", 1)
-    result = minimise(made, "levenberg_marquardt", horizons=(), noise=1.0, iterations=40)
+    result = minimize(made, "levenberg_marquardt", horizons=(), noise=1.0, iterations=40)
     report = result.report
     assert not result.converged and report.at_noise_level is False and report.noise > 10
     assert f"The residuals are {report.noise:.3g} times the stated noise" in report.sentences[0]

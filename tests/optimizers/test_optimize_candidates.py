@@ -12,7 +12,7 @@ from pxr import Gf, UsdGeom
 
 from warpsim.core.errors import RangeError, SimulationError
 from warpsim.io.usd import author
-from warpsim.optimizers import FunctionProblem, RolloutProblem, Variable, Variables, minimise, multi_start
+from warpsim.optimizers import FunctionProblem, RolloutProblem, Variable, Variables, minimize, multi_start
 from warpsim.optimizers.candidates import losses_one_by_one, losses_side_by_side
 from warpsim.optimizers.estimators import GradientEstimator
 from warpsim.sim.simulator import Simulator
@@ -84,13 +84,13 @@ def test_cem_finds_the_mass_and_counts_what_it_dropped(problem):
             return problem.losses(x)
 
     options = dict(deviation=1.0, samples=24, elites=6, inertia=0.3, seed=3)
-    found = minimise(Watched(), "cem", iterations=12, **options)
+    found = minimize(Watched(), "cem", iterations=12, **options)
     assert found.x.item() == pytest.approx(TRUE_MASS, rel=0.02)
     dropped = sum(int(torch.isinf(exact(x)).sum()) for x in seen)
     assert found.dropped == dropped > 0
     assert f"; {dropped} of {1 + 12 * 24} candidates could not be simulated" in found.message
-    half = minimise(problem, "cem", iterations=6, **options)
-    resumed = minimise(problem, "cem", iterations=12, resume=half.state, **options)
+    half = minimize(problem, "cem", iterations=6, **options)
+    resumed = minimize(problem, "cem", iterations=12, resume=half.state, **options)
     assert (resumed.dropped, resumed.loss) == (found.dropped, found.loss)
 
 
@@ -164,7 +164,7 @@ def test_functions_that_raise():
     assert (
         losses_one_by_one(loss, x).tolist() == FunctionProblem([1.0], loss=loss).losses(x).tolist() == [4.0, torch.inf]
     )
-    found = minimise(FunctionProblem([1.0], loss=loss), "cem", inertia=0.5, iterations=40)
+    found = minimize(FunctionProblem([1.0], loss=loss), "cem", inertia=0.5, iterations=40)
     assert 0 <= found.x.item() < 0.05 and found.dropped > 0
 
 

@@ -9,11 +9,11 @@ import signal
 
 import numpy as np
 import pytest
+import scipy.optimize
 import torch
-from scipy.optimize import minimize
 
 from warpsim.core.errors import InputError, SimulationError, UnconvergedError, UnknownNameError
-from warpsim.optimizers import FunctionProblem, minimise
+from warpsim.optimizers import FunctionProblem, minimize
 
 
 def rosenbrock(x: torch.Tensor) -> torch.Tensor:
@@ -34,7 +34,8 @@ def oracle(problem: FunctionProblem):
 
     bounds = list(zip(problem.lower.tolist(), problem.upper.tolist(), strict=True))
     options = dict(ftol=1e-15, gtol=1e-10, maxiter=5000, maxfun=50000)
-    return minimize(function, problem.start.numpy(), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    start = problem.start.numpy()
+    return scipy.optimize.minimize(function, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
 
 
 def quadratic(seed: int, n: int = 12) -> FunctionProblem:
@@ -51,7 +52,7 @@ def quadratic(seed: int, n: int = 12) -> FunctionProblem:
 @pytest.mark.parametrize("n", [2, 10])
 def test_lbfgs_solves_rosenbrock(n):
     problem = FunctionProblem([-1.2, 1.0] * (n // 2), loss=rosenbrock)
-    result = minimise(problem, "lbfgs", iterations=500)
+    result = minimize(problem, "lbfgs", iterations=500)
     assert result.stopped == "converged" and result.converged
     torch.testing.assert_close(result.x, torch.ones(n, dtype=torch.float64), rtol=0, atol=1e-6)
     assert result.evaluations < 3 * oracle(problem).nfev
@@ -63,7 +64,7 @@ def test_lbfgs_solves_rosenbrock(n):
 @pytest.mark.parametrize("seed", range(6))
 def test_lbfgs_within_bounds(seed):
     problem = quadratic(seed)
-    result = minimise(problem, "lbfgs", iterations=500, gradient=1e-9, change=0.0)
+    result = minimize(problem, "lbfgs", iterations=500, gradient=1e-9, change=0.0)
     expected = oracle(problem)
     held = (result.x == problem.lower) | (result.x == problem.upper)
     assert held.sum() >= 2
@@ -75,7 +76,7 @@ def test_lbfgs_within_bounds(seed):
 def test_lbfgs_on_rosenbrock_with_its_optimum_cut_off():
     # With x0 ≤ 0.5 the optimum is x1 = 0.25, x0 = 0.5.
     problem = FunctionProblem([-1.2, 1.0], loss=rosenbrock, upper=[0.5, 5.0])
-    result = minimise(problem, "lbfgs")
+    result = minimize(problem, "lbfgs")
     np.testing.assert_allclose(result.x.numpy(), [0.5, 0.25], atol=1e-7)
     assert result.loss == pytest.approx(0.25)
 
@@ -83,7 +84,7 @@ def test_lbfgs_on_rosenbrock_with_its_optimum_cut_off():
 def test_lbfgs_follows_a_kinked_valley():
     # |x0² − x1| + (1 − x0)²/4: not differentiable along the valley's floor; the optimum is (1, 1).
     problem = FunctionProblem([-1.0, 0.5], loss=lambda x: (x[0] ** 2 - x[1]).abs() + 0.25 * (1 - x[0]) ** 2)
-    assert minimise(problem, "lbfgs", iterations=500).loss < 1e-6
+    assert minimize(problem, "lbfgs", iterations=500).loss < 1e-6
 
 
 class Unconverged(torch.autograd.Function):
@@ -105,17 +106,17 @@ class Unconverged(torch.autograd.Function):
 def test_lbfgs_steps_around_a_gradient_through_steps_that_did_not_converge():
     # The optimum, 3, lies where no gradient is: the search comes as near to it as it can.
     problem = FunctionProblem([-1.0], loss=lambda x: Unconverged.apply(x) - 6.0 * x.sum(), upper=[5.0])
-    result = minimise(problem, "lbfgs", iterations=40)
+    result = minimize(problem, "lbfgs", iterations=40)
     assert result.loss < problem.loss(problem.start).item()
     assert float(result.x) <= 2.0
     with pytest.raises(UnconvergedError):
-        minimise(FunctionProblem([3.0], loss=Unconverged.apply), "lbfgs")
+        minimize(FunctionProblem([3.0], loss=Unconverged.apply), "lbfgs")
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_adam_within_bounds(seed):
     problem = quadratic(seed)
-    result = minimise(problem, "adam", rate=0.1, decay=0.99, iterations=600)
+    result = minimize(problem, "adam", rate=0.1, decay=0.99, iterations=600)
     expected = oracle(problem)
     assert result.loss - expected.fun < 1e-4 * (problem.loss(problem.start).item() - expected.fun)
     at_bound = (expected.x == problem.lower.numpy()) | (expected.x == problem.upper.numpy())
@@ -125,19 +126,19 @@ def test_adam_within_bounds(seed):
 def test_adam_is_torchs():
     problem = FunctionProblem([-1.2, 1.0, 0.3], loss=rosenbrock)
     x = problem.start.clone().requires_grad_()
-    optimiser = torch.optim.Adam([x], lr=0.02)
+    optimizer = torch.optim.Adam([x], lr=0.02)
     for _ in range(25):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         rosenbrock(x).backward()
-        optimiser.step()
+        optimizer.step()
     last = {}
-    minimise(problem, "adam", rate=0.02, iterations=25, callback=lambda seen: last.update(x=seen.x))
+    minimize(problem, "adam", rate=0.02, iterations=25, callback=lambda seen: last.update(x=seen.x))
     assert torch.equal(last["x"], x.detach())
 
 
 def test_clipping_bounds_the_gradient_that_adam_sees():
     cliff = FunctionProblem([1.0], loss=lambda x: 1e6 * (x[0] - 3).abs())
-    moments = minimise(cliff, "adam", clip=2.0, iterations=1).state["iterate"]["memory"]["moments"]
+    moments = minimize(cliff, "adam", clip=2.0, iterations=1).state["iterate"]["memory"]["moments"]
     assert moments["exp_avg"]["__tensor__"] == [pytest.approx(-0.2)]
 
 
@@ -147,11 +148,11 @@ METHODS = [("lbfgs", {}), ("adam", dict(rate=0.05, decay=0.99)), ("levenberg_mar
 @pytest.mark.parametrize(("method", "options"), METHODS)
 def test_resuming_gives_the_same_bits(method, options):
     problem = FunctionProblem([-1.2, 1.0, -0.5, 0.8], residuals=rosenbrock_residuals, upper=[0.9, 5.0, 5.0, 5.0])
-    whole = minimise(problem, method, iterations=17, **options)
-    part = minimise(problem, method, iterations=6, **options)
+    whole = minimize(problem, method, iterations=17, **options)
+    part = minimize(problem, method, iterations=6, **options)
     assert part.stopped == "iterations" and part.iterations == 6
     saved = json.loads(json.dumps(part.state))
-    resumed = minimise(problem, method, iterations=17, resume=saved, **options)
+    resumed = minimize(problem, method, iterations=17, resume=saved, **options)
     assert torch.equal(resumed.x, whole.x) and resumed.loss == whole.loss
     assert [r.loss for r in resumed.history] == [r.loss for r in whole.history]
     assert [r.evaluations for r in resumed.history] == [r.evaluations for r in whole.history]
@@ -171,41 +172,41 @@ def test_ctrl_c_keeps_the_best_and_can_go_on(method, options):
         return rosenbrock_residuals(x)
 
     problem = FunctionProblem([-1.2, 1.0], residuals=residuals)
-    cut = minimise(problem, method, iterations=30, **options)
+    cut = minimize(problem, method, iterations=30, **options)
     assert cut.stopped == "interrupted"
     assert cut.loss == min(row.loss for row in cut.history) == problem.loss(cut.x).item()
-    resumed = minimise(problem, method, iterations=30, resume=cut.state, **options)
-    whole = minimise(problem, method, iterations=30, **options)
+    resumed = minimize(problem, method, iterations=30, resume=cut.state, **options)
+    whole = minimize(problem, method, iterations=30, **options)
     assert torch.equal(resumed.x, whole.x) and resumed.iterations == whole.iterations
 
 
 def test_the_best_is_kept_when_a_method_climbs():
     # Far too long steps: Adam overshoots the optimum at 0 and comes back later.
     problem = FunctionProblem([0.5], loss=lambda x: x[0] ** 2)
-    result = minimise(problem, "adam", rate=0.4, iterations=8, change=0.0)
+    result = minimize(problem, "adam", rate=0.4, iterations=8, change=0.0)
     assert result.loss == min(row.loss for row in result.history) < result.history[-1].loss
     assert result.x.item() ** 2 == result.loss
 
 
 def test_stopping_rules():
     problem = FunctionProblem([-1.2, 1.0], loss=rosenbrock)
-    target = minimise(problem, "lbfgs", target=1e-3)
+    target = minimize(problem, "lbfgs", target=1e-3)
     assert target.stopped == "target" and target.loss <= 1e-3 < target.history[-2].loss
-    assert minimise(problem, "adam", seconds=1e-9).stopped == "time"
-    assert minimise(problem, "adam", iterations=0).iterations == 0
-    flat = minimise(problem, "adam", rate=1e-12, iterations=500, patience=7, change=1e-6)
+    assert minimize(problem, "adam", seconds=1e-9).stopped == "time"
+    assert minimize(problem, "adam", iterations=0).iterations == 0
+    flat = minimize(problem, "adam", rate=1e-12, iterations=500, patience=7, change=1e-6)
     assert flat.stopped == "converged" and flat.iterations == 7
-    assert minimise(problem, "lbfgs", gradient=1e6).iterations == 0
-    ended = minimise(problem, "lbfgs", callback=lambda seen: seen.row.iteration == 4)
+    assert minimize(problem, "lbfgs", gradient=1e6).iterations == 0
+    ended = minimize(problem, "lbfgs", callback=lambda seen: seen.row.iteration == 4)
     assert ended.stopped == "interrupted" and ended.iterations == 4
     wall = FunctionProblem([1.0], loss=lambda x: torch.where(x[0] < 1.0, torch.inf, x[0]).square())
-    assert minimise(wall, "lbfgs").stopped == "stalled"
+    assert minimize(wall, "lbfgs").stopped == "stalled"
 
 
 def test_the_callback_sees_what_is_reported():
     rows, states = [], []
     problem = FunctionProblem([-1.2, 1.0], loss=rosenbrock)
-    result = minimise(
+    result = minimize(
         problem, "lbfgs", iterations=5, callback=lambda s: (rows.append(s.row), states.append(s.state()))[0]
     )
     assert rows == result.history
@@ -214,7 +215,7 @@ def test_the_callback_sees_what_is_reported():
 
 
 def test_a_progress_bar_shows_loss_and_gradient(capsys):
-    minimise(FunctionProblem([-1.2, 1.0], loss=rosenbrock), "lbfgs", iterations=3, progress=True)
+    minimize(FunctionProblem([-1.2, 1.0], loss=rosenbrock), "lbfgs", iterations=3, progress=True)
     shown = capsys.readouterr().err
     assert "loss=" in shown and "gradient=" in shown
 
@@ -225,17 +226,17 @@ def test_what_cannot_be_simulated_is_stepped_around():
             raise SimulationError("blew up")
         return (x[0] - 1) ** 2
 
-    result = minimise(FunctionProblem([-3.0], loss=loss), "lbfgs", first_step=10.0)
+    result = minimize(FunctionProblem([-3.0], loss=loss), "lbfgs", first_step=10.0)
     assert result.x.item() == pytest.approx(1.0)
     with pytest.raises(SimulationError):
-        minimise(FunctionProblem([3.0], loss=loss), "lbfgs")
+        minimize(FunctionProblem([3.0], loss=loss), "lbfgs")
 
 
 @pytest.mark.parametrize("method", ["lbfgs", "adam", "levenberg_marquardt"])
 def test_a_start_that_is_not_finite_says_so(method):
-    bad = minimise(FunctionProblem([0.0], residuals=lambda x: torch.log(x)), method)
+    bad = minimize(FunctionProblem([0.0], residuals=lambda x: torch.log(x)), method)
     assert bad.stopped == "non-finite" and "loss is not finite at iteration 0" in bad.message
-    bad = minimise(FunctionProblem([0.0], residuals=lambda x: x.sqrt() + 1), method)
+    bad = minimize(FunctionProblem([0.0], residuals=lambda x: x.sqrt() + 1), method)
     assert bad.stopped == "non-finite" and "gradient is not finite" in bad.message
     assert math.isfinite(bad.loss)
 
@@ -243,17 +244,17 @@ def test_a_start_that_is_not_finite_says_so(method):
 def test_wrong_calls():
     problem = FunctionProblem([-1.2, 1.0], loss=rosenbrock)
     with pytest.raises(UnknownNameError, match="did you mean 'lbfgs'"):
-        minimise(problem, "bfgs")
+        minimize(problem, "bfgs")
     with pytest.raises(UnknownNameError, match="no option of adam 'rat'; did you mean 'rate'"):
-        minimise(problem, "adam", rat=1.0)
+        minimize(problem, "adam", rat=1.0)
     with pytest.raises(InputError, match="iterations ≥ 0"):
-        minimise(problem, "adam", iterations=-1)
+        minimize(problem, "adam", iterations=-1)
     with pytest.raises(InputError, match="of method 'adam', not 'lbfgs'"):
-        minimise(problem, "lbfgs", resume=minimise(problem, "adam", iterations=1).state)
+        minimize(problem, "lbfgs", resume=minimize(problem, "adam", iterations=1).state)
     with pytest.raises(InputError, match="2 values, the problem 3"):
-        resume = minimise(problem, "adam", iterations=1).state
-        minimise(FunctionProblem([1.0, 1.0, 1.0], loss=rosenbrock), "adam", resume=resume)
+        resume = minimize(problem, "adam", iterations=1).state
+        minimize(FunctionProblem([1.0, 1.0, 1.0], loss=rosenbrock), "adam", resume=resume)
     with pytest.raises(InputError, match="does not depend on x"):
-        minimise(FunctionProblem([1.0], loss=lambda x: torch.tensor(1.0)), "lbfgs")
+        minimize(FunctionProblem([1.0], loss=lambda x: torch.tensor(1.0)), "lbfgs")
     with pytest.raises(InputError, match="must be one number"):
-        minimise(FunctionProblem([1.0], loss=lambda x: x), "lbfgs")
+        minimize(FunctionProblem([1.0], loss=lambda x: x), "lbfgs")

@@ -11,7 +11,7 @@ from scipy.optimize import lsq_linear
 from cart_problems import START, Q, R, carts_problem, linear_system
 from simulator_support import arm, tumbler
 from warpsim.core.errors import InputError
-from warpsim.optimizers import ControlProblem, FunctionProblem, minimise, quadratic_cost
+from warpsim.optimizers import ControlProblem, FunctionProblem, minimize, quadratic_cost
 from warpsim.optimizers.expansion import expand
 from warpsim.rigid.model.tangent import difference, shift
 from warpsim.sim.simulator import Simulator
@@ -21,7 +21,7 @@ def test_a_linear_system_gives_riccatis_solution_in_one_step():
     _, a, b = linear_system()
     p = solve_discrete_are(a, b, Q, R)
     gain = np.linalg.solve(R + b.T @ p @ b, b.T @ p @ a)
-    result = minimise(carts_problem(30, terminal=p), "ilqr")
+    result = minimize(carts_problem(30, terminal=p), "ilqr")
     assert result.stopped == "converged" and result.history[1].loss == pytest.approx(result.loss, rel=1e-12)
     assert result.loss == pytest.approx(0.5 * START @ p @ START, rel=1e-9)
     np.testing.assert_allclose(result.report.gains.numpy(), np.broadcast_to(-gain, (30, 2, 4)), atol=1e-8)
@@ -48,7 +48,7 @@ def test_limits_give_the_solution_of_the_quadratic_program(hold):
     design = np.vstack([root_q @ forced, root_r])
     target = np.concatenate([-root_q @ free @ START, np.zeros(2 * knots)])
     expected = lsq_linear(design, target, (-limit, limit), method="bvls", tol=1e-14)
-    result = minimise(carts_problem(knots, limit=limit, hold=hold), "ilqr", gradient=1e-10)
+    result = minimize(carts_problem(knots, limit=limit, hold=hold), "ilqr", gradient=1e-10)
     assert result.loss == pytest.approx(expected.cost, rel=1e-10)
     np.testing.assert_allclose(result.x.numpy(), expected.x, atol=1e-7)
     assert 5 < (result.x.abs() == limit).sum() < 2 * knots
@@ -91,8 +91,8 @@ def test_the_expansion_has_the_rollouts_loss_and_gradient(outputs, hold):
 
 @pytest.mark.parametrize("outputs", [False, True])
 def test_a_nonlinear_problem_ends_where_a_gradient_method_ends(outputs):
-    result = minimise(reach(outputs), "ilqr", iterations=100, gradient=1e-7)
-    other = minimise(reach(outputs), "lbfgs", iterations=300, gradient=1e-7)
+    result = minimize(reach(outputs), "ilqr", iterations=100, gradient=1e-7)
+    other = minimize(reach(outputs), "lbfgs", iterations=300, gradient=1e-7)
     assert result.converged and result.iterations < 40
     assert result.loss == pytest.approx(other.loss, rel=1e-8)
     losses = [row.loss for row in result.history]
@@ -101,9 +101,9 @@ def test_a_nonlinear_problem_ends_where_a_gradient_method_ends(outputs):
 
 
 def test_resuming_gives_the_same_bits():
-    whole = minimise(reach(), "ilqr", iterations=6)
-    part = minimise(reach(), "ilqr", iterations=2)
-    resumed = minimise(reach(), "ilqr", iterations=6, resume=part.state)
+    whole = minimize(reach(), "ilqr", iterations=6)
+    part = minimize(reach(), "ilqr", iterations=2)
+    resumed = minimize(reach(), "ilqr", iterations=6, resume=part.state)
     assert torch.equal(resumed.x, whole.x)
     assert [r.loss for r in resumed.history] == [r.loss for r in whole.history]
 
@@ -117,7 +117,7 @@ def test_free_bodies_and_ball_joints_on_their_tangent_space():
     weights = dict(state=torch.full((18,), 1e-3), control=torch.full((9,), 1e-8), terminal=torch.full((18,), 10.0))
     running, terminal = quadratic_cost(sim, **weights, q=goal, u=lift)
     problem = ControlProblem(sim, 15, running=running, terminal=terminal, start=lift, hold=2)
-    result = minimise(problem, "ilqr", iterations=20, change=1e-6, patience=2)
+    result = minimize(problem, "ilqr", iterations=20, change=1e-6, patience=2)
     last = result.report.states
     assert difference(layout, last.q[-1, 0], goal).abs().max() < 0.01
     assert last.qd[-1].abs().max() < 0.05
@@ -153,13 +153,13 @@ def test_parameters_in_force_are_the_models():
 
 def test_wrong_problems():
     with pytest.raises(InputError, match="ilqr needs a ControlProblem"):
-        minimise(FunctionProblem([1.0], loss=lambda x: x.sum()), "ilqr")
+        minimize(FunctionProblem([1.0], loss=lambda x: x.sum()), "ilqr")
     sim = Simulator(arm())
     with pytest.raises(InputError, match=r"lower has shape \(3,\); needed: \(2,\) or \(5, 2\)"):
         ControlProblem(sim, 5, running=lambda s, u: u, lower=[0.0, 0.0, 0.0])
     with pytest.raises(InputError, match="worlds=1"):
         ControlProblem(Simulator(arm(), worlds=2), 5, running=lambda s, u: u)
     with pytest.raises(InputError, match=r"running residuals have shape \(10,\)"):
-        minimise(ControlProblem(sim, 5, running=lambda s, u: u.flatten()), "ilqr")
+        minimize(ControlProblem(sim, 5, running=lambda s, u: u.flatten()), "ilqr")
     with pytest.raises(InputError, match="negative eigenvalue"):
         quadratic_cost(sim, state=-torch.ones(4), control=torch.ones(2), q=[0.0, 0.0])

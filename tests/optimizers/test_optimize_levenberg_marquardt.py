@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import curve_fit, least_squares
 
 from warpsim.core.errors import InputError, RangeError, SimulationError
-from warpsim.optimizers import FunctionProblem, minimise
+from warpsim.optimizers import FunctionProblem, minimize
 
 TIMES = torch.linspace(0, 4, 60, dtype=torch.float64)
 
@@ -29,7 +29,7 @@ def test_estimates_and_covariance_are_scipys(jacobian):
     problem = FunctionProblem(
         [1.0, 0.2, 2.7], residuals=lambda x: decay(x) - data, names=("amplitude", "damping", "rate")
     )
-    result = minimise(problem, "levenberg_marquardt", jacobian=jacobian)
+    result = minimize(problem, "levenberg_marquardt", jacobian=jacobian)
     assert result.converged
 
     def model(times, *x):
@@ -48,7 +48,7 @@ def test_the_covariance_is_the_scatter_of_the_estimates():
     for seed in range(60):
         data = noisy(seed)
         problem = FunctionProblem([1.4, 0.45, 3.1], residuals=lambda x, data=data: decay(x) - data)
-        fits.append(minimise(problem, "levenberg_marquardt"))
+        fits.append(minimize(problem, "levenberg_marquardt"))
     scatter = torch.stack([fit.x for fit in fits]).std(dim=0)
     claimed = torch.stack([fit.report.deviation for fit in fits]).mean(dim=0)
     assert ((scatter / claimed - 1).abs() < 0.3).all()
@@ -57,8 +57,8 @@ def test_the_covariance_is_the_scatter_of_the_estimates():
 def test_the_gradient_is_exact_where_differences_are_coarse():
     data = noisy()
     problem = FunctionProblem([1.0, 0.2, 2.7], residuals=lambda x: decay(x) - data)
-    coarse = minimise(problem, "levenberg_marquardt", difference=1e-2, iterations=100)
-    fine = minimise(problem, "levenberg_marquardt", jacobian="reverse", iterations=100)
+    coarse = minimize(problem, "levenberg_marquardt", difference=1e-2, iterations=100)
+    fine = minimize(problem, "levenberg_marquardt", jacobian="reverse", iterations=100)
     torch.testing.assert_close(coarse.x, fine.x, rtol=1e-7, atol=0)
 
 
@@ -72,7 +72,7 @@ def test_bounds(seed):
         return torch.sin(0.3 * torch.as_tensor(root) @ x) - torch.as_tensor(0.1 * target)
 
     problem = FunctionProblem(np.zeros(4), residuals=residuals, lower=low, upper=high)
-    result = minimise(problem, "levenberg_marquardt", gradient=1e-11)
+    result = minimize(problem, "levenberg_marquardt", gradient=1e-11)
     expected = least_squares(
         lambda x: residuals(torch.tensor(x)).numpy(), np.zeros(4), bounds=(low, high), xtol=1e-14, ftol=1e-15
     )
@@ -86,11 +86,11 @@ def test_parameters_that_only_matter_as_a_product_are_named():
     def residuals(x):
         return x[0] * x[1] * torch.exp(-x[2] * TIMES) - 2 * torch.exp(-TIMES)
 
-    names = ("mass", "gain", "rate", "colour")
+    names = ("mass", "gain", "rate", "color")
     problem = FunctionProblem([1.0, 1.0, 0.5, 7.0], residuals=residuals, names=names)
-    result = minimise(problem, "levenberg_marquardt")
+    result = minimize(problem, "levenberg_marquardt")
     said = " ".join(result.report.sentences)
-    assert "The data do not depend on colour." in said
+    assert "The data do not depend on color." in said
     assert "cannot tell apart mass and gain:" in said and "rate" not in said
     assert (result.report.singular_values[2:] < 1e-6 * result.report.singular_values[0]).all()
     assert result.x[0] * result.x[1] == pytest.approx(2.0)
@@ -107,14 +107,14 @@ def test_what_noise_hides_is_named():
 
     problem = FunctionProblem([0.5, 1.0], residuals=residuals, names=("level", "decay"))
     assert (
-        "The data do not determine decay within the noise." in minimise(problem, "levenberg_marquardt").report.sentences
+        "The data do not determine decay within the noise." in minimize(problem, "levenberg_marquardt").report.sentences
     )
 
 
 def test_covariance_in_other_units():
     data = noisy()
     problem = FunctionProblem([1.0, 0.2, 2.7], residuals=lambda x: decay(x) - data)
-    report = minimise(problem, "levenberg_marquardt").report
+    report = minimize(problem, "levenberg_marquardt").report
     scaled = report.covariance_of(lambda x: torch.stack([100 * x[0], x[1].square()]))
     expected = torch.stack([1e4 * report.covariance[0, 0], 4 * report.x[1] ** 2 * report.covariance[1, 1]])
     torch.testing.assert_close(scaled.diagonal(), expected)
@@ -122,7 +122,7 @@ def test_covariance_in_other_units():
 
 def test_fewer_data_than_parameters():
     problem = FunctionProblem([1.0, 1.0, 1.0], residuals=lambda x: torch.stack([x.sum() - 6, x[0] - x[1]]))
-    result = minimise(problem, "levenberg_marquardt")
+    result = minimize(problem, "levenberg_marquardt")
     report = result.report
     assert result.loss < 1e-20 and report.noise == torch.inf  # no residual is left to tell it
     assert torch.isinf(report.deviation).all() and not report.determined.any()
@@ -132,9 +132,9 @@ def test_fewer_data_than_parameters():
 
 def test_wrong_problems():
     with pytest.raises(InputError, match="no sum of squares"):
-        minimise(FunctionProblem([1.0], loss=lambda x: x.sum()), "levenberg_marquardt")
+        minimize(FunctionProblem([1.0], loss=lambda x: x.sum()), "levenberg_marquardt")
     with pytest.raises(InputError, match="do not depend on x"):
-        minimise(FunctionProblem([1.0], residuals=lambda x: torch.ones(3)), "levenberg_marquardt")
+        minimize(FunctionProblem([1.0], residuals=lambda x: torch.ones(3)), "levenberg_marquardt")
 
     def nowhere_else(x: torch.Tensor) -> torch.Tensor:
         if x.item() != 1.0:
@@ -142,7 +142,7 @@ def test_wrong_problems():
         return x
 
     with pytest.raises(SimulationError, match="not finite along x0"):
-        minimise(FunctionProblem([1.0], residuals=nowhere_else), "levenberg_marquardt")
+        minimize(FunctionProblem([1.0], residuals=nowhere_else), "levenberg_marquardt")
 
 
 def test_bad_candidates_are_stepped_around():
@@ -155,10 +155,10 @@ def test_bad_candidates_are_stepped_around():
             raise RangeError("out of range")
         return torch.stack([torch.atan(x[0] - 1), 0.1 * (x[0] - 1)])
 
-    result = minimise(FunctionProblem([-3.0], residuals=residuals), "levenberg_marquardt", radius=10.0)
+    result = minimize(FunctionProblem([-3.0], residuals=residuals), "levenberg_marquardt", radius=10.0)
     assert result.x.item() == pytest.approx(1.0) and result.dropped > 0
     with pytest.raises(SimulationError, match="blew up"):
-        minimise(FunctionProblem([3.0], residuals=residuals), "levenberg_marquardt")
+        minimize(FunctionProblem([3.0], residuals=residuals), "levenberg_marquardt")
 
 
 def test_derivatives_are_one_sided_beside_what_cannot_be_simulated():
@@ -169,7 +169,7 @@ def test_derivatives_are_one_sided_beside_what_cannot_be_simulated():
             raise RangeError("out of range", [0])
         return torch.stack([x[0] - 1, torch.where(x[1] < 2.0, torch.nan, x[1] - 2), x[0] * x[1] - 2])
 
-    result = minimise(FunctionProblem([0.5, 3.0], residuals=residuals), "levenberg_marquardt")
+    result = minimize(FunctionProblem([0.5, 3.0], residuals=residuals), "levenberg_marquardt")
     assert result.loss < 1e-12
     np.testing.assert_allclose(result.x.numpy(), [1.0, 2.0], atol=1e-6)
 
@@ -180,13 +180,13 @@ def test_what_no_data_determine_is_never_certain():
     def residuals(x: torch.Tensor) -> torch.Tensor:
         return decay(torch.cat([x[:1] + x[3:4], x[1:3]])) - data
 
-    names = ("part", "damping", "rate", "other", "colour")
+    names = ("part", "damping", "rate", "other", "color")
     problem = FunctionProblem([0.5, 0.2, 2.7, 0.5, 3.0], residuals=lambda x: residuals(x) + 0 * x[4], names=names)
-    report = minimise(problem, "levenberg_marquardt").report
+    report = minimize(problem, "levenberg_marquardt").report
     assert report.determined.tolist() == [False, True, True, False, False]
     assert torch.isinf(report.deviation[[0, 3, 4]]).all()
     sure = FunctionProblem([1.0, 0.2, 2.7], residuals=lambda x: decay(x) - data)
-    expected = minimise(sure, "levenberg_marquardt").report.deviation
+    expected = minimize(sure, "levenberg_marquardt").report.deviation
     torch.testing.assert_close(report.deviation[1:3], expected[1:3], rtol=1e-4, atol=0)
     spread = report.covariance_of(lambda x: torch.stack([x[0], x[1], x[1] + x[4]])).diagonal()
     assert torch.isfinite(spread).tolist() == [False, True, False]
@@ -199,7 +199,7 @@ def test_a_value_at_its_bound_is_named_and_has_no_deviation():
     """The others are no surer for it: their deviations are those of a fit in which it is free."""
     data = noisy()
     problem = FunctionProblem([1.0, 0.2, 2.7], residuals=lambda x: decay(x) - data, upper=[torch.inf, 0.3, torch.inf])
-    result = minimise(problem, "levenberg_marquardt")
+    result = minimize(problem, "levenberg_marquardt")
     report = result.report
     assert report.sentences == ("x1 is held by its bound.",)
     assert report.deviation.isinf().tolist() == [False, True, False]
@@ -214,14 +214,14 @@ def test_a_fit_far_above_the_stated_noise_says_so():
     """A model that lacks the damping: the residuals are what it lacks."""
     data = noisy()
     poor = FunctionProblem([1.0, 2.9], residuals=lambda x: decay(torch.stack([x[0], 0 * x[0], x[1]])) - data)
-    report = minimise(poor, "levenberg_marquardt", noise=0.02).report
+    report = minimize(poor, "levenberg_marquardt", noise=0.02).report
     assert report.at_noise_level is False
     assert f"The residuals are {report.noise / 0.02:.3g} times the stated noise" in report.sentences[0]
     assert report.noise > 0.2 and (report.deviation > 0.02).all()  # scaled by the residuals
     right = FunctionProblem([1.0, 0.2, 2.7], residuals=lambda x: decay(x) - data)
-    report = minimise(right, "levenberg_marquardt", noise=0.02).report
+    report = minimize(right, "levenberg_marquardt", noise=0.02).report
     assert report.at_noise_level and report.sentences == ("The data determine all 3 parameters.",)
-    assert minimise(right, "levenberg_marquardt").report.at_noise_level is None
+    assert minimize(right, "levenberg_marquardt").report.at_noise_level is None
 
 
 def test_a_rough_loss_is_no_optimum():
@@ -230,19 +230,19 @@ def test_a_rough_loss_is_no_optimum():
     def residuals(x: torch.Tensor) -> torch.Tensor:
         return (2.0 - x) + 5.0 * (x > 1.0)
 
-    result = minimise(FunctionProblem([1.0], residuals=residuals), "levenberg_marquardt")
+    result = minimize(FunctionProblem([1.0], residuals=residuals), "levenberg_marquardt")
     assert result.stopped == "stalled" and not result.converged
 
 
 def test_parameters_that_cannot_be_told_apart_do_not_break_a_long_search():
     """Each of fifty good steps lowers the damping; two columns of J are the same."""
     problem = FunctionProblem([3.0, 4.0], residuals=lambda x: ((x[0] + x[1]).reshape(1) - 1.0) ** 3)
-    result = minimise(problem, "levenberg_marquardt", gradient=0.0, change=0.0, iterations=60, patience=100)
+    result = minimize(problem, "levenberg_marquardt", gradient=0.0, change=0.0, iterations=60, patience=100)
     assert result.loss < 1e-20
 
 
 def test_a_fit_that_was_cut_off_says_so():
     data = noisy()
     problem = FunctionProblem([1.0, 0.2, 2.7], residuals=lambda x: decay(x) - data)
-    report = minimise(problem, "levenberg_marquardt", iterations=2).report
+    report = minimize(problem, "levenberg_marquardt", iterations=2).report
     assert report.sentences[0].startswith("The search ended before its optimum")

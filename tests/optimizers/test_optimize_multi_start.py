@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from warpsim.core.errors import InputError
-from warpsim.optimizers import FunctionProblem, minimise, multi_start
+from warpsim.optimizers import FunctionProblem, minimize, multi_start
 from warpsim.optimizers.multi_start import draw_starts
 
 
@@ -25,7 +25,7 @@ def problem(**bounds) -> FunctionProblem:
 
 
 def test_it_finds_the_deepest_of_many_valleys():
-    assert minimise(problem(), "lbfgs").loss > 1
+    assert minimize(problem(), "lbfgs").loss > 1
     result = multi_start(problem(lower=-2.0, upper=3.0), seed=0, candidates=40, explore=10, keep=3)
     assert result.loss < 1e-12 and result.converged
     assert torch.allclose(result.x, torch.full((2,), 0.7, dtype=torch.float64))
@@ -99,4 +99,4 @@ def test_wrong_calls():
     with pytest.raises(InputError, match="keep ≤ candidates"):
         multi_start(problem(), seed=0, candidates=2, keep=3)
     with pytest.raises(InputError, match="not 'multi_start'"):
-        multi_start(problem(), seed=0, resume=minimise(problem(), iterations=1).state)
+        multi_start(problem(), seed=0, resume=minimize(problem(), iterations=1).state)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from warpsim.core.errors import InputError
-from warpsim.optimizers import RolloutProblem, Variable, Variables, minimise
+from warpsim.optimizers import RolloutProblem, Variable, Variables, minimize
 from warpsim.sim.simulator import Simulator
 
 PENDULUM = Path(__file__).resolve().parents[2] / "scenes" / "pendulum.usda"
@@ -45,7 +45,7 @@ def test_gradients_are_those_of_differences(problem):
 
 def test_a_fit_says_that_a_swing_shows_one_number_only(problem):
     # The angle obeys θ̈ = −g·Σmc/ΣI·sin θ: gravity and the bob's mass enter through one factor.
-    result = minimise(problem, "levenberg_marquardt", gradient=1e-11)
+    result = minimize(problem, "levenberg_marquardt", gradient=1e-11)
     assert result.loss < 1e-18
     (said,) = result.report.sentences
     assert f"cannot tell apart {GRAVITY} and {BOB}" in said
@@ -57,7 +57,7 @@ def test_a_fit_finds_gravity(problem):
         data = sim.rollout(steps=200, parameters={GRAVITY: 12.0}, keep_every=10).q
     gravity = Variables([Variable(sim.attribute(GRAVITY), positive=True)])
     alone = RolloutProblem(sim, gravity, lambda t: (t.q - data).transpose(0, 1).flatten(1), steps=200, keep_every=10)
-    (found,) = alone.values(minimise(alone, "levenberg_marquardt").x).values()
+    (found,) = alone.values(minimize(alone, "levenberg_marquardt").x).values()
     assert found.item() == pytest.approx(12.0, rel=1e-8)
 
 

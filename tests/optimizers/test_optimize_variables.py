@@ -153,7 +153,7 @@ def test_a_written_result_holds_the_rounded_values(sim, file, mass, velocity, tm
     variables = Variables([Variable(mass, positive=True), Variable(velocity)])
     x = variables.start() + 0.1
     gradients = {velocity: torch.tensor([1.0, 2.0, 3.0])}
-    write_result(tmp_path / "out.usda", file, sim.scene, values=variables.optimised(x, gradients))
+    write_result(tmp_path / "out.usda", file, sim.scene, values=variables.optimized(x, gradients))
     stage = Usd.Stage.Open(str(tmp_path / "out.usda"))
     rounded = variables.rounded(x)
     for attribute, value in rounded.items():

@@ -1,4 +1,4 @@
-"""The examples that optimise: each asserts its own success and writes its motion over the USD file it began with."""
+"""The examples that optimize: each asserts its own success and writes its motion over the USD file it began with."""
 
 from __future__ import annotations
 

@@ -122,6 +122,6 @@ def test_a_slider_turns_and_slides_without_parting():
 
 
 def com_velocity(scene: Scene, state: np.ndarray, i: int) -> np.ndarray:
-    """World velocity of the i-th free body's centre of mass."""
+    """World velocity of the i-th free body's center of mass."""
     rotation, velocity = state[7 * i + 3 : 7 * i + 7], state[14 + 6 * i : 20 + 6 * i]
     return velocity[:3] + rotate(rotation, np.cross(velocity[3:], scene.bodies[i].com))

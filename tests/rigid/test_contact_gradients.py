@@ -40,7 +40,7 @@ def options(cone: str, integrator: str) -> Options:
 
 
 def on_the_floor(cone: str, integrator: str) -> Scene:
-    """One of each shape, tilted, a few millimetres deep."""
+    """One of each shape, tilted, a few millimeters deep."""
     return object_scene(
         solid("sphere", (0.1,), (0.0, 0.0, 0.098)),
         solid("capsule", (0.06, 0.1), (0.6, 0.0, 0.066), (0.3, 1.5, 0.2)),
@@ -54,7 +54,7 @@ def on_the_floor(cone: str, integrator: str) -> Scene:
 
 
 def on_each_other(cone: str, integrator: str) -> Scene:
-    """Five pairs, the upper one pressed a few millimetres into the lower."""
+    """Five pairs, the upper one pressed a few millimeters into the lower."""
     return object_scene(
         solid("box", (0.2, 0.2, 0.1), (0.0, 0.0, 0.099), (0.01, 0.004, 0.1)),
         solid("sphere", (0.1,), (0.03, 0.02, 0.298)),

@@ -155,12 +155,12 @@ def test_equal_balls_swap_velocities():
 
 
 def test_glancing_balls_turn_with_their_normal():
-    """A ball (r = 0.1) hit off-axis by y leaves along the line of centres, dθ/dy = 1/2r; a frozen normal gives 0."""
+    """A ball (r = 0.1) hit off-axis by y leaves along the line of centers, dθ/dy = 1/2r; a frozen normal gives 0."""
     flight = Flight(balls(0.0, 4e-4, 40), 900)
     qd = np.zeros(12)
     qd[0] = 1.0
     result = flight.gradient("qd", 7, qd=qd)
-    assert result.q[8] - result.q[1] == pytest.approx(10.0, rel=0.01)  # both balls' places move the line of centres
+    assert result.q[8] - result.q[1] == pytest.approx(10.0, rel=0.01)  # both balls' places move the line of centers
     assert result.q[8] == pytest.approx(5.0, rel=0.01)
 
 

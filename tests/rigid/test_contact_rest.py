@@ -28,7 +28,7 @@ def cube(half: float) -> Mesh:
 
 
 def resting_scene() -> Scene:
-    """Everything lies a millimetre above the floor."""
+    """Everything lies a millimeter above the floor."""
     scene = object_scene(
         solid("box", (0.1, 0.2, 0.15), (0.0, 0.0, 0.151)),
         solid("cylinder", (0.1, 0.12), (0.6, 0.0, 0.121)),

@@ -82,7 +82,7 @@ def energy(model, q: np.ndarray, qd: np.ndarray) -> float:
 
 
 def momentum(model, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-    """(6,) linear, then angular about the centre of mass."""
+    """(6,) linear, then angular about the center of mass."""
     found = query.momentum(model, query.make_state(model, {"q": q, "qd": qd}))
     return np.concatenate([found.linear.numpy()[0], found.angular.numpy()[0]])
 

@@ -40,7 +40,7 @@ NUDGE = 1e-12
 
 
 def smooth_force(e: Evaluation, bias: np.ndarray, *, actuated: bool) -> np.ndarray:
-    """Generalised force of the passive (and actuation) stage alone: the bias less the residual at rest."""
+    """Generalized force of the passive (and actuation) stage alone: the bias less the residual at rest."""
     e.poison()
     kinematics(e.model, e.state, e.work)
     passive(e.model, e.state, e.control, e.work)

@@ -29,7 +29,7 @@ ROBOTS = (
     "unitree_a1",
 )
 INERTIA = '<inertial pos="0 0 0" mass="2" diaginertia=".3 .2 .1"/>'
-OFF_CENTRE = '<inertial pos=".1 0 .05" mass="2" diaginertia=".3 .2 .1"/>'
+OFF_CENTER = '<inertial pos=".1 0 .05" mass="2" diaginertia=".3 .2 .1"/>'
 
 
 def derived(scene: Scene):
@@ -82,17 +82,17 @@ def test_robots(assets_dir: Path, robot):
         f'<body><joint type="slide" axis="1 0 0" armature="1"/>{INERTIA}</body>',
         f'<body><joint type="slide" axis="1 1 0"/>{INERTIA}</body>',
         f'<body><joint type="slide" axis="1 0 0" pos="0 0 1"/>{INERTIA}</body>',
-        f'<body><joint type="slide" axis="1 0 0"/>{OFF_CENTRE}</body>',
+        f'<body><joint type="slide" axis="1 0 0"/>{OFF_CENTER}</body>',
         f'<body quat="1 1 0 0"><joint type="slide"/><joint type="slide" axis="0 1 0"/>{INERTIA}</body>',
         f'<body><joint type="slide"/>{INERTIA}<body>{INERTIA}</body></body>',
         f'<body>{INERTIA}<body><joint type="slide"/>{INERTIA}</body></body>',
         f'<body>{INERTIA}<body>{INERTIA}<body><joint type="slide"/>{INERTIA}</body></body></body>',
         f'<body><joint type="hinge" axis="1 0 0"/>{INERTIA}</body>',
-        f'<body><joint type="ball" armature=".5"/>{OFF_CENTRE}</body>',
-        f'<body><joint type="free" armature=".5"/>{OFF_CENTRE}</body>',
-        f'<body mocap="true">{INERTIA}<body pos="0 1 0"><joint/>{OFF_CENTRE}</body></body>',
+        f'<body><joint type="ball" armature=".5"/>{OFF_CENTER}</body>',
+        f'<body><joint type="free" armature=".5"/>{OFF_CENTER}</body>',
+        f'<body mocap="true">{INERTIA}<body pos="0 1 0"><joint/>{OFF_CENTER}</body></body>',
         f"<body>{INERTIA}</body>",
-        f'<body><joint ref=".7"/>{INERTIA}<body pos="1 0 0"><joint axis="1 0 0" ref="-1"/>{OFF_CENTRE}</body></body>',
+        f'<body><joint ref=".7"/>{INERTIA}<body pos="1 0 0"><joint axis="1 0 0" ref="-1"/>{OFF_CENTER}</body></body>',
     ],
 )
 def test_special_cases(text):
@@ -100,7 +100,7 @@ def test_special_cases(text):
 
 
 def test_tendon_over_several_trees():
-    bodies = "".join(f'<body pos="{k} 0 0"><joint name="j{k}" axis="0 1 0"/>{OFF_CENTRE}</body>' for k in range(3))
+    bodies = "".join(f'<body pos="{k} 0 0"><joint name="j{k}" axis="0 1 0"/>{OFF_CENTER}</body>' for k in range(3))
     terms = '<joint joint="j2" coef="2"/><joint joint="j0" coef="-1"/>'
     assert_same(world(bodies, f"<tendon><fixed>{terms}</fixed></tendon>"))
 

@@ -53,7 +53,7 @@ def compare(model: mujoco.MjModel, seed: int) -> dict[str, float]:
     errors = {
         "kinetic": relative_error(query.kinetic_energy(ours, state, motion=motion).numpy()[0], data.energy[1]),
         "potential": relative_error(query.potential_energy(ours, state, motion=motion).numpy()[0], data.energy[0]),
-        "com": relative_error(query.centre_of_mass(ours, state, motion=motion).numpy()[0], com),
+        "com": relative_error(query.center_of_mass(ours, state, motion=motion).numpy()[0], com),
         "linear": relative_error(momentum.linear.numpy()[0], linear),
         "angular": relative_error(momentum.angular.numpy()[0], data.subtree_angmom[0]),
         "about origin": relative_error(about_origin.angular.numpy()[0], data.subtree_angmom[0] + np.cross(com, linear)),
@@ -109,7 +109,7 @@ def scalars(ours: Model, state) -> dict[str, wp.array]:
     return {
         "kinetic": query.kinetic_energy(ours, state, motion=motion),
         "potential": query.potential_energy(ours, state, motion=motion),
-        "com": query.centre_of_mass(ours, state, motion=motion),
+        "com": query.center_of_mass(ours, state, motion=motion),
         "linear": momentum.linear,
         "angular": momentum.angular,
         "position": poses.position,
@@ -174,8 +174,8 @@ def test_wrong_arguments_are_named():
         query.body_jacobian(ours, state, "elbow")
     with pytest.raises(InputError, match="point has shape"):
         query.point_velocity(ours, state, "b0", np.zeros(4))
-    with pytest.raises(InputError, match="about='centre'"):
-        query.momentum(ours, state, about="centre")
+    with pytest.raises(InputError, match="about='center'"):
+        query.momentum(ours, state, about="center")
     with pytest.raises(InputError, match="state 'q' has shape"):
         query.make_state(ours, {"q": np.zeros(ours.nq + 1)})
     with pytest.raises(UnknownNameError, match="'qdd'"):

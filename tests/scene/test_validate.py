@@ -480,8 +480,8 @@ def test_compound_rule_is_mujocos(kinds):
 
 
 def test_a_ledger_entry_says_what_became_of_a_thing():
-    lost = LedgerEntry("joint 'knee'", "stiffnesspoly", "unsupported", "only linear springs are modelled")
-    assert str(lost) == "joint 'knee': stiffnesspoly unsupported (only linear springs are modelled)"
+    lost = LedgerEntry("joint 'knee'", "stiffnesspoly", "unsupported", "only linear springs are modeled")
+    assert str(lost) == "joint 'knee': stiffnesspoly unsupported (only linear springs are modeled)"
     assert unsupported([LedgerEntry("a", "b", "used"), lost]) == [lost]
     with pytest.raises(InputError, match="'used', 'assumed', 'ignored', 'unsupported'"):
         LedgerEntry("a", "b", "lost")

@@ -65,7 +65,7 @@ def uneven(tmp_path_factory):
     return path
 
 
-@pytest.mark.filterwarnings("ignore::warpsim.core.errors.LeftOutWarning")
+@pytest.mark.filterwarnings("ignore::warpsim.core.errors.UnsupportedPhysicsWarning")
 @pytest.mark.parametrize("scale", [(1, 1.5, 2.5), (3, 1.5, 2), (1.875, 1.5, 1.75)])
 def test_values_beyond_a_bend_are_read_anew(uneven, tmp_path, scale):
     attribute = "/World/Ball/Shape.xformOp:scale"

@@ -97,7 +97,7 @@ def test_units_are_the_stages_own(sim, path, unit):
 @pytest.mark.parametrize(
     "path, reason",
     [
-        ("/World/Ball/Shape.physics:density", "mass, centre and inertia are authored"),
+        ("/World/Ball/Shape.physics:density", "mass, center and inertia are authored"),
         ("/World/Ball/Shape.physics:mass", "0 means 'not set'"),
         ("/World/Ball/Shape.xformOp:scale", "kink"),
         ("/World/Arm/Hinge.physics:axis", "type token"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import warpsim as ws
-from attribute_stages import CENTIMETRES, SI, contacts, derivative_through_files, loss_of, mechanism, meshes
+from attribute_stages import CENTIMETERS, SI, contacts, derivative_through_files, loss_of, mechanism, meshes
 
 STEPS = 24
 
@@ -116,11 +116,11 @@ def check(built, make, path: str, units: tuple[float, float, str], steps: int = 
 
 @pytest.mark.parametrize("make, path", [case for case in CASES if case[1] in QUICK])
 def test_gradient_equals_differences_through_the_file(built, make, path):
-    check(built, make, path, CENTIMETRES)
+    check(built, make, path, CENTIMETERS)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("units", [CENTIMETRES, SI], ids=["cm, g, Y up", "m, kg, Z up"])
+@pytest.mark.parametrize("units", [CENTIMETERS, SI], ids=["cm, g, Y up", "m, kg, Z up"])
 @pytest.mark.parametrize("make, path", CASES)
 def test_gradient_of_every_kind_equals_differences_through_the_file(built, make, path, units):
     check(built, make, path, units)
@@ -129,15 +129,15 @@ def test_gradient_of_every_kind_equals_differences_through_the_file(built, make,
 @pytest.mark.parametrize(
     ("approximation", "free", "units"),
     [
-        ("convexHull", True, CENTIMETRES),
+        ("convexHull", True, CENTIMETERS),
         *(pytest.param(*case, marks=pytest.mark.long) for case in [
-            ("convexHull", False, SI), ("sdf", True, SI), ("sdf", False, CENTIMETRES),
-            ("convexDecomposition", True, CENTIMETRES), ("convexDecomposition", False, SI),
+            ("convexHull", False, SI), ("sdf", True, SI), ("sdf", False, CENTIMETERS),
+            ("convexDecomposition", True, CENTIMETERS), ("convexDecomposition", False, SI),
         ]),
     ],
 )  # fmt: skip
 def test_the_uniform_scale_of_a_mesh(approximation, free, units, tmp_path):
-    """Three equal components vary as one number: size, and by the density mass, centre and inertia."""
+    """Three equal components vary as one number: size, and by the density mass, center and inertia."""
     stage = meshes(*units, approximation, free)
     stage.GetRootLayer().Export(str(tmp_path / "scene.usda"))
     sim = ws.Simulator(tmp_path / "scene.usda")

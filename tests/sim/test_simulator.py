@@ -63,7 +63,7 @@ def test_physics_that_is_left_out_is_told_unless_that_was_decided(tmp_path):
     known = "float physics:mass = 2"
     (tmp_path / "a.usda").write_text(PENDULUM_USD.replace(known, f"{known}\n        float physics:mas = 3"))
     with pytest.warns(
-        warpsim.LeftOutWarning, match=r"a.usda has physics that is not simulated: /World/Bob: physics:mas"
+        warpsim.UnsupportedPhysicsWarning, match=r"a.usda has physics that is not simulated: /World/Bob: physics:mas"
     ):
         Simulator(tmp_path / "a.usda")
     with warnings.catch_warnings():

@@ -1,6 +1,6 @@
 """Stages that use every kind of attribute that can carry a gradient, in any units, and their derivatives through files.
 
-All numbers are sums of few powers of two, so that they and their neighbours are exact in float32 in every unit used.
+All numbers are sums of few powers of two, so that they and their neighbors are exact in float32 in every unit used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import warpsim as ws
 from warpsim.io.usd import author
 
 SI = (1.0, 1.0, "Z")
-CENTIMETRES = (0.01, 0.001, "Y")
+CENTIMETERS = (0.01, 0.001, "Y")
 
 _QUARTER_TURN_BACK = (np.sqrt(0.5), -np.sqrt(0.5), 0, 0)
 # 0.5·(1, 1, 1, 1) and 0.25·(…) are unit quaternions that float32 holds exactly
@@ -199,7 +199,7 @@ def meshes(length: float, mass: float, up: str, approximation: str = "convexHull
 
 
 def _snap(stage: Usd.Stage) -> None:
-    """Rounds joint frames, which the author computed, to numbers whose neighbours float32 holds."""
+    """Rounds joint frames, which the author computed, to numbers whose neighbors float32 holds."""
     for prim in stage.Traverse():
         for name in ("physics:localPos0", "physics:localPos1"):
             if prim.GetAttribute(name).HasAuthoredValue():

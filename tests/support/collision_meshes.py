@@ -8,7 +8,7 @@ from warpsim.scene.description import Mesh
 
 
 def revolved(profile: np.ndarray, around: int, name: str) -> Mesh:
-    """Turns a closed profile (n, 2) of (radius, z), counter-clockwise, about the z axis; radii may be zero."""
+    """Turns a closed profile (n, 2) of (radius, z), counterclockwise, about the z axis; radii may be zero."""
     angle = 2 * np.pi * np.arange(around) / around
     ring = [np.stack([r * np.cos(angle), r * np.sin(angle), np.full(around, z)], axis=1) for r, z in profile]
     faces = []

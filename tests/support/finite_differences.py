@@ -2,7 +2,7 @@
 
 One fixed step is either too large (truncation, a contact that switches on) or too small (round-off), and which one
 differs from case to case. So the difference quotient is taken at several steps, extrapolated to step zero, and the
-value is kept that its neighbours in the extrapolation table confirm best.
+value is kept that its neighbors in the extrapolation table confirm best.
 
 Everything here is float64. To differentiate on a manifold, differentiate a function of the tangent at zero, e.g.
 `central_difference(lambda t: f(integrate(q, t)), np.zeros(nv))`.
@@ -27,7 +27,7 @@ class Estimate(NamedTuple):
 
     value: np.ndarray
     error: float
-    """Largest deviation over the outputs from the neighbours in the extrapolation table, plus round-off; absolute. A
+    """Largest deviation over the outputs from the neighbors in the extrapolation table, plus round-off; absolute. A
     figure to judge the reference by, not a bound."""
 
 
@@ -44,7 +44,7 @@ def directional_estimate(
         f: Function of an array of x's shape; returns a scalar or an array of any fixed shape. It may overwrite its
             argument.
         x: Where to differentiate.
-        direction: Of x's shape, not normalised: the result is linear in it.
+        direction: Of x's shape, not normalized: the result is linear in it.
         steps: Multiples h of `direction`, falling strictly, at least two.
 
     Returns:
@@ -108,7 +108,7 @@ def central_difference(
 def relative_error(actual: ArrayLike, expected: ArrayLike, *, floor: float = 1e-12) -> float:
     """Largest deviation over the largest expected magnitude.
 
-    Norm-wise on purpose: an entry that is 1e-9 of its neighbours carries no more digits than they leave it. A NaN
+    Norm-wise on purpose: an entry that is 1e-9 of its neighbors carries no more digits than they leave it. A NaN
     anywhere gives NaN, which fails every `<` comparison.
 
     Args:

@@ -2,7 +2,7 @@
 
 The models hold what smooth dynamics can hold: several trees with fixed and floating bases, every joint kind and
 compounds of them, jointless and massless bodies, full inertias, springs, dampers, armature, gravity compensation,
-fixed tendons, actuators of every modelled kind, a medium. Constraints (limits, dry friction, equalities, contacts) are
+fixed tendons, actuators of every modeled kind, a medium. Constraints (limits, dry friction, equalities, contacts) are
 added on request.
 """
 

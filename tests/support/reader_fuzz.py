@@ -25,6 +25,7 @@ import mujoco
 import numpy as np
 import torch
 from pxr import Sdf, Tf, Usd
+from warpsim.optimizers.minimize import minimize
 
 from fuzz_models import MJCF, URDF
 from task_scenes import reach, swing
@@ -36,7 +37,6 @@ from warpsim.core.errors import WarpsimError
 from warpsim.io.mjcf.reader import read_mjcf
 from warpsim.io.usd import author
 from warpsim.io.usd.reader import read_usd
-from warpsim.optimizers.minimise import minimise
 from warpsim.optimizers.problem import FunctionProblem
 from warpsim.scene import Scene, validate
 from warpsim.sim.simulator import Simulator
@@ -231,9 +231,9 @@ class Searches(Json):
         super().__init__(folder)
         self.problem = FunctionProblem([-1.0, 1.0], loss=lambda x: (1 - x[0]) ** 2 + 5 * (x[1] - x[0] ** 2) ** 2)
         self.files = ResultFolder(folder / "run", None, folder)  # type: ignore[arg-type]  # no task: only its state
-        self.files.save_state(self.key, minimise(self.problem, "lbfgs", iterations=4).state)
+        self.files.save_state(self.key, minimize(self.problem, "lbfgs", iterations=4).state)
         self.text = self.files.state.read_text(encoding="utf-8")
-        self.end = minimise(self.problem, "lbfgs", iterations=9, resume=self.files.load_state(self.key))
+        self.end = minimize(self.problem, "lbfgs", iterations=9, resume=self.files.load_state(self.key))
 
     def read(self, case: Path) -> None:
         """A search that goes on ends where the undamaged one does."""
@@ -241,7 +241,7 @@ class Searches(Json):
         state = self.files.load_state(self.key)
         if self.forged:
             return
-        found = minimise(self.problem, "lbfgs", iterations=9, resume=state)
+        found = minimize(self.problem, "lbfgs", iterations=9, resume=state)
         assert torch.equal(found.x, self.end.x) and found.loss == self.end.loss
 
 

@@ -1,4 +1,4 @@
-"""Closed forms for the mass, centre and inertia of a scene's bodies: an oracle that shares no code with the package."""
+"""Closed forms for the mass, center and inertia of a scene's bodies: an oracle that shares no code with the package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def matrix(quaternion) -> np.ndarray:
 
 
 def solid(kind: str, size, vertices=None, faces=None):
-    """(volume, centre, inertia about the centre) of a solid of density 1 in its own frame."""
+    """(volume, center, inertia about the center) of a solid of density 1 in its own frame."""
     a, b, c = (float(s) for s in size)
     if kind == "sphere":
         volume = 4 / 3 * np.pi * a**3
@@ -29,7 +29,7 @@ def solid(kind: str, size, vertices=None, faces=None):
         return volume, np.zeros(3), np.diag([across, across, volume * a**2 / 2])
     if kind == "capsule":
         rod, ball = 2 * np.pi * a**2 * b, 4 / 3 * np.pi * a**3
-        # Half a ball has its centre 3a/8 from the cut and 83/320·m·a² across it; the two halves sit at ±(b + 3a/8).
+        # Half a ball has its center 3a/8 from the cut and 83/320·m·a² across it; the two halves sit at ±(b + 3a/8).
         across = rod * (a**2 / 4 + b**2 / 3) + ball * (83 / 320 * a**2 + (b + 3 / 8 * a) ** 2)
         return rod + ball, np.zeros(3), np.diag([across, across, rod * a**2 / 2 + ball * 0.4 * a**2])
     if kind == "cone":
@@ -60,21 +60,21 @@ def tetrahedra(vertices, faces):
     det = np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2]))
     volume = det.sum() / 6
     total = corners.sum(axis=1)
-    centre = (det[:, None] * total).sum(axis=0) / 24 / volume
+    center = (det[:, None] * total).sum(axis=0) / 24 / volume
     second = np.einsum("f,fi,fj->ij", det, total, total) + np.einsum("f,fki,fkj->ij", det, corners, corners)
-    second = second / 120 - volume * np.outer(centre, centre)
-    return volume, centre, np.trace(second) * np.eye(3) - second
+    second = second / 120 - volume * np.outer(center, center)
+    return volume, center, np.trace(second) * np.eye(3) - second
 
 
 def shape_mass(scene, shape):
-    """(mass, centre, inertia) of a shape in its body's frame; inertia about its own centre."""
+    """(mass, center, inertia) of a shape in its body's frame; inertia about its own center."""
     mesh = scene.meshes[shape.mesh] if shape.mesh else None
-    volume, centre, inertia = solid(shape.kind, shape.size, *((mesh.vertices, mesh.faces) if mesh else ()))
+    volume, center, inertia = solid(shape.kind, shape.size, *((mesh.vertices, mesh.faces) if mesh else ()))
     if volume == 0:
         return 0.0, np.zeros(3), np.zeros((3, 3))
     density = shape.density if shape.mass is None else shape.mass / volume
     turn = matrix(shape.rotation)
-    return density * volume, shape.position + turn @ centre, density * turn @ inertia @ turn.T
+    return density * volume, shape.position + turn @ center, density * turn @ inertia @ turn.T
 
 
 def body_mass(scene, body):

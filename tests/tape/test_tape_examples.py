@@ -68,7 +68,7 @@ def test_net_arrives_and_is_written_as_points(tmp_path: Path) -> None:
 
 
 def test_net_keeps_momentum_when_free() -> None:
-    """Springs pull equally at both ends: without corners, drag and gravity's own share, the centre falls freely."""
+    """Springs pull equally at both ends: without corners, drag and gravity's own share, the center falls freely."""
     example = load("mass_spring_net")
     net = example.Net(side=5)
     net.parameters["drag"].zero_()

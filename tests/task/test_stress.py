@@ -17,7 +17,7 @@ from warpsim.io.load import load_scene
 from warpsim.io.usd import author
 from warpsim.scene import Body, Joint, Scene
 from warpsim.sim.simulator import Simulator
-from warpsim.task import Steps, TaskProblem, optimize_task, read_task, stress
+from warpsim.task import Steps, TaskProblem, optimize, read_task, stress
 from warpsim.task.stress import varied
 from warpsim.task.transmission import Transmission
 from warpsim.task.variations import Variation, scaled_contact, scaled_friction, scaled_mass, variations
@@ -28,13 +28,13 @@ FALL = 9.81 * 0.4
 
 
 def throw(folder: Path, steps_per_second: int, tolerance: float) -> Path:
-    """The result of a throw, optimised at some step to hit within some distance."""
+    """The result of a throw, optimized at some step to hit within some distance."""
     text = (SCENES / "throw.usda").read_text()
     text = text.replace("timeStepsPerSecond = 1000", f"timeStepsPerSecond = {steps_per_second}")
     text = text.replace("double tolerance = 0.001", f"double tolerance = {tolerance}")
     path = folder / "throw.usda"
     path.write_text(text)
-    done = optimize_task(path, iterations=10)
+    done = optimize(path, iterations=10)
     assert done.solved
     return done.save(folder / "out", film=False)[0]
 
@@ -51,7 +51,7 @@ def test_what_a_coarse_step_solves_is_an_exploit(tmp_path, capsys):
     for name, miss in (("half step", 0.01 / 2), ("double step", 0.02 / 2), ("integrator rk4", 0.02 / 2)):
         assert rows[name]["success"] is False
         assert rows[name]["loss"] == pytest.approx(0.5 * (FALL * miss) ** 2, rel=1e-3), name
-    assert rows["as optimised"]["success"] and rows["mass +10 %"]["success"]
+    assert rows["as optimized"]["success"] and rows["mass +10 %"]["success"]
     assert replay(record).identical
 
 

@@ -11,7 +11,7 @@ from pxr import Sdf, Usd
 from warpsim.core.errors import TaskError
 from warpsim.io.usd.reader import read_usd
 from warpsim.objective import (
-    CentreOfMass,
+    CenterOfMass,
     Clearance,
     ContactForce,
     Duration,
@@ -222,7 +222,7 @@ def _same(actual, expected) -> bool:
         ),
         (
             'WarpsimCenterOfMass "A" { point3d position = (0, 100, 0)\n double tolerance = 1 }',
-            CentreOfMass,
+            CenterOfMass,
             {"axes": "xyz"},
             0.01,
         ),

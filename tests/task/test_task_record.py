@@ -1,4 +1,4 @@
-"""The record of an optimised task is a run record: replayed bit for bit in another process, compared by name."""
+"""The record of an optimized task is a run record: replayed bit for bit in another process, compared by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from warpsim.check.records import compare, read_record, replay
 from warpsim.cli.main import main
 from warpsim.io.usd import author
 from warpsim.sim.simulator import Simulator
-from warpsim.task import Knots, Task, VariableSpec, optimize_task, read_task
+from warpsim.task import Knots, Task, VariableSpec, optimize, read_task
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -32,7 +32,7 @@ def arm(folder: Path, kind: str = "Knots", duration: tuple[float, float] | None 
 def test_a_replay_in_another_process_has_the_same_bits(varies, tmp_path):
     """Also of a closed loop, whose recorded actions are played back, and after the folder was moved."""
     closed = {"kind": "Feedback", "joints": ["/World/Joint0", "/World/Joint1"]}
-    done = optimize_task(arm(tmp_path, **(closed if varies == "gains" else {"count": 3, "duration": (0.1, 0.4)})))
+    done = optimize(arm(tmp_path, **(closed if varies == "gains" else {"count": 3, "duration": (0.1, 0.4)})))
     assert (done.after.duration != done.before.duration) is (varies == "duration")
     done.save(tmp_path / "out", film=False)
     (tmp_path / "out").rename(tmp_path / "moved")
@@ -51,7 +51,7 @@ def test_compare_names_what_differs_between_two_searches(tmp_path, capsys):
     scene = PROJECT / "scenes" / "projectile.usda"
     folders = [tmp_path / name for name in "abc"]
     for folder, method in zip(folders, ("lbfgs", "adam", "lbfgs"), strict=True):
-        optimize_task(scene, method=method, iterations=2).save(folder, film=False)
+        optimize(scene, method=method, iterations=2).save(folder, film=False)
     a, b, c = (read_record(folder / "record.json") for folder in folders)
     found = compare(a, b)
     assert found.inputs["task.search.method"][:2] == ("lbfgs", "adam")
@@ -74,7 +74,7 @@ def test_a_task_made_in_python_is_replayed_too(tmp_path):
         variables=(VariableSpec(("/World/Lower/Shape.physics:density",), positive=True),),
         controls=(Knots(name="motors", count=3),),
     )
-    done = optimize_task(path, made, iterations=2)
+    done = optimize(path, made, iterations=2)
     done.save(tmp_path / "out", film=False)
     record = read_record(tmp_path / "out" / "record.json")
     assert "success" not in record.outcome and record.gradient["norms"]["/World/Lower/Shape.physics:density"] > 0

@@ -18,7 +18,7 @@ from warpsim.objective import Function, Reach, Within, running
 from warpsim.optimizers.result import Row
 from warpsim.optimizers.search import Progress
 from warpsim.sim.simulator import Simulator
-from warpsim.task import Knots, Task, VariableSpec, optimize_task
+from warpsim.task import Knots, Task, VariableSpec, optimize
 from warpsim.task.course import Course, is_shown
 
 SCENES = Path(__file__).resolve().parents[2] / "scenes"
@@ -46,7 +46,7 @@ def check_folder(done, folder: Path) -> RunRecord:
 
 def test_projectile(tmp_path):
     """Two USD attributes: the gradient is (4.5, 0), the answer vx = 2, and vz stays."""
-    done = optimize_task(SCENES / "projectile.usda")
+    done = optimize(SCENES / "projectile.usda")
     across, up = "/World/Plane.state:transX:physics:velocity", "/World/Plane.state:transZ:physics:velocity"
     assert done.before.loss == pytest.approx(0.5 * 1.5**2, rel=1e-12)
     assert float(done.before.gradients[across]) == pytest.approx(4.5, rel=1e-12)
@@ -56,14 +56,14 @@ def test_projectile(tmp_path):
     names = {path.name for path in done.save(tmp_path / "out", film=False)}
     assert names >= {"result.usda", "before.usda", "record.json", "loss.png", "result.html"}
     check_folder(done, tmp_path / "out")
-    again = optimize_task(tmp_path / "out" / "result.usda")  # a result is a scene like any other
+    again = optimize(tmp_path / "out" / "result.usda")  # a result is a scene like any other
     assert again.before.loss == done.loss
 
 
 @pytest.mark.long
 def test_throw(tmp_path):
     """A parabola through a point: v = (target − start)/T + g·T/2, up to the integrator's half step."""
-    done = optimize_task(SCENES / "throw.usda")
+    done = optimize(SCENES / "throw.usda")
     velocity = done.changes["/World/Ball.physics:velocity"]["after"]
     assert np.allclose(velocity, [2.5, 0.0, 0.1 / 0.4 + 9.81 * 0.401 / 2], atol=1e-6)
     assert done.solved and "yes" in done.after.verdicts[0].text
@@ -80,7 +80,7 @@ def test_controls_and_duration_are_kept_in_the_result(tmp_path):
     author.task_part(task, "Duration", "Quick", weight=0.01)
     author.task_part(task, "KeepControlLimits", "Motors_kept")
     path = saved(stage, tmp_path)
-    done = optimize_task(path)
+    done = optimize(path)
     assert done.loss < 0.1 * done.before.loss
     done.save(tmp_path / "out", film=False)
     record = check_folder(done, tmp_path / "out")
@@ -103,7 +103,7 @@ def test_other_controls_solve_too(kind, tmp_path):
     more = {"joints": ["/World/Joint0", "/World/Joint1"]} if kind == "Feedback" else {}
     author.task_part(task, kind, "Motors", **more)
     author.set_attributes(task, {"iterations": 15})
-    done = optimize_task(saved(stage, tmp_path))
+    done = optimize(saved(stage, tmp_path))
     assert done.loss < 0.5 * done.before.loss
     done.save(tmp_path / "out", film=False)
     assert loaded_loss(tmp_path / "out" / "result.usda") == done.loss
@@ -119,7 +119,7 @@ def test_time_samples_survive_the_result(tmp_path):
     author.set_attributes(task, {"startTime": 8, "iterations": 5})
     author.task_part(task, "Reach", "Follow", subject="/World/Lower/Tip", target=ghost, when="running")
     author.task_part(task, "Knots", "Motors", count=3)
-    done = optimize_task(saved(stage, tmp_path))
+    done = optimize(saved(stage, tmp_path))
     done.save(tmp_path / "out", film=False)
     assert loaded_loss(tmp_path / "out" / "result.usda") == done.loss < done.before.loss
 
@@ -137,7 +137,7 @@ def test_identification_reports_deviations(tmp_path):
     gravity = stage.GetPrimAtPath("/World/Physics").GetAttribute("physics:gravityMagnitude")
     gravity.Set(4.0)
     author.task_part(task, "Variable", "G", attributes=gravity, positive=True)
-    done = optimize_task(saved(stage, tmp_path), method="levenberg_marquardt")
+    done = optimize(saved(stage, tmp_path), method="levenberg_marquardt")
     assert done.changes["/World/Physics.physics:gravityMagnitude"]["after"] == pytest.approx(9.81, rel=1e-6)
     done.save(tmp_path / "out", film=False)
     report = read_record(tmp_path / "out" / "record.json").more["identification"]
@@ -152,7 +152,7 @@ def test_several_starts(tmp_path):
     many = Usd.Stage.Open(str(tmp_path / "many.usda"))
     author.set_attributes(many.GetPrimAtPath("/World/Task"), {"starts": 3})
     many.Save()
-    best = optimize_task(tmp_path / "many.usda", iterations=10, seed=3)
+    best = optimize(tmp_path / "many.usda", iterations=10, seed=3)
     assert best.solved and best.loss < 1e-9
 
 
@@ -169,7 +169,7 @@ def test_tasks_and_terms_made_in_python(tmp_path):
         conditions=(Within(hit, 0.05),),
     )
     quiet = Function(function=lambda e: 0.1 * e.trajectory["qd"], when=running(), name="quiet")
-    done = optimize_task(path, made, terms=[quiet], iterations=10)
+    done = optimize(path, made, terms=[quiet], iterations=10)
     assert done.loss < done.before.loss and set(done.after.terms) == {"hit", "quiet"}
     x = done.result.x[None]
     rounded = dataclasses.replace(
@@ -189,26 +189,26 @@ def test_a_loss_that_is_not_finite_at_the_start_is_named(tmp_path):
     path = saved(stage, tmp_path)
     bad = Function(function=lambda e: e.trajectory["q"] * float("inf"), name="/World/Task/Mine")
     with pytest.raises(TaskError, match="/World/Task/Mine: its loss is (inf|nan) with the authored values"):
-        optimize_task(path, terms=[bad])
+        optimize(path, terms=[bad])
     explosive = {"mjc:biasPrm": (0, 1e30, 0), "mjc:biasType": "affine"}
     author.set_attributes(stage.GetPrimAtPath("/World/Motor0"), explosive)
     with pytest.raises(TaskError, match="/World/Task: it cannot be simulated as authored"):
-        optimize_task(saved(stage, tmp_path, "wild"))
+        optimize(saved(stage, tmp_path, "wild"))
 
 
 def test_wrong_calls_are_refused(tmp_path):
     with pytest.raises(InputError, match="convert it"):
-        optimize_task(tmp_path / "robot.xml")
+        optimize(tmp_path / "robot.xml")
     with pytest.raises(InputError, match="resume=True needs folder"):
-        optimize_task(SCENES / "throw.usda", resume=True)
+        optimize(SCENES / "throw.usda", resume=True)
     with pytest.raises(InputError, match="nothing to resume"):
-        optimize_task(SCENES / "throw.usda", folder=tmp_path / "empty", resume=True)
+        optimize(SCENES / "throw.usda", folder=tmp_path / "empty", resume=True)
 
 
 @pytest.mark.long
 def test_bounce_shot(tmp_path):
     """Through an impact: the height after one bounce is a closed form, with which the answer agrees."""
-    done = optimize_task(SCENES / "bounce_shot.usda")
+    done = optimize(SCENES / "bounce_shot.usda")
     assert done.solved and done.loss < 1e-10
     vz = done.changes["/World/Ball.physics:velocity"]["after"][2]
     g, fall, duration = 9.81, 0.54, 0.6

@@ -11,7 +11,7 @@ from warpsim.core.errors import TaskError
 from warpsim.io.usd import author
 from warpsim.objective import Function, running
 from warpsim.sim.simulator import Simulator
-from warpsim.task import TaskProblem, optimize_task, read_task
+from warpsim.task import TaskProblem, optimize, read_task
 from warpsim.task.trajectory import TrajectoryTask
 
 
@@ -45,22 +45,22 @@ def test_row_by_row_it_is_the_same_loss(tmp_path):
 
 
 def test_it_finds_the_optimum_and_resumes(tmp_path):
-    quick = optimize_task(arm(tmp_path))
-    slow = optimize_task(arm(tmp_path, "lbfgs"), iterations=400)
+    quick = optimize(arm(tmp_path))
+    slow = optimize(arm(tmp_path, "lbfgs"), iterations=400)
     assert quick.solved and quick.loss == pytest.approx(slow.loss, rel=1e-4)
     assert len(quick.result.history) < len(slow.result.history) / 3
     path, folder = arm(tmp_path), tmp_path / "out"
-    optimize_task(path, folder=folder, iterations=2).save(folder, film=False)
-    resumed = optimize_task(path, folder=folder, resume=True)
+    optimize(path, folder=folder, iterations=2).save(folder, film=False)
+    resumed = optimize(path, folder=folder, resume=True)
     assert torch.equal(resumed.result.x, quick.result.x) and resumed.loss == quick.loss
 
 
 def test_limits_hold_and_what_is_not_driven_rests(tmp_path):
     path = arm(tmp_path, targets=["/World/Motor1"], lower=[-0.5], upper=[0.5], values=[0.1])
-    done = optimize_task(path)
+    done = optimize(path)
     controls = done.problem.choice(done.result.x[None]).controls[0]
     assert controls.abs().max() <= 0.5 and (controls.abs() == 0.5).any()
-    slow = optimize_task(path, method="lbfgs", iterations=400)
+    slow = optimize(path, method="lbfgs", iterations=400)
     assert done.loss == pytest.approx(slow.loss, rel=1e-4)
 
 
@@ -70,18 +70,18 @@ def test_what_it_cannot_do_is_said(tmp_path):
         reach(task)
         author.task_part(task, "Steps", "Motors")
         author.set_attributes(task, {"method": "ilqr", "starts": 3})
-        optimize_task(saved(stage, tmp_path, "starts"))
+        optimize(saved(stage, tmp_path, "starts"))
     with pytest.raises(TaskError, match="needs one WarpsimSteps"):
         stage, task = swing()
         reach(task)
         author.task_part(task, "Knots", "Motors", count=4)
-        optimize_task(saved(stage, tmp_path, "knots"), method="ilqr")
+        optimize(saved(stage, tmp_path, "knots"), method="ilqr")
     with pytest.raises(TaskError, match="Smooth: ilqr needs costs of single rows"):
         stage, task = swing()
         reach(task)
         author.task_part(task, "Steps", "Motors")
         author.task_part(task, "Smoothness", "Smooth", when="running")
-        optimize_task(saved(stage, tmp_path, "smooth"), method="ilqr")
+        optimize(saved(stage, tmp_path, "smooth"), method="ilqr")
     lurch = Function(function=lambda e: e.trajectory["qd"].diff(dim=0, append=e.trajectory["qd"][:1]), when=running())
     with pytest.raises(TaskError, match="row by row the loss is"):
-        optimize_task(arm(tmp_path, values=[1.0]), terms=[lurch])
+        optimize(arm(tmp_path, values=[1.0]), terms=[lurch])

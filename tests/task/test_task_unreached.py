@@ -11,8 +11,8 @@ from task_scenes import reach, saved, swing
 from warpsim.check.records import read_record
 from warpsim.cli.main import main
 from warpsim.io.usd import author
-from warpsim.optimizers import FunctionProblem, minimise, multi_start
-from warpsim.task import optimize_task
+from warpsim.optimizers import FunctionProblem, minimize, multi_start
+from warpsim.task import optimize
 
 BALL = "/World/Ball.physics:velocity"
 
@@ -36,7 +36,7 @@ def gap(folder: Path, *, distance: float = 0.5) -> Path:
 
 def test_bodies_that_never_touch_are_named(tmp_path, capsys):
     path = gap(tmp_path)
-    done = optimize_task(path)
+    done = optimize(path)
     assert done.result.stopped == "no slope" and not done.result.converged and done.result.iterations == 0
     said = " ".join(done.diagnosis)
     assert "do not reach the objective" in done.diagnosis[0]
@@ -58,7 +58,7 @@ def test_controls_at_their_limits_are_named(tmp_path):
         limits = {"mjc:forceRange:min": -0.1, "mjc:forceRange:max": 0.1}
         author.set_attributes(stage.GetPrimAtPath(f"/World/Motor{k}"), limits)
     author.task_part(task, "Knots", "Motors", count=3, values=[2.0] * 6)
-    done = optimize_task(saved(stage, tmp_path))
+    done = optimize(saved(stage, tmp_path))
     assert done.result.stopped == "no slope"
     assert any("Motor0 is at its limit in every step (it is given 2 to 2)" in line for line in done.diagnosis)
     assert "wider range" in done.diagnosis[-1]
@@ -85,13 +85,13 @@ def test_no_slope_is_not_convergence(method):
     def residuals(x: torch.Tensor) -> torch.Tensor:
         return torch.relu(x - 1.0) - 1.0
 
-    result = minimise(FunctionProblem([0.0, -3.0], residuals=residuals), method)
+    result = minimize(FunctionProblem([0.0, -3.0], residuals=residuals), method)
     assert result.stopped == "no slope" and not result.converged
     assert "does not change with any variable" in result.message
     held = FunctionProblem([1.0], residuals=lambda x: x + 1.0, lower=1.0)  # a bound holds it, with a slope
-    assert minimise(held, method).stopped == "converged"
+    assert minimize(held, method).stopped == "converged"
     solved = FunctionProblem([1.0], residuals=lambda x: x - 1.0)
-    assert minimise(solved, method).converged
+    assert minimize(solved, method).converged
 
 
 def test_a_report_of_starts_has_a_line_for_each():

@@ -100,6 +100,6 @@ def test_mujocos_own_gradient_is_right():
     template = CASES["quadruped-ground"]
     case = Case("short", template.model, 1, 5, template.integrator, contact=True, settle_steps=50)
     model = mujoco_side.load(case)
-    differences = mujoco_side.TransitionMatrices(case, model, mujoco_side.make_inputs(case, model), centred=True)
+    differences = mujoco_side.TransitionMatrices(case, model, mujoco_side.make_inputs(case, model), centered=True)
     differences.run()
     assert differences.gradient_error() < 1e-6

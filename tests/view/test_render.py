@@ -1,4 +1,4 @@
-"""Pictures against closed forms: silhouettes, occlusion, colour; units, visibility, animation, cameras."""
+"""Pictures against closed forms: silhouettes, occlusion, color; units, visibility, animation, cameras."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def lit(color, normal, sunlit: bool = True) -> np.ndarray:
 
 
 def test_sphere_in_perspective():
-    """A sphere of radius r at depth h on the axis shows a disc of radius r/√(h² − r²) at unit distance."""
+    """A sphere of radius r at depth h on the axis shows a disk of radius r/√(h² − r²) at unit distance."""
     stage, world = new_stage()
     author.sphere(world, "Ball", 0.5, position=(0, 0, 1.0), color=RED, collides=False)
     camera = look_at(np.array([0.0, -4.0, 1.0]), np.array([0.0, 0.0, 1.0]), aspect=1.5, field_of_view=0.6)
@@ -148,13 +148,13 @@ def test_nearer_things_hide_farther_ones():
         np.testing.assert_allclose(image[HEIGHT // 2, WIDTH // 2], lit(nearer, (0, 0, 1)), atol=1)
 
 
-def test_colour_of_a_lit_face_and_of_its_shadow():
+def test_color_of_a_lit_face_and_of_its_shadow():
     stage, world = new_stage()
     author.box(world, "Floor", (1.5, 1.5, 0.1), color=GREEN, collides=False)
     author.box(world, "Roof", (0.2, 0.2, 0.01), position=tuple(1.0 * SUN_DIRECTION), color=RED, collides=False)
     camera = top_view()
     image = picture(stage, camera)
-    # The roof's shadow centre on the floor's top, z = 0.1, is along the sun's direction from it.
+    # The roof's shadow center on the floor's top, z = 0.1, is along the sun's direction from it.
     shadow = SUN_DIRECTION[:2] * (0.1 / SUN_DIRECTION[2])
     row, column = int(HEIGHT / 2 - shadow[1] * HEIGHT / 4), int(WIDTH / 2 + shadow[0] * HEIGHT / 4)
     np.testing.assert_allclose(image[row, column], lit(GREEN, (0, 0, 1), sunlit=False), atol=1)
@@ -162,7 +162,7 @@ def test_colour_of_a_lit_face_and_of_its_shadow():
 
 
 def scene_in(meters_per_unit: float, up_axis: str) -> Usd.Stage:
-    """Ground, box and ball in other units and axes; the same in metres."""
+    """Ground, box and ball in other units and axes; the same in meters."""
     stage = author.new_stage(meters_per_unit=meters_per_unit, up_axis=up_axis)
     world = author.world(stage)
     unit = 1.0 / meters_per_unit
@@ -260,7 +260,7 @@ def test_instances_are_drawn(tmp_path):
     np.testing.assert_allclose(areas, np.pi * 0.3**2, rtol=0.03)
 
 
-def test_material_colour_and_inherited_display_colour():
+def test_material_color_and_inherited_display_color():
     stage, world = new_stage()
     group = author.frame(world, "Group")
     UsdGeom.PrimvarsAPI(group).CreatePrimvar("displayColor", Sdf.ValueTypeNames.Color3fArray).Set([Gf.Vec3f(*GREEN)])

@@ -13,7 +13,7 @@ from page_support import unpacked
 from warpsim.core.notebook import rows_html
 from warpsim.io.load import load_scene
 from warpsim.sim.simulator import Simulator
-from warpsim.task.solve import optimize_task
+from warpsim.task.solve import optimize
 
 
 def held(text: str):
@@ -47,7 +47,7 @@ def test_tables_are_escaped():
 
 
 def test_solved_tasks(request):
-    done = optimize_task(request.config.rootpath / "scenes" / "projectile.usda", iterations=2)
+    done = optimize(request.config.rootpath / "scenes" / "projectile.usda", iterations=2)
     shown = held(done._repr_html_()).header
     assert [take["name"] for take in shown["takes"]][:3] == ["before", "after", "iteration 0"]
     assert shown["loss"]["iterations"] == [row.iteration for row in done.result.history]

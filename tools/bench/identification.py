@@ -27,7 +27,7 @@ from tools.bench.report import add_files, environment, machine_lines, publish
 from warpsim.io.load import load_scene
 from warpsim.io.usd import author
 from warpsim.io.usd.export import export_scene
-from warpsim.optimizers import Identification, RolloutProblem, Variable, Variables, minimise
+from warpsim.optimizers import Identification, RolloutProblem, Variable, Variables, minimize
 from warpsim.sim.simulator import Simulator
 
 REALITY = """<mujoco>
@@ -143,7 +143,7 @@ def problem(sim: Simulator, factor: float, steps: int, kind: str, seed: int) -> 
 def fit(sim: Simulator, factor: float, steps: int, kind: str, seed: int) -> Run:
     """Fits one of them."""
     made = problem(sim, factor, steps, kind, seed)
-    result = minimise(made, "levenberg_marquardt", noise=1.0, iterations=100)
+    result = minimize(made, "levenberg_marquardt", noise=1.0, iterations=100)
     report = result.report
     assert isinstance(report, Identification)
 

@@ -84,7 +84,7 @@ def workloads(case: Case, model: mujoco.MjModel, inputs: Inputs) -> list[Workloa
     return [
         forward(case, model, inputs),
         transition_matrices(case, model, inputs),
-        transition_matrices(case, model, inputs, centred=True),
+        transition_matrices(case, model, inputs, centered=True),
     ]
 
 
@@ -94,9 +94,9 @@ class TransitionMatrices:
     The loss is a random linear function of the final velocity, whose tangent is itself.
     """
 
-    def __init__(self, case: Case, model: mujoco.MjModel, inputs: Inputs, *, centred: bool) -> None:
+    def __init__(self, case: Case, model: mujoco.MjModel, inputs: Inputs, *, centered: bool) -> None:
         self.model, self.data = model, mujoco.MjData(model)
-        self.inputs, self.centred = inputs, centred
+        self.inputs, self.centered = inputs, centered
         size = 2 * model.nv + model.na
         self._a, self._b = np.empty((case.steps, size, size)), np.empty((case.steps, size, model.nu))
         self._weights = np.zeros(size)
@@ -108,7 +108,7 @@ class TransitionMatrices:
         self._start()
         for k, control in enumerate(self.inputs.controls[0]):
             self.data.ctrl[:] = control
-            mujoco.mjd_transitionFD(self.model, self.data, 1e-6, self.centred, self._a[k], self._b[k], None, None)
+            mujoco.mjd_transitionFD(self.model, self.data, 1e-6, self.centered, self._a[k], self._b[k], None, None)
             mujoco.mj_step(self.model, self.data)
         along = self._weights
         for k in range(len(self._a) - 1, -1, -1):
@@ -138,10 +138,10 @@ class TransitionMatrices:
         return float(self._weights[self.model.nv : 2 * self.model.nv] @ self.data.qvel)
 
 
-def transition_matrices(case: Case, model: mujoco.MjModel, inputs: Inputs, *, centred: bool = False) -> Workload:
+def transition_matrices(case: Case, model: mujoco.MjModel, inputs: Inputs, *, centered: bool = False) -> Workload:
     """What a gradient by MuJoCo costs."""
-    differences = TransitionMatrices(case, model, inputs, centred=centred)
-    label = "mujoco finite differences" + (", centred" if centred else "")
+    differences = TransitionMatrices(case, model, inputs, centered=centered)
+    label = "mujoco finite differences" + (", centered" if centered else "")
     return Workload(label, differences.run, differences.final, differences.gradient_error)
 
 

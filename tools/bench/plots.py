@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from tools.bench.horizons import CHAOTIC
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-_COLOURS = {"warpsim": "#c0392b", "MJX": "#2471a3", "Brax": "#229954", "Newton": "#7d6608", "mujoco": "#34495e"}
+_COLORS = {"warpsim": "#c0392b", "MJX": "#2471a3", "Brax": "#229954", "Newton": "#7d6608", "mujoco": "#34495e"}
 _LINES = {"humanoid-ground": "-", "ant-ground": "--"}
 
 
@@ -40,9 +40,9 @@ def plot_horizons(found: dict[str, Any]) -> Figure:
             pairs = [(row["steps"], value(row)) for row in rows if value(row) is not None]
             if pairs:
                 label = f"{system}, {case.removesuffix('-ground')}"
-                ax.plot(*zip(*pairs, strict=True), _LINES.get(case, ":"), marker="o", c=_COLOURS[system], label=label)
+                ax.plot(*zip(*pairs, strict=True), _LINES.get(case, ":"), marker="o", c=_COLORS[system], label=label)
         _finish(ax, title, "steps", unit)
-    axes[0].axhline(_megabytes(found["budget"]), c="grey", lw=0.8, ls=":")
+    axes[0].axhline(_megabytes(found["budget"]), c="gray", lw=0.8, ls=":")
     axes[0].legend(fontsize=7)
     return figure
 
@@ -59,7 +59,7 @@ def plot_throughput(found: dict[str, Any]) -> Figure:
                 [1e6 / r["microseconds"] for r in line],
                 "-" if threads == 1 else "--",
                 marker="o",
-                c=_COLOURS[label.partition(" ")[0]],
+                c=_COLORS[label.partition(" ")[0]],
                 label=f"{label.partition(' ')[0]}, {threads} thread{'s' * (threads > 1)}",
             )
         _finish(ax, f"humanoids on the ground, {kind}", "worlds", "world-steps per second")
@@ -77,7 +77,7 @@ def plot_sizes(found: dict[str, Any]) -> Figure:
             line = [row for row in rows if row["label"] == label]
             style = "--" if label.endswith("gradient") else "-"
             sizes, times = [row["size"] for row in line], [row["microseconds"] for row in line]
-            ax.plot(sizes, times, style, marker="o", c=_COLOURS[label.partition(" ")[0]], label=label)
+            ax.plot(sizes, times, style, marker="o", c=_COLORS[label.partition(" ")[0]], label=label)
         _finish(ax, title, sweep, "µs per step")
         ax.legend(fontsize=7)
     return figure

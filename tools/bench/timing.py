@@ -50,7 +50,7 @@ class Timing:
 
     @property
     def best(self) -> float:
-        """Least disturbed repeat, s."""
+        """Least perturbed repeat, s."""
         return min(self.samples)
 
     @property

@@ -77,7 +77,7 @@ def draw(data: dict[str, object], path: Path) -> None:
     figure, axis = plt.subplots(figsize=(7, 3.4))
     axis.semilogy(data["seconds"], data["deviation"], "o-", ms=3, label="float32 against float64")
     axis.axvline(data["horizon_float32"], color="tab:red", label="horizon named for float32")  # type: ignore[arg-type]
-    axis.axhline(1.0, color="grey", ls=":", lw=1)
+    axis.axhline(1.0, color="gray", ls=":", lw=1)
     axis.set(xlabel="horizon, s", ylabel="deviation of the gradient", title="A chaotic double pendulum")
     axis.legend()
     figure.tight_layout()

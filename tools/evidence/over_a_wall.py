@@ -67,7 +67,7 @@ def misses(sim: Simulator) -> Losses:
 
 
 def descend(losses: Losses, kind: str, seed: int, iterations: int = ITERATIONS) -> list[float]:
-    """Loss along normalised descent, before it and after each iteration."""
+    """Loss along normalized descent, before it and after each iteration."""
     start = np.random.default_rng(seed).normal([2.5, 2.0], 0.1)
     x = torch.as_tensor(start)
     gradient = exact_gradient(losses)
@@ -121,7 +121,7 @@ def draw(curves: dict[str, list[list[float]]], path: Path) -> None:
         for curve in found:
             axis.semilogy(curve, color=color, lw=0.6, alpha=0.5)
         axis.semilogy(np.median(np.array(found), axis=0), color=color, lw=2, label=LABELS[kind])
-    axis.axhline(SOLVED, color="grey", ls=":", lw=1)
+    axis.axhline(SOLVED, color="gray", ls=":", lw=1)
     axis.set(xlabel="iteration", ylabel="squared miss, m²", title="A ball over a wall")
     axis.legend()
     figure.tight_layout()

@@ -28,7 +28,7 @@ import torch
 
 from tools.evidence.counted import CountedProblem
 from warpsim.objective import Posture, Within, running, succeeded
-from warpsim.optimizers import Problem, SmoothedProblem, Stopping, minimise
+from warpsim.optimizers import Problem, SmoothedProblem, Stopping, minimize
 from warpsim.optimizers.evaluation import project
 from warpsim.sim.simulator import Simulator
 from warpsim.task.controls import Knots
@@ -47,7 +47,7 @@ class Contestant:
     """A method with the options it is run with.
 
     Attributes:
-        method: As in `minimise`.
+        method: As in `minimize`.
         options: Of it; "seed" is set by the run where it has one.
         smoothing: Options of `SmoothedProblem`; None: the gradient of the simulation.
     """
@@ -163,7 +163,7 @@ def run(case: Case, task: TaskProblem, contestant: Contestant, seed: int) -> Run
         with torch.no_grad():
             return succeeded(task.judge(task.episode(task.choice(x[None]))))
 
-    result = minimise(
+    result = minimize(
         problem,
         contestant.method,
         start=start,

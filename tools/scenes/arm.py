@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common import DARK, GREY, ORANGE, RED, WHITE, servo, turn, write
+from common import DARK, GRAY, ORANGE, RED, WHITE, servo, turn, write
 from pxr import Usd
 
 from warpsim.io.usd import author
@@ -31,7 +31,7 @@ def build() -> Usd.Stage:
     )
     wood = author.material(world, "Wood", friction=0.6)
     author.ground(world, color=WHITE, material=wood)
-    author.box(world, "Table", (0.6, 0.5, 0.02), position=(0.3, 0, 0.48), color=GREY, material=wood)
+    author.box(world, "Table", (0.6, 0.5, 0.02), position=(0.3, 0, 0.48), color=GRAY, material=wood)
     base = author.body(
         world, "Arm", position=(0, 0, 0.5), articulation_root=True, attributes={"newton:selfCollisionEnabled": False}
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from common import BLUE, GREY, WHITE, stiff, write
+from common import BLUE, GRAY, WHITE, stiff, write
 from pxr import Usd
 
 from warpsim.io.usd import author
@@ -43,7 +43,7 @@ def lathe(radii: np.ndarray, heights: np.ndarray, sides: int) -> tuple[np.ndarra
 
 
 def bowl(inner: float, thickness: float, rings: int = 10, sides: int = 32) -> tuple[np.ndarray, np.ndarray]:
-    """Half a hollow sphere, open upwards, centred at the origin; its profile runs round the rim and inwards."""
+    """Half a hollow sphere, open upwards, centered at the origin; its profile runs round the rim and inwards."""
     outer = inner + thickness
     down = np.linspace(-np.pi / 2, 0, rings)
     radii = np.concatenate([outer * np.cos(down), inner * np.cos(down[::-1])])
@@ -68,7 +68,7 @@ def build() -> Usd.Stage:
     clay = author.material(world, "Clay", friction=0.4, attributes=stiff(0.002))
     author.ground(world, color=WHITE, material=clay)
     points, faces = bowl(0.3, 0.04)
-    author.mesh(world, "Bowl", points, faces, approximation="sdf", position=(0, 0, 0.34), color=GREY, material=clay)
+    author.mesh(world, "Bowl", points, faces, approximation="sdf", position=(0, 0, 0.34), color=GRAY, material=clay)
     points, faces = egg(0.06, 0.045)
     thing = author.body(world, "Egg", position=(0.18, 0, 0.189), rotation=(0.9238795325, 0, 0.3826834324, 0))
     author.mesh(thing, "Shape", points, faces, approximation="sdf", mass=0.3, color=BLUE, material=clay)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common import BLUE, GREY, ORANGE, turn, write
+from common import BLUE, GRAY, ORANGE, turn, write
 from pxr import Usd
 
 from warpsim.io.usd import author
@@ -17,7 +17,7 @@ def build() -> Usd.Stage:
     stage = author.new_stage(documentation=DOCUMENTATION)
     world = author.world(stage)
     author.physics_scene(stage, gravity=9.81, steps_per_second=500)
-    author.cylinder(world, "Rail", 0.02, 5.0, axis="X", position=(0, 0, 1), color=GREY, collides=False)
+    author.cylinder(world, "Rail", 0.02, 5.0, axis="X", position=(0, 0, 1), color=GRAY, collides=False)
     cart = author.body(world, "Cart", position=(0, 0, 1), articulation_root=True)
     author.box(cart, "Box", (0.15, 0.1, 0.05), mass=1.0, color=BLUE)
     slider = author.prismatic(

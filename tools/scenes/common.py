@@ -1,4 +1,4 @@
-"""Shared by the scene scripts: where scenes go, rotations, and colours."""
+"""Shared by the scene scripts: where scenes go, rotations, and colors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warpsim.io.usd import author
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenes"
 
-GREY, WHITE, ORANGE, BLUE, GREEN, RED, DARK = (
+GRAY, WHITE, ORANGE, BLUE, GREEN, RED, DARK = (
     (0.45, 0.47, 0.5),
     (0.85, 0.85, 0.88),
     (0.95, 0.55, 0.2),
@@ -21,7 +21,7 @@ GREY, WHITE, ORANGE, BLUE, GREEN, RED, DARK = (
     (0.15, 0.16, 0.18),
 )
 
-NEWTON_METRES_PER_DEGREE = np.pi / 180.0
+NEWTON_METERS_PER_DEGREE = np.pi / 180.0
 """Turns a gain per radian into USD's gain per degree."""
 
 
@@ -46,7 +46,7 @@ def servo(
     stiffness: float, damping: float, target: float = 0.0, max_force: float | None = None
 ) -> dict[str, float | None]:
     """Drive settings from gains per radian and a target in degrees."""
-    per = NEWTON_METRES_PER_DEGREE
+    per = NEWTON_METERS_PER_DEGREE
     return {"stiffness": stiffness * per, "damping": damping * per, "target": target, "max_force": max_force}
 
 

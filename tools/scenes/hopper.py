@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from common import BLUE, DARK, GREY, ORANGE, WHITE, turn, write
+from common import BLUE, DARK, GRAY, ORANGE, WHITE, turn, write
 from pxr import Usd
 
 from warpsim.io.usd import author
@@ -39,7 +39,7 @@ def build() -> Usd.Stage:
     thigh = author.body(torso, "Thigh", position=(0, 0, -TORSO / 2), rotation=turn("Y", -BEND))
     author.capsule(thigh, "Shape", 0.04, LINK - 0.08, position=(0, 0, -LINK / 2), mass=1.5, color=BLUE)
     leg = author.body(thigh, "Leg", position=(0, 0, -LINK), rotation=turn("Y", 2 * BEND))
-    author.capsule(leg, "Shape", 0.035, LINK - 0.07, position=(0, 0, -LINK / 2), mass=1.2, color=GREY)
+    author.capsule(leg, "Shape", 0.035, LINK - 0.07, position=(0, 0, -LINK / 2), mass=1.2, color=GRAY)
     foot = author.body(leg, "Foot", position=(0, 0, -LINK), rotation=turn("Y", -BEND))
     author.capsule(
         foot, "Shape", SOLE, FOOT - 2 * SOLE, axis="X", position=(0.05, 0, 0), mass=0.8, color=DARK, material=rubber

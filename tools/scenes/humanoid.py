@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from common import BLUE, DARK, GREY, ORANGE, WHITE, servo, write
+from common import BLUE, DARK, GRAY, ORANGE, WHITE, servo, write
 from pxr import Usd
 
 from warpsim.io.usd import author
 
 DOCUMENTATION = """A humanoid of 1.6 m and about 47 kg with 21 joints: three in the waist, three in each hip, a knee,
 two in each ankle, two in each shoulder, an elbow. Hips and ankles are compounds: several hinges between one pair of
-bodies. Drives hold it upright on two flat feet; motors (control -1 to 1) act beside them. Neighbours that overlap do
+bodies. Drives hold it upright on two flat feet; motors (control -1 to 1) act beside them. Neighbors that overlap do
 not collide."""
 
 ROOT_HEIGHT = 0.96
@@ -41,7 +41,7 @@ def _leg(pelvis: Usd.Prim, side: str, y: float, skin: Usd.Prim) -> tuple[list[Us
         _hinge(thigh, "HipY", pelvis, "Y", (-110, 30), 600, 200),
     ]
     shin = author.body(thigh, "Shin", position=(0, 0, -0.42))
-    author.capsule(shin, "Shape", 0.045, 0.28, position=(0, 0, -0.2), mass=2.5, color=GREY, material=skin)
+    author.capsule(shin, "Shape", 0.045, 0.28, position=(0, 0, -0.2), mass=2.5, color=GRAY, material=skin)
     joints.append(_hinge(shin, "Knee", thigh, "Y", (-2, 150), 600, 200))
     foot = author.body(shin, "Foot", position=(0, 0, -0.43))
     author.box(foot, "Sole", (0.12, 0.05, 0.02), position=(0.035, 0, -0.04), mass=1.0, color=DARK, material=skin)
@@ -62,7 +62,7 @@ def _arm(chest: Usd.Prim, side: str, y: float, skin: Usd.Prim) -> tuple[list[Usd
         _hinge(upper, "ShoulderY", chest, "Y", (-120, 60), 100, 40),
     ]
     lower = author.body(upper, "LowerArm", position=(0, 0, -0.27))
-    author.capsule(lower, "Shape", 0.03, 0.18, position=(0, 0, -0.12), mass=1.0, color=GREY, material=skin)
+    author.capsule(lower, "Shape", 0.03, 0.18, position=(0, 0, -0.12), mass=1.0, color=GRAY, material=skin)
     author.sphere(lower, "Hand", 0.04, position=(0, 0, -0.26), mass=0.4, color=ORANGE, material=skin)
     joints.append(_hinge(lower, "Elbow", upper, "Y", (-120, 2), 80, 30))
     return joints, [upper, lower]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from common import BLUE, GREY, ORANGE, stiff, turn, write
+from common import BLUE, GRAY, ORANGE, stiff, turn, write
 from pxr import Usd
 
 from warpsim.io.usd import author
@@ -34,7 +34,7 @@ def build() -> Usd.Stage:
     wood = author.material(world, "Wood", friction=0.3, attributes=stiff(0.01))
     rubber = author.material(world, "Rubber", friction=0.9, attributes=stiff(0.01))
     slope = author.frame(world, "Slope", position=(0, 0, 6), rotation=turn("Y", ANGLE))
-    author.box(slope, "Slab", (12, 1, 0.1), position=(10, 0, -0.1), color=GREY, material=wood, attributes=HARD)
+    author.box(slope, "Slab", (12, 1, 0.1), position=(10, 0, -0.1), color=GRAY, material=wood, attributes=HARD)
     angle = np.radians(ANGLE)
     height = 0.1 - DEPTH
     place = np.array([height * np.sin(angle), 0, 6 + height * np.cos(angle)])

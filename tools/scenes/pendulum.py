@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common import GREY, ORANGE, turn, write
+from common import GRAY, ORANGE, turn, write
 from pxr import Usd
 
 from warpsim.io.usd import author
@@ -17,7 +17,7 @@ def build() -> Usd.Stage:
     world = author.world(stage)
     author.physics_scene(stage, gravity=9.81, steps_per_second=500)
     pendulum = author.body(world, "Pendulum", position=(0, 0, 1), articulation_root=True)
-    author.capsule(pendulum, "Rod", 0.01, 0.46, position=(0, 0, -0.24), mass=0.1, color=GREY)
+    author.capsule(pendulum, "Rod", 0.01, 0.46, position=(0, 0, -0.24), mass=0.1, color=GRAY)
     author.sphere(pendulum, "Bob", 0.05, position=(0, 0, -0.5), mass=1.0, color=ORANGE)
     author.revolute(pendulum, "Hinge", None, pendulum, "Y")
     author.move(pendulum, rotation=turn("Y", 60))

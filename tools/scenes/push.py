@@ -16,7 +16,7 @@ cube and on; `Push` brings the cube to the target, best from the answer of the f
 
 HAND = "/World/Arm/Shoulder/UpperArm/Elbow/Forearm/Wrist/Palm/Hand"
 CUBE, TARGET = np.array((0.55, 0.0, 0.53)), np.array((0.74, 0.09, 0.53))
-"""Centres, m."""
+"""Centers, m."""
 SPARE = 5.0
 """How far drive targets stay from the limits of the joints, degrees."""
 

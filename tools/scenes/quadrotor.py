@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common import DARK, GREY, RED, WHITE, write
+from common import DARK, GRAY, RED, WHITE, write
 from pxr import Usd
 
 from warpsim.io.usd import author
@@ -30,7 +30,7 @@ def drone(world: Usd.Prim) -> Usd.Prim:
         author.cylinder(body, f"Disc{place}", 0.1, 0.01, position=(ARM * x, ARM * y, 0.03), color=DARK)
         spin = 0.016 if x * y > 0 else -0.016
         author.actuator(world, f"Thrust{place}", rotor, gear=(0, 0, 1, 0, 0, spin), control_range=(0, 6))
-    author.box(body, "Skids", (0.1, 0.07, 0.005), position=(0, 0, -0.06), color=GREY)
+    author.box(body, "Skids", (0.1, 0.07, 0.005), position=(0, 0, -0.06), color=GRAY)
     return body
 
 

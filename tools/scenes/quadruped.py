@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from common import BLUE, DARK, GREY, WHITE, servo, turn, write
+from common import BLUE, DARK, GRAY, WHITE, servo, turn, write
 from pxr import Usd
 
 from warpsim.io.usd import author
@@ -32,7 +32,7 @@ def _leg(trunk: Usd.Prim, name: str, x: float, y: float, rubber: Usd.Prim, pose:
     author.capsule(thigh, "Shape", 0.025, THIGH - 0.05, position=(0, 0, -THIGH / 2), color=BLUE, material=rubber)
     author.revolute(thigh, "Pitch", hip, thigh, "Y", limits=(-60, 150), **_actuated(pose[0]))
     calf = author.body(thigh, "Calf", position=(0, 0, -THIGH), mass=0.2)
-    author.capsule(calf, "Shape", 0.015, CALF - 0.06, position=(0, 0, -CALF / 2), color=GREY, material=rubber)
+    author.capsule(calf, "Shape", 0.015, CALF - 0.06, position=(0, 0, -CALF / 2), color=GRAY, material=rubber)
     author.sphere(calf, "Foot", FOOT, position=(0, 0, -CALF), color=DARK, material=rubber)
     author.revolute(calf, "Knee", thigh, calf, "Y", limits=(-155, -20), **_actuated(pose[1]))
     author.move(thigh, rotation=turn("Y", pose[0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common import GREEN, GREY, ORANGE, WHITE, stiff, write
+from common import GRAY, GREEN, ORANGE, WHITE, stiff, write
 from pxr import Gf, Usd
 
 from warpsim.io.usd import author
@@ -62,7 +62,7 @@ def build() -> Usd.Stage:
         ("High", (0.3, 0.4, 0.2), (-0.3, 0, 0.2)),
         ("Low", (0.2, 0.4, 0.1), (0.2, 0, 0.1)),
     ):
-        author.box(world, name, half, position=position, color=GREY, material=wood)
+        author.box(world, name, half, position=position, color=GRAY, material=wood)
     log = author.body(world, "Log", position=START, velocity=VELOCITY, angular_velocity=SPIN)
     author.capsule(log, "Shape", RADIUS, HEIGHT, axis="X", density=500, color=ORANGE, material=wood)
     ghost = author.frame(world, "Ghost", position=START)

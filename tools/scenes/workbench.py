@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common import BLUE, GREEN, GREY, NEWTON_METRES_PER_DEGREE, ORANGE, write
+from common import BLUE, GRAY, GREEN, NEWTON_METERS_PER_DEGREE, ORANGE, write
 from pxr import Usd
 
 from warpsim.io.usd import author
@@ -22,7 +22,7 @@ def build() -> Usd.Stage:
     air = {"mjc:option:density": 2.0, "mjc:option:viscosity": 1.8e-5}
     author.physics_scene(stage, gravity=9.81, steps_per_second=500, attributes=air)
     wood = author.material(world, "Wood", friction=0.55)
-    author.box(world, "Table", (3, 0.5, 0.05), position=(2, 0, 0.45), color=GREY, material=wood)
+    author.box(world, "Table", (3, 0.5, 0.05), position=(2, 0, 0.45), color=GRAY, material=wood)
     block = author.body(world, "Block", position=(-0.5, 0, 0.5499), velocity=(3, 0, 0))
     author.box(block, "Shape", (0.1, 0.08, 0.05), mass=1.0, color=BLUE, material=wood)
     links = (
@@ -43,7 +43,7 @@ def build() -> Usd.Stage:
         )
         author.capsule(link, "Shape", 0.03, LINK - 0.06, position=(0, 0, -LINK / 2), color=ORANGE, collides=False)
         joint = author.revolute(
-            link, "Joint", parent, link, "Y", attributes={"newton:damping": damping * NEWTON_METRES_PER_DEGREE}
+            link, "Joint", parent, link, "Y", attributes={"newton:damping": damping * NEWTON_METERS_PER_DEGREE}
         )
         author.actuator(world, f"{name}Motor", joint)
         parent = link

@@ -3,7 +3,7 @@
 Everything about devices and streams is here:
 
 - Warp launches on torch's current stream while `on_torch_stream` is open, so kernels and torch operations are ordered
-  without synchronisation; on the CPU both run in the caller's thread and nothing is needed.
+  without synchronization; on the CPU both run in the caller's thread and nothing is needed.
 - A tensor that Warp is still reading must not be freed and reused by torch's allocator: since both use one stream, the
   allocator's own rule (reuse is ordered on the stream of allocation) covers it.
 """

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from warpsim.cli.failures import explain
-from warpsim.core.errors import AssumedWarning, CacheWarning, LeftOutWarning
+from warpsim.core.errors import AssumedWarning, CacheWarning, UnsupportedPhysicsWarning
 from warpsim.version import __version__
 
 COMMANDS = {
@@ -34,7 +34,7 @@ COMMANDS = {
     },
     "optimization": {
         "optimize": "solve the task in a USD file",
-        "stress": "replay an optimised result in changed simulators",
+        "stress": "replay an optimized result in changed simulators",
     },
     "gradients": {
         "gradcheck": "check a scene's gradients against finite differences",
@@ -93,7 +93,7 @@ def _named(argv: Sequence[str]) -> str | None:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    who = "warpsim" if category in (LeftOutWarning, AssumedWarning, CacheWarning) else category.__name__
+    who = "warpsim" if category in (UnsupportedPhysicsWarning, AssumedWarning, CacheWarning) else category.__name__
     print(f"{who}: {message}", file=sys.stderr)
 
 

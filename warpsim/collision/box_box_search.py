@@ -9,7 +9,7 @@ from warpsim.collision.maths import column
 from warpsim.core.precision import mat33, real, vec3
 
 FACE_COSINE = wp.constant(real(0.99))
-FACE_FAVOUR = wp.constant(real(0.95))
+FACE_FAVOR = wp.constant(real(0.95))
 """An edge axis within this cosine of the best face normal gives way to the face, whose contacts rest stably, unless its
 overlap is less than this share of the face's: the rule MuJoCo's box contacts follow."""
 
@@ -74,7 +74,7 @@ def separating_feature(gap: vec3, frame_a: mat33, size_a: vec3, frame_b: mat33, 
                 edge_axis = axis
     if best_edge >= margin:
         return -1
-    alike = wp.abs(wp.dot(edge_axis, normal)) > FACE_COSINE and best_edge < FACE_FAVOUR * wp.min(best, real(0.0))
+    alike = wp.abs(wp.dot(edge_axis, normal)) > FACE_COSINE and best_edge < FACE_FAVOR * wp.min(best, real(0.0))
     if best_edge > best + real(1e-12) and not alike:
         if wp.dot(edge_axis, gap) < real(0.0):
             edge_axis = -edge_axis

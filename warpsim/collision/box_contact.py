@@ -73,11 +73,11 @@ def on_box(local: vec3, size: vec3, region: int) -> vec3:
 
 @wp.func
 def ball_box(
-    centre: vec3, radius: real, position: vec3, frame: mat33, size: vec3, region: int
+    center: vec3, radius: real, position: vec3, frame: mat33, size: vec3, region: int
 ) -> tuple[real, vec3, vec3]:
     """A ball against a region of a box.
 
-    A face is a plane, so that nothing happens to the normal as the ball's centre passes through it.
+    A face is a plane, so that nothing happens to the normal as the ball's center passes through it.
 
     Returns:
         Distance (m), contact point, unit normal from the ball to the box.
@@ -85,34 +85,34 @@ def ball_box(
     if region_rank(region) == 1:
         axis = face_axis(region)
         outward = column(frame, axis) * real(digit(region, axis))
-        distance, point = plane_ball(position + outward * size[axis], outward, centre, radius)
+        distance, point = plane_ball(position + outward * size[axis], outward, center, radius)
         return distance, point, -outward
-    local = wp.transpose(frame) @ (centre - position)
+    local = wp.transpose(frame) @ (center - position)
     nearest = position + frame @ on_box(local, size, region)
     inward = wp.normalize(frame @ digits(region)) * real(-1.0)
-    return ball_ball(centre, radius, nearest, real(0.0), inward)
+    return ball_ball(center, radius, nearest, real(0.0), inward)
 
 
 @wp.func
-def segment_on_box(place: int, centre: vec3, axis: vec3, position: vec3, frame: mat33, size: vec3, region: int) -> vec3:
+def segment_on_box(place: int, center: vec3, axis: vec3, position: vec3, frame: mat33, size: vec3, region: int) -> vec3:
     """The point of a capsule's segment that a place code names; see the file's head."""
     if place == 0:
-        return centre - axis
+        return center - axis
     if place == 2:
-        return centre + axis
+        return center + axis
     if place == 1:
         corner = position + frame @ wp.cw_mul(digits(region), size)
-        return centre + axis * segment_parameter(corner, centre, axis)
+        return center + axis * segment_parameter(corner, center, axis)
     k = (place - 3) // 2
     side = real(2 * ((place - 3) % 2) - 1) * size[k]
     across = column(frame, k)
-    t = (side - wp.dot(centre - position, across)) / wp.dot(axis, across)
-    return centre + axis * t
+    t = (side - wp.dot(center - position, across)) / wp.dot(axis, across)
+    return center + axis * t
 
 
 @wp.func
 def capsule_box(
-    centre: vec3, axis: vec3, radius: real, position: vec3, frame: mat33, size: vec3, feature: int
+    center: vec3, axis: vec3, radius: real, position: vec3, frame: mat33, size: vec3, feature: int
 ) -> tuple[real, vec3, vec3]:
     """Capsule (half segment `axis`) against box.
 
@@ -124,14 +124,14 @@ def capsule_box(
         edge = column(frame, zero_axis(region))
         d = digits(region)
         middle = position + frame @ wp.cw_mul(d, size)
-        return line_line(centre, axis, radius, middle, edge, real(0.0), frame @ (-d))
-    ball = segment_on_box(feature % 16, centre, axis, position, frame, size, region)
+        return line_line(center, axis, radius, middle, edge, real(0.0), frame @ (-d))
+    ball = segment_on_box(feature % 16, center, axis, position, frame, size, region)
     return ball_box(ball, radius, position, frame, size, region)
 
 
 @wp.func
 def sphere_cylinder(
-    centre: vec3, radius: real, sphere_z: vec3, position: vec3, frame: mat33, size: vec3, feature: int
+    center: vec3, radius: real, sphere_z: vec3, position: vec3, frame: mat33, size: vec3, feature: int
 ) -> tuple[real, vec3, vec3]:
     """Sphere against cylinder: feature 0 its side, 1 and 2 its caps at +z and −z, 3 and 4 their rims.
 
@@ -139,15 +139,15 @@ def sphere_cylinder(
         Distance (m), contact point, unit normal from the sphere to the cylinder.
     """
     z = column(frame, 2)
-    rise = wp.dot(centre - position, z)
+    rise = wp.dot(center - position, z)
     if feature == 0:
-        return ball_ball(centre, radius, position + z * rise, size[0], column(frame, 0))
+        return ball_ball(center, radius, position + z * rise, size[0], column(frame, 0))
     outward = z
     if feature % 2 == 0:
         outward = -z
     cap = position + outward * size[1]
     if feature < 3:
-        distance, point = plane_ball(cap, outward, centre, radius)
+        distance, point = plane_ball(cap, outward, center, radius)
         return distance, point, -outward
-    radial = direction(centre - position - z * rise, column(frame, 0))
-    return ball_ball(centre, radius, cap + radial * size[0], real(0.0), -outward)
+    radial = direction(center - position - z * rise, column(frame, 0))
+    return ball_ball(center, radius, cap + radial * size[0], real(0.0), -outward)

@@ -184,7 +184,7 @@ def over_face_elsewhere(point: vec3, local: vec3, axis: vec3, size: vec3, region
 
 @wp.func
 def find_capsule_box(
-    centre: vec3,
+    center: vec3,
     axis: vec3,
     radius: real,
     position: vec3,
@@ -200,7 +200,7 @@ def find_capsule_box(
     Where the deepest point is on an edge or corner, it is the first, and the far end over the nearest face the second.
     """
     inverse = wp.transpose(frame)
-    local = inverse @ (centre - position)
+    local = inverse @ (center - position)
     local_axis = inverse @ axis
     t = deepest_parameter(local, local_axis, size)
     feature = deepest_on_box(local, local_axis, size, t)
@@ -210,7 +210,7 @@ def find_capsule_box(
     if not over_face:
         nearest = local + local_axis * t
         region = facing_region(nearest, size)
-        distance, _point, _normal = capsule_box(centre, axis, radius, position, frame, size, feature)
+        distance, _point, _normal = capsule_box(center, axis, radius, position, frame, size, feature)
         if distance < margin:
             candidate_feature[world, start] = wp.int64(feature)
             count = 1
@@ -220,9 +220,9 @@ def find_capsule_box(
     for i in range(2):
         place = segment_exit(local, local_axis, size, face_axis(region), real(1 - 2 * i))
         code = 16 * region + place
-        ball = segment_on_box(place, centre, axis, position, frame, size, region)
+        ball = segment_on_box(place, center, axis, position, frame, size, region)
         if over_face or over_face_elsewhere(inverse @ (ball - position), local, local_axis, size, region, t):
-            distance, _point, _normal = capsule_box(centre, axis, radius, position, frame, size, code)
+            distance, _point, _normal = capsule_box(center, axis, radius, position, frame, size, code)
             if distance < margin and count < 2:
                 if count == 0 or wp.int64(code) != candidate_feature[world, start]:
                     candidate_feature[world, start + count] = wp.int64(code)
@@ -231,9 +231,9 @@ def find_capsule_box(
 
 
 @wp.func
-def sphere_cylinder_feature(centre: vec3, position: vec3, frame: mat33, size: vec3) -> int:
+def sphere_cylinder_feature(center: vec3, position: vec3, frame: mat33, size: vec3) -> int:
     """The part of a cylinder nearest to a point."""
-    local = wp.transpose(frame) @ (centre - position)
+    local = wp.transpose(frame) @ (center - position)
     radial = wp.sqrt(local[0] * local[0] + local[1] * local[1])
     cap = 1
     if local[2] < real(0.0):

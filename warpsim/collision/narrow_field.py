@@ -110,7 +110,7 @@ def narrow_field_kernel(
     pair_count: wp.array2d(dtype=int),
     candidate_feature: wp.array2d(dtype=wp.int64),
 ):
-    """Active points of pairs with a mesh or height field; a sphere's centre alone says all of its contact."""
+    """Active points of pairs with a mesh or height field; a sphere's center alone says all of its contact."""
     world, local = wp.tid()
     pair = first_pair + local
     i = pair_shapes[pair, 0]

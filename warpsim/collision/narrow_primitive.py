@@ -38,11 +38,11 @@ def end_code(t: real) -> int:
 
 
 @wp.func
-def end_code_near(point: vec3, centre: vec3, axis: vec3) -> int:
+def end_code_near(point: vec3, center: vec3, axis: vec3) -> int:
     """Code of the segment's point nearest to `point`; a segment of no length is its own end."""
     if wp.dot(axis, axis) < TINY:
         return 2
-    return end_code(segment_parameter(point, centre, axis))
+    return end_code(segment_parameter(point, center, axis))
 
 
 @wp.func

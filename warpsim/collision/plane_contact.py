@@ -42,9 +42,9 @@ def box_corner(corner: int, size: vec3) -> vec3:
 
 @wp.func
 def rim_point(normal: vec3, axis: vec3, side: vec3, radius: real) -> vec3:
-    """From a disc's centre to the point of its rim that lies furthest along −normal.
+    """From a disc's center to the point of its rim that lies furthest along −normal.
 
-    A disc parallel to the plane has no such point: `side`, an axis in the disc, stands in for it, as in MuJoCo.
+    A disk parallel to the plane has no such point: `side`, an axis in the disc, stands in for it, as in MuJoCo.
     """
     down = axis * wp.dot(axis, normal) - normal
     length = wp.length(down)
@@ -55,16 +55,16 @@ def rim_point(normal: vec3, axis: vec3, side: vec3, radius: real) -> vec3:
 
 @wp.func
 def disc_contact(
-    origin: vec3, normal: vec3, centre: vec3, axis: vec3, side: vec3, radius: real, place: int
+    origin: vec3, normal: vec3, center: vec3, axis: vec3, side: vec3, radius: real, place: int
 ) -> tuple[real, vec3]:
     """One of three points of a disc's rim against a plane: 0 the lowest, 1 and 2 the other corners of a triangle."""
     low = rim_point(normal, axis, side, radius)
-    point = centre + low
+    point = center + low
     if place > 0:
         across = wp.normalize(wp.cross(low, axis)) * (radius * SIN_60)
         if place == 2:
             across = -across
-        point = centre - real(0.5) * low + across
+        point = center - real(0.5) * low + across
     return plane_ball(origin, normal, point, real(0.0))
 
 
@@ -76,13 +76,13 @@ def plane_cylinder(
     axis = column(frame, 2)
     if wp.dot(axis, normal) > real(0.0):
         axis = -axis
-    centre = position + axis * size[1]
+    center = position + axis * size[1]
     place = 0
     if feature == 1:
-        centre = position - axis * size[1]
+        center = position - axis * size[1]
     if feature > 1:
         place = feature - 1
-    return disc_contact(origin, normal, centre, axis, column(frame, 0), size[0], place)
+    return disc_contact(origin, normal, center, axis, column(frame, 0), size[0], place)
 
 
 @wp.func

@@ -15,29 +15,29 @@ from warpsim.core.precision import real, vec3
 
 @wp.func
 def normal_of_crossing(axis_a: vec3, axis_b: vec3) -> vec3:
-    """Unit normal for two shapes whose centres coincide: across their z axes, or world x where those are parallel."""
+    """Unit normal for two shapes whose centers coincide: across their z axes, or world x where those are parallel."""
     return direction(wp.cross(axis_a, axis_b), vec3(real(1.0), real(0.0), real(0.0)))
 
 
 @wp.func
-def segment_parameter(point: vec3, centre: vec3, axis: vec3) -> real:
-    """Parameter (in half lengths) of the point of the line centre + t·axis nearest to `point`."""
-    return wp.dot(point - centre, axis) / wp.dot(axis, axis)
+def segment_parameter(point: vec3, center: vec3, axis: vec3) -> real:
+    """Parameter (in half lengths) of the point of the line center + t·axis nearest to `point`."""
+    return wp.dot(point - center, axis) / wp.dot(axis, axis)
 
 
 @wp.func
-def segment_point(code: int, t: real, centre: vec3, axis: vec3) -> vec3:
-    """Point of a capsule's segment: an end, or centre + t·axis where the code says it lies between."""
+def segment_point(code: int, t: real, center: vec3, axis: vec3) -> vec3:
+    """Point of a capsule's segment: an end, or center + t·axis where the code says it lies between."""
     if code == 0:
-        return centre - axis
+        return center - axis
     if code == 2:
-        return centre + axis
-    return centre + axis * t
+        return center + axis
+    return center + axis * t
 
 
 @wp.func
 def sphere_capsule(
-    centre: vec3, radius: real, sphere_z: vec3, capsule: vec3, axis: vec3, capsule_radius: real, code: int
+    center: vec3, radius: real, sphere_z: vec3, capsule: vec3, axis: vec3, capsule_radius: real, code: int
 ) -> tuple[real, vec3, vec3]:
     """Sphere against capsule; `axis` is the capsule's half segment, `sphere_z` the sphere's z axis.
 
@@ -46,9 +46,9 @@ def sphere_capsule(
     """
     t = real(0.0)
     if code == 1:
-        t = segment_parameter(centre, capsule, axis)
+        t = segment_parameter(center, capsule, axis)
     nearest = segment_point(code, t, capsule, axis)
-    return ball_ball(centre, radius, nearest, capsule_radius, normal_of_crossing(sphere_z, axis))
+    return ball_ball(center, radius, nearest, capsule_radius, normal_of_crossing(sphere_z, axis))
 
 
 @wp.func

@@ -1,7 +1,7 @@
 """Signed distances of the primitives and their gradients, in the shape's own frame.
 
 Every function returns (distance, unit gradient) at a point x, with adjoints in x and in the sizes. Distances are exact
-and negative inside; where the gradient is not unique (centres, medial axes) one of the true slopes is taken.
+and negative inside; where the gradient is not unique (centers, medial axes) one of the true slopes is taken.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from warpsim.core.precision import EPSILON, real, vec2, vec3
 from warpsim.core.spatial import clamp_range
 
 ELLIPSOID_STEPS = wp.constant(24)
-OFF_CENTRE = wp.constant(real(EPSILON**0.5))
+OFF_CENTER = wp.constant(real(EPSILON**0.5))
 """Points keep this share of a half axis away from an ellipsoid's planes of symmetry: the nearest may not be unique."""
 
 
@@ -149,7 +149,7 @@ def adj_ellipsoid_multiplier(x: vec3, size: vec3, adj_ret: real):
 @wp.func
 def off_plane(x: real, half: real) -> real:
     """x, kept away from zero by a tiny share of the half axis."""
-    least = half * OFF_CENTRE
+    least = half * OFF_CENTER
     if wp.abs(x) < least:
         return sign_of(x) * least
     return x

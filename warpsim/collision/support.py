@@ -21,7 +21,7 @@ class HullData:
     edge_start: wp.array(dtype=int)  # (ns + 1,)
     edge: wp.array2d(dtype=int)  # (ne, 2) vertex numbers within the shape
     face_start: wp.array(dtype=int)  # (ns + 1,)
-    face_vertex: wp.array2d(dtype=int)  # (nf, 3) three vertices of a face, counter-clockwise from outside
+    face_vertex: wp.array2d(dtype=int)  # (nf, 3) three vertices of a face, counterclockwise from outside
     face_normal: wp.array(dtype=vec3)  # (nf,) outward
 
 

@@ -16,33 +16,33 @@ from warpsim.core.precision import real, vec3
 
 @wp.func
 def ball_ball(
-    centre_a: vec3, radius_a: real, centre_b: vec3, radius_b: real, fallback: vec3
+    center_a: vec3, radius_a: real, center_b: vec3, radius_b: real, fallback: vec3
 ) -> tuple[real, vec3, vec3]:
-    """Two balls; `fallback` is the unit normal where the centres coincide.
+    """Two balls; `fallback` is the unit normal where the centers coincide.
 
     Returns:
         Distance (m), contact point, unit normal.
     """
-    gap = centre_b - centre_a
+    gap = center_b - center_a
     length = wp.length(gap)
     if length < TINY:
         # The distance is a cone with its tip here: the derivative along the chosen normal is one of its true slopes.
         flat = wp.dot(gap, fallback) - radius_a - radius_b
-        return flat, centre_a + fallback * (radius_a + real(0.5) * flat), fallback
+        return flat, center_a + fallback * (radius_a + real(0.5) * flat), fallback
     normal = gap / length
     distance = length - radius_a - radius_b
-    return distance, centre_a + normal * (radius_a + real(0.5) * distance), normal
+    return distance, center_a + normal * (radius_a + real(0.5) * distance), normal
 
 
 @wp.func
-def plane_ball(origin: vec3, normal: vec3, centre: vec3, radius: real) -> tuple[real, vec3]:
+def plane_ball(origin: vec3, normal: vec3, center: vec3, radius: real) -> tuple[real, vec3]:
     """The half-space below a plane, and a ball above it.
 
     Returns:
         Distance (m), contact point.
     """
-    distance = wp.dot(centre - origin, normal) - radius
-    return distance, centre - normal * (radius + real(0.5) * distance)
+    distance = wp.dot(center - origin, normal) - radius
+    return distance, center - normal * (radius + real(0.5) * distance)
 
 
 @wp.func
@@ -72,9 +72,9 @@ def line_line(
         across = wp.cross(axis_b, axis_a)
     normal = wp.normalize(across)
     ta, tb = line_parameters(point_a, axis_a, point_b, axis_b)
-    centre_a = point_a + axis_a * ta
-    centre_b = point_b + axis_b * tb
-    distance = wp.dot(centre_b - centre_a, normal) - radius_a - radius_b
-    surface_a = centre_a + normal * radius_a
-    surface_b = centre_b - normal * radius_b
+    center_a = point_a + axis_a * ta
+    center_b = point_b + axis_b * tb
+    distance = wp.dot(center_b - center_a, normal) - radius_a - radius_b
+    surface_a = center_a + normal * radius_a
+    surface_b = center_b - normal * radius_b
     return distance, real(0.5) * (surface_a + surface_b), normal

@@ -29,7 +29,7 @@ class OutputError(WarpsimError):
 
 
 class TaskError(WarpsimError):
-    """A task that cannot be optimised; the message begins with the prim that is wrong."""
+    """A task that cannot be optimized; the message begins with the prim that is wrong."""
 
 
 class SimulationError(WarpsimError):
@@ -78,7 +78,7 @@ class CompileError(WarpsimError):
     """Kernels that cannot be compiled, or not be kept."""
 
 
-class LeftOutWarning(UserWarning):
+class UnsupportedPhysicsWarning(UserWarning):
     """A file was read whose physics is only in part simulated."""
 
 

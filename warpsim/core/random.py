@@ -1,7 +1,7 @@
 """Random numbers that depend on their coordinates alone: seed, world, step or place.
 
 A counter-based generator: each number is a hash of its coordinates, so it is the same however many worlds, threads or
-segments a rollout has, and whichever numbers are asked for. The hash is SplitMix64's finaliser (Steele, Lea and Flood
+segments a rollout has, and whichever numbers are asked for. The hash is SplitMix64's finalizer (Steele, Lea and Flood
 2014), applied after each coordinate; two hashes give a normal number by Box and Muller's method.
 """
 

@@ -76,7 +76,7 @@ def quat_unit(a: quat) -> quat:
 
 @wp.func
 def read_quat(q: wp.array2d(dtype=real), w: int, i: int) -> quat:
-    """The quaternion stored in q from i, normalised."""
+    """The quaternion stored in q from i, normalized."""
     return quat_unit(quat(q[w, i], q[w, i + 1], q[w, i + 2], q[w, i + 3]))
 
 

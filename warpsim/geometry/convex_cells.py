@@ -60,8 +60,8 @@ class Solid:
 
     def __init__(self, vertices: np.ndarray, faces: np.ndarray):
         low, high = vertices.min(axis=0), vertices.max(axis=0)
-        self.centre, self.extent = 0.5 * (low + high), float((high - low).max())
-        self.vertices, self.faces = weld((vertices - self.centre) / self.extent, faces)
+        self.center, self.extent = 0.5 * (low + high), float((high - low).max())
+        self.vertices, self.faces = weld((vertices - self.center) / self.extent, faces)
         self.distance = MeshDistance(self.vertices, self.faces)
         self._low = self.vertices.min(axis=0)
         axes = [np.arange(np.ceil(_LATTICE * size - 1e-9) + 1) / _LATTICE for size in np.ptp(self.vertices, axis=0)]

@@ -141,7 +141,7 @@ def _search(vertices: np.ndarray, faces: np.ndarray, settings: Decomposition, na
     pieces.sort(key=lambda piece: -piece.volume)
     depth = max(solid.depth(p.vertices, p.faces, _REPORT_SAMPLES) for p in pieces)
     return ConvexPieces(
-        tuple(p.vertices * solid.extent + solid.centre for p in pieces),
+        tuple(p.vertices * solid.extent + solid.center for p in pieces),
         tuple(p.faces for p in pieces),
         depth,
         _union_volume(pieces) / solid.volume - 1.0,
@@ -205,7 +205,7 @@ def _outside_between(solid: Solid, first: np.ndarray, second: np.ndarray) -> np.
 
 
 def _join(solid: Solid, pieces: list[Piece], settings: Decomposition) -> list[Piece]:
-    """Joins neighbours whose common hull fits, best first; with too many pieces also those that fit worst."""
+    """Joins neighbors whose common hull fits, best first; with too many pieces also those that fit worst."""
     known = dict(enumerate(pieces))
     cost, allowed = _join_costs(solid, known, combinations(known, 2)), _SAFE * settings.tolerance
     while cost:

@@ -23,12 +23,12 @@ class Hull:
     edges: np.ndarray
     """(ne, 2) vertex numbers; edges inside a flat face are left out."""
     faces: np.ndarray
-    """(nf, 3) three vertices of each face, counter-clockwise seen from outside."""
+    """(nf, 3) three vertices of each face, counterclockwise seen from outside."""
     normals: np.ndarray
     """(nf, 3) outward unit normals."""
 
 
-def _neighbours(triangles: np.ndarray) -> np.ndarray:
+def _neighbors(triangles: np.ndarray) -> np.ndarray:
     """(m, 3): the triangle across edge k (from corner k to k + 1) of each triangle of a closed surface."""
     across = {}
     for i, triangle in enumerate(triangles):
@@ -37,8 +37,8 @@ def _neighbours(triangles: np.ndarray) -> np.ndarray:
     return np.array([[across[int(t[(k + 1) % 3]), int(t[k])] for k in range(3)] for t in triangles], int)
 
 
-def _merge_coplanar(normals: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
-    """Group number of each triangle: neighbours in one plane share it."""
+def _merge_coplanar(normals: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
+    """Group number of each triangle: neighbors in one plane share it."""
     group = np.full(len(normals), -1)
     count = 0
     for seed in range(len(normals)):
@@ -47,7 +47,7 @@ def _merge_coplanar(normals: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
         group[seed] = count
         stack = [seed]
         while stack:
-            for other in neighbours[stack.pop()]:
+            for other in neighbors[stack.pop()]:
                 if group[other] < 0 and normals[other] @ normals[seed] > 1.0 - _COPLANAR:
                     group[other] = count
                     stack.append(int(other))
@@ -94,11 +94,11 @@ def convex_hull(mesh: Mesh) -> Hull:
     area = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
     size = np.linalg.norm(area, axis=1)
     normals = area / np.maximum(size, 1e-300)[:, None]
-    neighbours = _neighbours(triangles)
-    group = _merge_coplanar(normals, neighbours)
+    neighbors = _neighbors(triangles)
+    group = _merge_coplanar(normals, neighbors)
     by_group = np.lexsort((-size, group))
     largest = by_group[np.searchsorted(group[by_group], np.arange(group.max() + 1))]
-    rim = group[:, None] != group[neighbours]
+    rim = group[:, None] != group[neighbors]
     edges = np.stack([triangles, np.roll(triangles, -1, axis=1)], axis=-1)[rim]
     edges = np.unique(np.sort(edges, axis=1), axis=0)
     used = np.unique(edges)  # vertices in the middle of a flat face never touch alone
@@ -117,7 +117,7 @@ def _outlines(group: np.ndarray, triangles: np.ndarray, used: np.ndarray) -> lis
 
 
 def _face_corners(corners: np.ndarray, normal: np.ndarray, vertices: np.ndarray) -> list[int]:
-    """Three corners of a flat face, counter-clockwise: one, the furthest from it, and the furthest from their line."""
+    """Three corners of a flat face, counterclockwise: one, the furthest from it, and the furthest from their line."""
     p = vertices[corners]
     b = int(np.linalg.norm(p - p[0], axis=1).argmax())
     turn = np.cross(p[b] - p[0], p - p[0]) @ normal

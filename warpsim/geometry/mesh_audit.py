@@ -66,7 +66,7 @@ def audit_mesh(mesh: Mesh) -> tuple[np.ndarray, np.ndarray]:
     """Checks that a mesh is finite, closed, manifold but for a few edges, and oriented outward.
 
     Args:
-        mesh: In metres.
+        mesh: In meters.
 
     Returns:
         Its welded vertices (n, 3) and faces (m, 3).
@@ -95,7 +95,7 @@ def audit_mesh(mesh: Mesh) -> tuple[np.ndarray, np.ndarray]:
     if (repeats > 1).any():
         raise SceneError(
             f"mesh {mesh.name!r}: {(repeats > 1).sum()} edges join faces of opposite orientation; make all faces "
-            f"counter-clockwise seen from outside"
+            f"counterclockwise seen from outside"
         )
     if signed_volume(vertices, faces) <= 0.0:
         raise SceneError(f"mesh {mesh.name!r}: its normals point inward; reverse the order of each face's vertices")

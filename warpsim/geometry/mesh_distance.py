@@ -43,9 +43,9 @@ class MeshDistance:
     def __init__(self, vertices: np.ndarray, faces: np.ndarray):
         """Builds the search tree of a closed mesh: vertices (n, 3) and outward faces (m, 3)."""
         initialize()
-        self.centre = 0.5 * (vertices.min(axis=0) + vertices.max(axis=0))
+        self.center = 0.5 * (vertices.min(axis=0) + vertices.max(axis=0))
         self.scale = float(np.ptp(vertices, axis=0).max())
-        unit = (vertices - self.centre) / self.scale
+        unit = (vertices - self.center) / self.scale
         self.vertices = wp.array(unit, dtype=wp.vec3d, device="cpu")
         self.faces = wp.array(faces.reshape(-1), dtype=wp.int32, device="cpu")
         points = wp.array(unit.astype(np.float32), dtype=wp.vec3f, device="cpu")
@@ -53,7 +53,7 @@ class MeshDistance:
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """Signed distances (m) of points (n, 3)."""
-        unit = wp.array((points - self.centre) / self.scale, dtype=wp.vec3d, device="cpu")
+        unit = wp.array((points - self.center) / self.scale, dtype=wp.vec3d, device="cpu")
         out = wp.empty(len(points), dtype=wp.float64, device="cpu")
         inputs = [self.mesh.id, self.vertices, self.faces, unit]
         wp.launch(_sample_kernel, dim=len(points), inputs=inputs, outputs=[out], device="cpu", record_tape=False)
@@ -72,13 +72,13 @@ def audit_sign(name: str, vertices: np.ndarray, faces: np.ndarray, field: MeshDi
     length = np.linalg.norm(normal, axis=1)
     sound = length > 1e-12 * field.scale**2
     normal = normal[sound] / length[sound, None]
-    centre = corner[sound].mean(axis=1)
+    center = corner[sound].mean(axis=1)
     offset = 1e-4 * field.scale
-    wrong = (field(centre + offset * normal) < 0.0) & (field(centre - offset * normal) > 0.0)
+    wrong = (field(center + offset * normal) < 0.0) & (field(center - offset * normal) > 0.0)
     area = length[sound]
     if area[wrong].sum() > _AUDIT_SHARE * area.sum():
         raise SceneError(
             f"mesh {name!r}: the sign of the distance is reversed at {int(wrong.sum())} faces (one near "
-            f"{centre[wrong][0].round(4).tolist()}); the mesh overlaps itself or parts of it are inside out: "
+            f"{center[wrong][0].round(4).tolist()}); the mesh overlaps itself or parts of it are inside out: "
             f"unite its parts"
         )

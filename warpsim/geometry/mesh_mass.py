@@ -1,4 +1,4 @@
-"""Volume, centre and inertia of closed triangle meshes by summing signed tetrahedra (exact for polyhedra)."""
+"""Volume, center and inertia of closed triangle meshes by summing signed tetrahedra (exact for polyhedra)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warpsim.scene import Scene, Shape
 
 @dataclass
 class MeshMass:
-    """At density one: volume (m³), centre (m), inertia about the centre (m⁵: xx, yy, zz, xy, xz, yz)."""
+    """At density one: volume (m³), center (m), inertia about the center (m⁵: xx, yy, zz, xy, xz, yz)."""
 
     volume: float = 1.0
     com: np.ndarray = field(default_factory=lambda: np.zeros(3))
@@ -24,7 +24,7 @@ def polyhedron_mass(vertices: np.ndarray, faces: np.ndarray) -> MeshMass:
 
     Args:
         vertices: (n, 3), m.
-        faces: (m, 3) indices, counter-clockwise seen from outside.
+        faces: (m, 3) indices, counterclockwise seen from outside.
     """
     corners = np.asarray(vertices, np.float64)[np.asarray(faces)]
     six_volumes = np.einsum("fi,fi->f", corners[:, 0], np.cross(corners[:, 1], corners[:, 2]))

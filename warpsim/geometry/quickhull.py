@@ -26,7 +26,7 @@ class _Hull:
         self.count = 0
 
     def add(self, a: int, b: int, c: int) -> int:
-        """Adds a face, counter-clockwise from outside."""
+        """Adds a face, counterclockwise from outside."""
         face, self.count = self.count, self.count + 1
         p = self.points
         normal = np.cross(p[b] - p[a], p[c] - p[a])
@@ -121,7 +121,7 @@ def hull_triangles(points: np.ndarray, limit: int | None = None) -> np.ndarray:
             the faces. None: all.
 
     Returns:
-        (m, 3) point numbers, counter-clockwise seen from outside.
+        (m, 3) point numbers, counterclockwise seen from outside.
 
     Raises:
         FlatPointsError: The points have no volume.

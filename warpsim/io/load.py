@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from warpsim.core.errors import AssumedWarning, InputError, LeftOutWarning, WarpsimError
+from warpsim.core.errors import AssumedWarning, InputError, UnsupportedPhysicsWarning, WarpsimError
 from warpsim.io.scene_files import MJCF_SUFFIXES, USD_SUFFIXES, is_usd
 from warpsim.io.usd.reader import read_usd
 from warpsim.scene import Scene
@@ -31,7 +31,7 @@ def load_scene(
     Args:
         source: Path of a USD (.usd, .usda, .usdc, .usdz), MJCF (.xml) or URDF (.urdf) file, or a `Scene`, returned as
             it is.
-        strict: Whether physics that is not modelled raises instead of being noted in `Scene.ledger`. None: each
+        strict: Whether physics that is not modeled raises instead of being noted in `Scene.ledger`. None: each
             reader's own rule (USD notes, MJCF and URDF raise).
         keyframe: MJCF only: name of the keyframe that gives the initial state.
     """
@@ -57,7 +57,7 @@ def load_scene(
 def warn_of_ledger(scene: Scene, source: str) -> None:
     """Warns the caller's caller's caller that a file holds physics that is left out, or leaves some open."""
     for entries, what, category in (
-        (unsupported(scene.ledger), "has physics that is not simulated", LeftOutWarning),
+        (unsupported(scene.ledger), "has physics that is not simulated", UnsupportedPhysicsWarning),
         (assumed(scene.ledger), "leaves physics open", AssumedWarning),
     ):
         if entries:
@@ -71,6 +71,6 @@ def warn_of_ledger(scene: Scene, source: str) -> None:
 def ledger_told() -> Iterator[None]:
     """While open, nothing is said of what a file lacks: it was, when its source was read."""
     with warnings.catch_warnings():
-        for category in (LeftOutWarning, AssumedWarning):
+        for category in (UnsupportedPhysicsWarning, AssumedWarning):
             warnings.simplefilter("ignore", category)
         yield

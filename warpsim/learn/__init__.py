@@ -1,6 +1,6 @@
 """Policies trained by gradients through physics."""
 
 from warpsim.learn.critic import Critic
-from warpsim.learn.short_horizon import Iteration, ShortHorizon
+from warpsim.learn.shac import SHAC, Iteration
 
-__all__ = ["Critic", "Iteration", "ShortHorizon"]
+__all__ = ["Critic", "Iteration", "SHAC"]

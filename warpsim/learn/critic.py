@@ -47,7 +47,7 @@ class Critic:
         self.network, self.slow = (self._made([features, *hidden, 1]).to(device) for _ in range(2))
         self.slow.load_state_dict(self.network.state_dict())
         self.slow.requires_grad_(False)
-        self.optimiser = torch.optim.Adam(self.network.parameters(), lr=rate, betas=(0.9, 0.95))
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=rate, betas=(0.9, 0.95))
 
     def __call__(self, features: torch.Tensor) -> torch.Tensor:
         """The slow copy's value (…) of features (…, n); differentiable by them."""
@@ -60,9 +60,9 @@ class Critic:
             order = torch.randperm(len(features), generator=self._generator).to(features.device)
             for batch in order.chunk(self._batches):
                 error = (self.network(features[batch]).squeeze(-1) - targets[batch]).square().mean()
-                self.optimiser.zero_grad()
+                self.optimizer.zero_grad()
                 error.backward()
-                self.optimiser.step()
+                self.optimizer.step()
                 errors.append(error.detach())
         with torch.no_grad():
             for slow, fitted in zip(self.slow.parameters(), self.network.parameters(), strict=True):

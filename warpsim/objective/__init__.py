@@ -7,7 +7,7 @@ from warpsim.objective.episode import END, Episode, When, at, episode_of, runnin
 from warpsim.objective.function import Cost, Function, Kernel
 from warpsim.objective.motion import Energy, Posture, Velocity
 from warpsim.objective.places import Fixed, Keyframes, OnBody, Place
-from warpsim.objective.reach import CentreOfMass, Pose, Reach
+from warpsim.objective.reach import CenterOfMass, Pose, Reach
 from warpsim.objective.success import (
     Condition,
     ControlLimitsKept,
@@ -21,7 +21,7 @@ from warpsim.objective.term import Term
 
 __all__ = [
     "END",
-    "CentreOfMass",
+    "CenterOfMass",
     "Clearance",
     "Condition",
     "ContactForce",

@@ -1,4 +1,4 @@
-"""Where things are: a place on a body, its pose, the centre of mass, against a target that stands or moves."""
+"""Where things are: a place on a body, its pose, the center of mass, against a target that stands or moves."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ class Pose(Term):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CentreOfMass(_ToTarget):
-    """Centre of all mass less a target, m.
+class CenterOfMass(_ToTarget):
+    """Center of all mass less a target, m.
 
     Attributes:
         target: A `Place`, a body's name, or three coordinates.
@@ -135,7 +135,7 @@ class CentreOfMass(_ToTarget):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The centre and the target's."""
+        """The center and the target's."""
         return ("com", *self.target.outputs)
 
     def errors(self, episode: Episode, rows: slice) -> torch.Tensor:

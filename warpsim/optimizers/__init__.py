@@ -1,4 +1,4 @@
-"""Optimisers over a `Problem`: a vector within bounds and the loss it gives."""
+"""Optimizers over a `Problem`: a vector within bounds and the loss it gives."""
 
 from warpsim.optimizers.adam import Adam
 from warpsim.optimizers.cem import CEM
@@ -7,7 +7,7 @@ from warpsim.optimizers.identification import Identification
 from warpsim.optimizers.ilqr import ILQR, TrajectoryPlan
 from warpsim.optimizers.lbfgs import LBFGS
 from warpsim.optimizers.levenberg_marquardt import LevenbergMarquardt
-from warpsim.optimizers.minimise import minimise
+from warpsim.optimizers.minimize import minimize
 from warpsim.optimizers.mpc import ClosedLoop, RecedingHorizon, Solve, run_closed_loop
 from warpsim.optimizers.multi_start import StartsReport, multi_start
 from warpsim.optimizers.problem import FunctionProblem, Problem
@@ -41,7 +41,7 @@ __all__ = [
     "TrajectoryPlan",
     "Variable",
     "Variables",
-    "minimise",
+    "minimize",
     "multi_start",
     "quadratic_cost",
     "run_closed_loop",

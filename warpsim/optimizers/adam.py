@@ -37,16 +37,16 @@ class Adam:
         """One step against the gradient of this iterate, and the gradient where it leads."""
         memory = iterate.memory
         parameter = iterate.x.clone()
-        optimiser = torch.optim.Adam([parameter], lr=memory["rate"], betas=self.betas)
+        optimizer = torch.optim.Adam([parameter], lr=memory["rate"], betas=self.betas)
         if "moments" in memory:
             moments = {name: value.clone() for name, value in memory["moments"].items()}  # torch writes them in place
-            optimiser.load_state_dict({**optimiser.state_dict(), "state": {0: moments}})
+            optimizer.load_state_dict({**optimizer.state_dict(), "state": {0: moments}})
         # What pushes against a bound is left out, or the moments would wind up and hold x there afterward.
         gradient = free_gradient(problem, iterate.x, memory["gradient"])
         parameter.grad = gradient * min(1.0, self.clip / max(gradient.norm().item(), 1e-300))
-        optimiser.step()
+        optimizer.step()
         evaluation = Evaluation(problem, project(problem, parameter))
-        moments = optimiser.state_dict()["state"][0]
+        moments = optimizer.state_dict()["state"][0]
         return _iterate(
             problem, evaluation, iterate.evaluations + 1, {"rate": memory["rate"] * self.decay, "moments": moments}
         )

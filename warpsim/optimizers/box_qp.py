@@ -31,7 +31,7 @@ class BoxSolution(NamedTuple):
 def box_qp(
     hessian: np.ndarray, gradient: np.ndarray, lower: np.ndarray, upper: np.ndarray, start: np.ndarray
 ) -> BoxSolution:
-    """Minimises ½·xᵀHx + gᵀx over lower ≤ x ≤ upper.
+    """Minimizes ½·xᵀHx + gᵀx over lower ≤ x ≤ upper.
 
     Args:
         hessian: H (n, n), symmetric.

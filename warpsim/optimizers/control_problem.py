@@ -21,9 +21,9 @@ Terminal = Callable[[Observed], torch.Tensor]
 
 
 class ControlProblem:
-    """Minimise ½·Σ‖running(xₖ, uₖ)‖² + ½·‖terminal(x_N)‖² over controls u₀ … u_N₋₁ within limits.
+    """Minimize ½·Σ‖running(xₖ, uₖ)‖² + ½·‖terminal(x_N)‖² over controls u₀ … u_N₋₁ within limits.
 
-    It is a `Problem` whose x are the controls, knot by knot: any optimiser takes it, `ilqr` best. Knot k is the state
+    It is a `Problem` whose x are the controls, knot by knot: any optimizer takes it, `ilqr` best. Knot k is the state
     at which control uₖ begins to act; it acts for `hold` steps.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Gradient estimates over worlds: first-order, zeroth-order (randomised smoothing), and a mix by their variances.
+"""Gradient estimates over worlds: first-order, zeroth-order (randomized smoothing), and a mix by their variances.
 
 A gradient of the simulation is exact for the piece the rollout took. Where pieces matter more than slopes (a wall to
 be cleared, a contact to be made) the gradient of the loss *smoothed* over x + σ ε, ε normal, leads further. It has two
@@ -58,7 +58,7 @@ class GradientEstimator:
         """Chooses an estimate.
 
         Args:
-            losses: What is minimised, for several candidates at once.
+            losses: What is minimized, for several candidates at once.
             kind: "first", "zeroth" or "mixed".
             deviation: σ, in the units of x.
             samples: k, used in pairs x ± σ ε, which cancels even orders; even.

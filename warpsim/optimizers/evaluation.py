@@ -45,7 +45,7 @@ class Evaluation:
         """(n,)."""
         if self._gradient is None:
             if not self._graph.requires_grad:
-                raise InputError("the loss does not depend on x, so nothing can be optimised; check what it reads")
+                raise InputError("the loss does not depend on x, so nothing can be optimized; check what it reads")
             (self._gradient,) = torch.autograd.grad(self._graph, self._leaf)
         return self._gradient
 

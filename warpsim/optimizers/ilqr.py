@@ -1,6 +1,6 @@
 """Iterative LQR with limits on the controls: a trajectory improved by the best linear feedback around itself.
 
-Each iteration linearises the steps (`Simulator.jacobians`, in the tangent space of 2·nv + na numbers), expands the cost
+Each iteration linearizes the steps (`Simulator.jacobians`, in the tangent space of 2·nv + na numbers), expands the cost
 to second order with Gauss–Newton Hessians, and solves for the best change of the controls backwards in time, as a small
 quadratic program within the limits at each knot (Tassa, Mansard and Todorov, "Control-limited differential dynamic
 programming", 2014). Then several step lengths are simulated with the feedback at once, one world each, and the best is
@@ -64,15 +64,15 @@ class ILQR:
 
     Attributes:
         lengths: Step lengths simulated at once.
-        regularisation: At the start: added to the diagonal of the value function's Hessian.
-        least_regularisation: Below this it is zero.
-        most_regularisation: Above this the search has stalled.
+        regularization: At the start: added to the diagonal of the value function's Hessian.
+        least_regularization: Below this it is zero.
+        most_regularization: Above this the search has stalled.
     """
 
     lengths: tuple[float, ...] = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05, 0.01, 0.001)
-    regularisation: float = 0.0
-    least_regularisation: float = 1e-6
-    most_regularisation: float = 1e10
+    regularization: float = 0.0
+    least_regularization: float = 1e-6
+    most_regularization: float = 1e10
     name = "ilqr"
     _last: list[tuple[ControlProblem, Expansion]] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -80,47 +80,47 @@ class ILQR:
         """The iterate at a start (n,)."""
         made = _checked(problem)
         expansion = self._expand(made, x)
-        return self._iterate(made, expansion, 1, self.regularisation, 1.0)
+        return self._iterate(made, expansion, 1, self.regularization, 1.0)
 
     def advance(self, problem: Problem, iterate: Iterate) -> Iterate:
-        """One backward pass and one line search, repeated with more regularisation until the cost falls."""
+        """One backward pass and one line search, repeated with more regularization until the cost falls."""
         made = _checked(problem)
         expansion = self._expand(made, iterate.x)
-        improved = self.improve(made, expansion, iterate.memory["regularisation"], iterate.memory["factor"])
+        improved = self.improve(made, expansion, iterate.memory["regularization"], iterate.memory["factor"])
         evaluations = iterate.evaluations + improved.evaluations
         if improved.controls is None:
             return replace(iterate, evaluations=evaluations, finished=("stalled", improved.why))
         if improved.controls is expansion.controls:
             return replace(iterate, evaluations=evaluations, finished=("converged", improved.why))
         reached = self._expand(made, improved.controls.flatten())
-        return self._iterate(made, reached, evaluations, improved.regularisation, improved.factor)
+        return self._iterate(made, reached, evaluations, improved.regularization, improved.factor)
 
     def report(self, problem: Problem, iterate: Iterate) -> TrajectoryPlan:
         """The plan and its feedback gains."""
         made = _checked(problem)
         expansion = self._expand(made, iterate.x)
-        feedback = backward_pass(made, expansion, iterate.memory["regularisation"])
+        feedback = backward_pass(made, expansion, iterate.memory["regularization"])
         gains = None if feedback is None else torch.from_numpy(feedback.gain)
         return TrajectoryPlan(expansion.controls, expansion.states, gains)
 
-    def improve(self, problem: ControlProblem, expansion: Expansion, regularisation: float, factor: float) -> Improved:
+    def improve(self, problem: ControlProblem, expansion: Expansion, regularization: float, factor: float) -> Improved:
         """Better controls than those the expansion is of; the same ones where none of any note exist."""
-        evaluations, why = 0, "no step lowers the cost, however much it is regularised"
-        while regularisation <= self.most_regularisation:
-            feedback = backward_pass(problem, expansion, regularisation)
+        evaluations, why = 0, "no step lowers the cost, however much it is regularized"
+        while regularization <= self.most_regularization:
+            feedback = backward_pass(problem, expansion, regularization)
             if feedback is not None:
                 if -feedback.slope <= 1e-14 * abs(expansion.loss):
                     why = "the next step would lower the cost by less than rounding"
-                    return Improved(expansion.controls, expansion.loss, regularisation, factor, evaluations, why)
+                    return Improved(expansion.controls, expansion.loss, regularization, factor, evaluations, why)
                 evaluations += len(self.lengths)
                 found = self._line_search(problem, expansion, feedback)
                 if found is not None:
                     factor = min(factor / _FACTOR, 1 / _FACTOR)
-                    regularisation = regularisation * factor if regularisation > self.least_regularisation else 0.0
-                    return Improved(*found, regularisation, factor, evaluations)
+                    regularization = regularization * factor if regularization > self.least_regularization else 0.0
+                    return Improved(*found, regularization, factor, evaluations)
             factor = max(factor * _FACTOR, _FACTOR)
-            regularisation = max(regularisation * factor, self.least_regularisation)
-        return Improved(None, None, regularisation, factor, evaluations, why)
+            regularization = max(regularization * factor, self.least_regularization)
+        return Improved(None, None, regularization, factor, evaluations, why)
 
     def _expand(self, problem: ControlProblem, x: torch.Tensor) -> Expansion:
         """The expansion around controls; the latest is kept, since the iterate it made is the next to be improved."""
@@ -147,14 +147,14 @@ class ILQR:
         return controls[:, best], float(losses[best])
 
     def _iterate(
-        self, problem: ControlProblem, e: Expansion, evaluations: int, regularisation: float, factor: float
+        self, problem: ControlProblem, e: Expansion, evaluations: int, regularization: float, factor: float
     ) -> Iterate:
-        memory = {"regularisation": regularisation, "factor": factor}
+        memory = {"regularization": regularization, "factor": factor}
         return Iterate(e.controls.flatten(), e.loss, e.gradient_norm(problem), evaluations, memory)
 
 
 _FACTOR = 1.6
-"""The regularisation's growth grows, and shrinks, by this (Tassa, Erez and Todorov, 2012, section II-F)."""
+"""The regularization's growth grows, and shrinks, by this (Tassa, Erez and Todorov, 2012, section II-F)."""
 
 
 class Improved(NamedTuple):
@@ -163,7 +163,7 @@ class Improved(NamedTuple):
     Attributes:
         controls: (N, nu): better ones; those it was given where they are the best; None: it found none.
         loss: Their cost.
-        regularisation: For the next call.
+        regularization: For the next call.
         factor: For the next call.
         evaluations: Rollouts made.
         why: What ended the search, where `controls` are not better.
@@ -171,7 +171,7 @@ class Improved(NamedTuple):
 
     controls: torch.Tensor | None
     loss: float | None
-    regularisation: float
+    regularization: float
     factor: float
     evaluations: int
     why: str = ""
@@ -183,7 +183,7 @@ def _checked(problem: Problem) -> ControlProblem:
     return problem
 
 
-def backward_pass(problem: ControlProblem, e: Expansion, regularisation: float) -> Feedback | None:
+def backward_pass(problem: ControlProblem, e: Expansion, regularization: float) -> Feedback | None:
     """The best change of the controls and its feedback; None where a Hessian is not positive definite."""
     knots, nu = problem.knots, problem.sim.control_size
     low, high = problem.lower.reshape(knots, nu).numpy(), problem.upper.reshape(knots, nu).numpy()
@@ -194,7 +194,7 @@ def backward_pass(problem: ControlProblem, e: Expansion, regularisation: float) 
     guess = np.zeros(nu)
     for k in reversed(range(knots)):
         a, b = e.a[k], e.b[k]
-        shifted = vv + regularisation * np.eye(len(v))
+        shifted = vv + regularization * np.eye(len(v))
         q_x, q_u = e.x[k] + a.T @ v, e.u[k] + b.T @ v
         q_xx, q_uu, q_ux = e.xx[k] + a.T @ vv @ a, e.uu[k] + b.T @ vv @ b, e.ux[k] + b.T @ vv @ a
         try:

@@ -40,7 +40,7 @@ class Method(Protocol):
 
     @property
     def name(self) -> str:
-        """As in `minimise(method=…)`."""
+        """As in `minimize(method=…)`."""
         ...
 
     def begin(self, problem: Problem, x: torch.Tensor) -> Iterate:

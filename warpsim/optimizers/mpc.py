@@ -54,7 +54,7 @@ class RecedingHorizon:
 
         Args:
             problem: What is solved at each knot, over its horizon; its initial state is moved to the predicted one.
-            iterations: Of iLQR per control: each linearises, plans and simulates once.
+            iterations: Of iLQR per control: each linearizes, plans and simulates once.
             delay: Knots after which a control sent begins to act.
             method: iLQR's options.
         """
@@ -65,7 +65,7 @@ class RecedingHorizon:
         self.solves: list[Solve] = []
         self._iterations, self._method = iterations, method or ILQR()
         self._pending = [self.plan[0].clone() for _ in range(delay)]
-        self._regularisation, self._factor = self._method.regularisation, 1.0
+        self._regularization, self._factor = self._method.regularization, 1.0
 
     @property
     def delay(self) -> int:
@@ -94,11 +94,11 @@ class RecedingHorizon:
         while len(costs) <= self._iterations:
             expansion = expand(self.problem, self.plan.flatten())
             costs = costs or [expansion.loss]
-            improved = self._method.improve(self.problem, expansion, self._regularisation, self._factor)
+            improved = self._method.improve(self.problem, expansion, self._regularization, self._factor)
             if improved.controls is None or improved.loss is None:  # keep the plan, and forget how stiff this one was
-                self._regularisation, self._factor = self._method.regularisation, 1.0
+                self._regularization, self._factor = self._method.regularization, 1.0
                 return [*costs, expansion.loss]
-            self._regularisation, self._factor = improved.regularisation, improved.factor
+            self._regularization, self._factor = improved.regularization, improved.factor
             self.plan = improved.controls
             costs.append(improved.loss)
             if improved.controls is expansion.controls:

@@ -16,7 +16,7 @@ from warpsim.core.errors import InputError
 from warpsim.optimizers.adam import Adam
 from warpsim.optimizers.evaluation import project
 from warpsim.optimizers.iterate import Method
-from warpsim.optimizers.minimise import minimise
+from warpsim.optimizers.minimize import minimize
 from warpsim.optimizers.problem import Problem
 from warpsim.optimizers.result import Result
 from warpsim.optimizers.search import Callback, Progress, Stopping
@@ -80,7 +80,7 @@ def multi_start(
     """The best end of several starts.
 
     Args:
-        problem: What to minimise.
+        problem: What to minimize.
         seed: Of the random starts.
         candidates: k: the problem's own start, and k − 1 random ones: uniform between two finite bounds, else normal
             around the problem's start.
@@ -88,9 +88,9 @@ def multi_start(
         explore: Iterations of Adam with all candidates at once, each in a world of its own; 0: none.
         rate: Adam's, in exploring.
         keep: How many of the best candidates are finished, one after the other.
-        method: What finishes them, as in `minimise`.
+        method: What finishes them, as in `minimize`.
         stopping: Of each finish.
-        callback: As in `minimise`; while exploring, `best_x` is that of the best candidate so far.
+        callback: As in `minimize`; while exploring, `best_x` is that of the best candidate so far.
         progress: Show bars.
         resume: `Result.state` of an interrupted call with the same arguments.
         **options: Of the method.
@@ -105,7 +105,7 @@ def multi_start(
         raise InputError(f"the saved state is of method {saved.get('method')!r}, not 'multi_start'")
     starts = draw_starts(problem, candidates, spread, seed)
     together = _Together(problem, candidates)
-    explored = minimise(
+    explored = minimize(
         together,
         Adam(rate=rate),
         start=starts.flatten(),
@@ -119,7 +119,7 @@ def multi_start(
     states = [*saved.get("finished", []), *[None] * keep]
     if explored.stopped != "interrupted":
         for index, state in zip(report.after.argsort(stable=True)[:keep].tolist(), states, strict=False):
-            results[index] = minimise(
+            results[index] = minimize(
                 problem,
                 method,
                 start=report.explored[index],

@@ -1,4 +1,4 @@
-"""What every optimiser sees: a vector to choose within bounds, and the loss it gives; no simulator in sight."""
+"""What every optimizer sees: a vector to choose within bounds, and the loss it gives; no simulator in sight."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from warpsim.optimizers.candidates import losses_one_by_one
 
 
 class Problem(Protocol):
-    """Minimise `loss(x)` over lower ≤ x ≤ upper.
+    """Minimize `loss(x)` over lower ≤ x ≤ upper.
 
     Values of x should be of about unit size, so that one step length suits all of them. Where x cannot be simulated,
-    methods raise `SimulationError` and optimisers count the loss as infinite; in `losses` such a candidate's loss is
+    methods raise `SimulationError` and optimizers count the loss as infinite; in `losses` such a candidate's loss is
     infinite, while the others keep theirs.
     """
 

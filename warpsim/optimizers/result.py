@@ -1,4 +1,4 @@
-"""What an optimiser returns: the best it saw, how it got there, why it stopped, and how to go on."""
+"""What an optimizer returns: the best it saw, how it got there, why it stopped, and how to go on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 
 Stopped = Literal["converged", "target", "iterations", "time", "stalled", "interrupted", "non-finite", "no slope"]
-"""Why an optimiser stopped: the gradient vanished or the loss no longer changes; the loss wanted was reached; a budget
+"""Why an optimizer stopped: the gradient vanished or the loss no longer changes; the loss wanted was reached; a budget
 ran out; no step makes progress; Ctrl-C or a callback said so; the loss or its gradient is not finite at the start; the
 gradient is exactly zero at the start, where the loss is not."""
 

@@ -19,7 +19,7 @@ from warpsim.sim.trajectory import Trajectory
 
 
 class RolloutProblem:
-    """Minimise ½·‖residuals(rollout)‖² over variables; candidates run side by side, one per world.
+    """Minimize ½·‖residuals(rollout)‖² over variables; candidates run side by side, one per world.
 
     Attributes:
         variables: What x means.

@@ -28,7 +28,7 @@ class SmoothedProblem:
         """Wraps a problem.
 
         Args:
-            problem: What is minimised.
+            problem: What is minimized.
             kind: "first", "zeroth" or "mixed".
             deviation: σ, in the units of x.
             samples: Candidates per gradient, even; each a world.

@@ -1,7 +1,7 @@
-"""Variables of an optimisation: USD attributes behind one flat vector of unconstrained numbers.
+"""Variables of an optimization: USD attributes behind one flat vector of unconstrained numbers.
 
 A `Variable` is one value for one attribute or for several at once (a group), with bounds. Bounds are kept by a smooth
-change of variable (or handed to a method that projects); `Variables` packs several into the vector x an optimiser sees.
+change of variable (or handed to a method that projects); `Variables` packs several into the vector x an optimizer sees.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Variable:
             start: Value at the start; None: the attributes' own, or the mean of several.
             components: Places that vary, in the flattened value; None: all.
             worlds: Each of so many worlds gets its own value; None: all share one.
-            projected: Bounds are left to the optimiser, as `Variables.lower` and `upper`.
+            projected: Bounds are left to the optimizer, as `Variables.lower` and `upper`.
         """
         self.attributes = (attributes,) if isinstance(attributes, Attribute) else tuple(attributes)
         self._check_group()
@@ -302,7 +302,7 @@ class Variables:
         with torch.no_grad():
             return {a: torch.as_tensor(a.rounded(value), device=value.device) for a, value in self.values(x).items()}
 
-    def optimised(
+    def optimized(
         self, x: torch.Tensor, gradients: Mapping[Attribute, Any] | None = None, *, world: int = 0
     ) -> list[OptimisedValue]:
         """What `write_result` puts into the result's layer.

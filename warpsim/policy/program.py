@@ -18,7 +18,7 @@ from warpsim.tape.program import Arrays, Field, Shortage, SlotValues
 @wp.kernel
 def _queue_kernel(
     hold: int,
-    centre: wp.array(dtype=real),
+    center: wp.array(dtype=real),
     reach: wp.array(dtype=real),
     # state
     phase: wp.array(dtype=wp.int32),
@@ -40,7 +40,7 @@ def _queue_kernel(
         else:
             next_pending[w, k, i] = pending[w, k, i]
     if asked:
-        next_pending[w, newest, i] = centre[i] + reach[i] * layers[w, answer + i]
+        next_pending[w, newest, i] = center[i] + reach[i] * layers[w, answer + i]
     else:
         next_pending[w, newest, i] = pending[w, newest, i]
     if i == 0:
@@ -100,9 +100,9 @@ class ClosedLoopProgram:
         self.inputs: tuple[Field, ...] = ()
         self.outputs = plant.outputs
         self.parameters: Mapping[str, wp.array] = {**plant.parameters, "policy.weights": network.weights}
-        self._centre, self._reach = (
+        self._center, self._reach = (
             wp.array(np.array(values, numpy_real), dtype=real, device=self.device)
-            for values in (spec.centre, spec.reach)
+            for values in (spec.center, spec.reach)
         )
 
     def make_work(self, arena: Arena) -> ClosedLoopWork:
@@ -129,7 +129,7 @@ class ClosedLoopProgram:
             dim=(self.worlds, spec.widths[-1]),
             inputs=[
                 spec.hold,
-                self._centre,
+                self._center,
                 self._reach,
                 state.phase,
                 state.pending,

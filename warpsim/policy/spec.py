@@ -30,7 +30,7 @@ class PolicySpec:
         features: What it sees.
         widths: Outputs of each layer; the last is the number of controls.
         activations: Of each layer, from `ACTIVATIONS`.
-        centre: (controls,): what is added to the last layer's outputs …
+        center: (controls,): what is added to the last layer's outputs …
         reach: (controls,): … after they are multiplied by this.
         controls: Names of the controls it gives, in order.
         sizes: How many numbers each of them has.
@@ -41,7 +41,7 @@ class PolicySpec:
     features: tuple[Feature, ...]
     widths: tuple[int, ...]
     activations: tuple[str, ...]
-    centre: tuple[float, ...]
+    center: tuple[float, ...]
     reach: tuple[float, ...]
     controls: tuple[str, ...]
     sizes: tuple[int, ...]

@@ -6,7 +6,7 @@ Conventions, which are MuJoCo's so that states can be exchanged with it:
   then move it, in list order (the first joint is nearest the parent). Several one-dof joints on one body make a
   compound.
 - `q` of a free joint is position (3) then quaternion (4) in the world; of a ball joint a quaternion; of a hinge
-  radians; of a slide metres. `qd` of a free joint is world linear velocity (3) then angular velocity in the body's
+  radians; of a slide meters. `qd` of a free joint is world linear velocity (3) then angular velocity in the body's
   frame (3); of a ball joint angular velocity in the body's frame.
 - Names are unique per kind. Readers use the USD path or the MJCF name.
 """
@@ -79,8 +79,8 @@ def _identity_quat() -> np.ndarray:
 class Body:
     """A rigid body.
 
-    Mass properties that are None are derived from the body's shapes: mass is the shapes' sum, the centre their weighted
-    mean, and the inertia theirs about that centre, scaled by (authored mass / shapes' mass) where only a mass is given.
+    Mass properties that are None are derived from the body's shapes: mass is the shapes' sum, the center their weighted
+    mean, and the inertia theirs about that center, scaled by (authored mass / shapes' mass) where only a mass is given.
     """
 
     name: str
@@ -92,16 +92,16 @@ class Body:
     mass: float | None = None
     """kg."""
     com: np.ndarray | None = None
-    """Centre of mass in the body's frame, m."""
+    """Center of mass in the body's frame, m."""
     inertia: np.ndarray | None = None
-    """(3, 3) about the centre of mass, in the body's axes, kg·m²."""
+    """(3, 3) about the center of mass, in the body's axes, kg·m²."""
     inertia_axes: np.ndarray | None = None
     """(4,) rotation of the principal axes, along which a medium drags; counts where moments are equal and the inertia
     leaves the choice. None: nearest the axes of the body's only shape, or else its own."""
     kinematic: bool = False
     """Moves as its velocity says and feels no force. Must hang on the world and have exactly one free joint."""
     gravity_compensation: float = 0.0
-    """Fraction of the body's weight cancelled by an upward force at its centre of mass."""
+    """Fraction of the body's weight canceled by an upward force at its center of mass."""
 
 
 @dataclass
@@ -114,7 +114,7 @@ class Joint:
     body: str
     """The child body."""
     anchor: np.ndarray = field(default_factory=_zeros3)
-    """Joint centre in the child's frame, m (hinge, ball). Ignored by free joints."""
+    """Joint center in the child's frame, m (hinge, ball). Ignored by free joints."""
     axis: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
     """Unit axis in the child's frame (hinge, slide)."""
     reference: float = 0.0
@@ -152,7 +152,7 @@ class Mesh:
     vertices: np.ndarray
     """(n, 3), m."""
     faces: np.ndarray
-    """(m, 3) vertex indices, counter-clockwise seen from outside."""
+    """(m, 3) vertex indices, counterclockwise seen from outside."""
     hull_vertices: np.ndarray | None = None
     """(k,) indices of the vertices whose hull collides where the mesh does as kind hull. None: all."""
 
@@ -284,7 +284,7 @@ class Actuator:
 
 @dataclass
 class Drive:
-    """A USD joint drive: force = stiffness·(target − q) + damping·(target velocity − qd), clamped; radians and metres.
+    """A USD joint drive: force = stiffness·(target − q) + damping·(target velocity − qd), clamped; radians and meters.
 
     Treated implicitly by the Euler integrators, so that stiff drives stay stable.
     """
@@ -377,7 +377,7 @@ class Sensor:
     cutoff: float = 0.0
     """Largest absolute value, in the measurement's unit; 0: none."""
     target_kind: str = "site"
-    """One of SENSOR_TARGETS; "body" is its frame, "inertia" that of its principal axes at its centre of mass."""
+    """One of SENSOR_TARGETS; "body" is its frame, "inertia" that of its principal axes at its center of mass."""
     reference_kind: str = "site"
 
 
@@ -418,7 +418,7 @@ class Options:
     contacts: bool = True
     contact_softening: float = 0.0
     """m; above 0 contacts act from this far outside their margin, with an impedance that starts from 0 there: an aid
-    to optimisation, with a bias that `warpsim.solve.softening` states. It makes more contacts active."""
+    to optimization, with a bias that `warpsim.solve.softening` states. It makes more contacts active."""
     softening_pass: str = "both"
     """Where softening acts: "both" passes, or "backward", which changes gradients only."""
     impacts: bool = False

@@ -15,7 +15,7 @@ in use. In a thin slab the grid's cells would see both sides at once, and what s
 
 
 def heightfield_mesh(name: str, heights: np.ndarray, half_size: Sequence[float], base: float | None = None) -> Mesh:
-    """Makes the mesh of a shape of kind "heightfield", centred on its frame with the heights along +z.
+    """Makes the mesh of a shape of kind "heightfield", centered on its frame with the heights along +z.
 
     Squares of the grid are cut along the diagonal from their lower to their upper corner, as MuJoCo cuts them.
 
@@ -42,8 +42,8 @@ def heightfield_mesh(name: str, heights: np.ndarray, half_size: Sequence[float],
     a, b = rim, np.roll(rim, -1)
     lower_a = len(top) + np.arange(len(rim))
     lower_b = np.roll(lower_a, -1)
-    centre = np.full(len(rim), len(vertices) - 1)
-    triangles = [*_top_triangles(rows, columns), (a, lower_a, lower_b), (a, lower_b, b), (lower_b, lower_a, centre)]
+    center = np.full(len(rim), len(vertices) - 1)
+    triangles = [*_top_triangles(rows, columns), (a, lower_a, lower_b), (a, lower_b, b), (lower_b, lower_a, center)]
     faces = np.concatenate([np.stack(corners, axis=1) for corners in triangles])
     return Mesh(name, vertices, faces.astype(np.int32))
 
@@ -66,7 +66,7 @@ def _check(name: str, heights: np.ndarray, half: np.ndarray, base: float | None)
 
 
 def _rim(rows: int, columns: int) -> np.ndarray:
-    """Vertices around the grid, counter-clockwise seen from above, each once."""
+    """Vertices around the grid, counterclockwise seen from above, each once."""
     number = np.arange(rows * columns).reshape(rows, columns)
     return np.concatenate([number[0, :-1], number[:-1, -1], number[-1, :0:-1], number[:0:-1, 0]])
 

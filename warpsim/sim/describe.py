@@ -20,9 +20,9 @@ _OUTPUTS = {
     "body_position": "m, world; row 0 is the world itself",
     "body_rotation": "unit quaternion (w, x, y, z), body → world",
     "body_velocity": "rad/s and m/s: angular, then that of the body's origin; world axes",
-    "com": "m, world: centre of all mass",
+    "com": "m, world: center of all mass",
     "linear_momentum": "N·s, world",
-    "angular_momentum": "N·m·s about the centre of mass, world axes",
+    "angular_momentum": "N·m·s about the center of mass, world axes",
     "potential_energy": "J: of gravity and springs",
     "kinetic_energy": "J",
     "saturated": "-1 or 1 where a range cuts an actuator, a drive or a joint's summed force",
@@ -234,7 +234,7 @@ def _controls(sim: Contents, scene: Scene) -> Iterator[str]:
         drives.append((f"drive_target[{i}]", limits, gains, drive.name))
     yield from _columns(drives)
     yield f"also: joint_force[{sim.nv}], N or N·m per degree of freedom"
-    yield f"also: wrench[{len(sim.body_names)}, 6], N and N·m at each body's centre of mass, world axes"
+    yield f"also: wrench[{len(sim.body_names)}, 6], N and N·m at each body's center of mass, world axes"
 
 
 def _observation(sim: Contents, scene: Scene) -> Iterator[str]:

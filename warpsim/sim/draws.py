@@ -12,8 +12,8 @@ from warpsim.core.errors import InputError, unknown_name
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.tangent import shift
 from warpsim.sim.attributes.attribute import Attribute
-from warpsim.sim.distribution import Distribution
 from warpsim.sim.initial_state import InitialState
+from warpsim.sim.randomization import Randomization
 
 _POSITIVE = (".mass", ".density", ".inertia", ".size", ".timestep")
 """Ends of the names of arrays whose values must stay above 0."""
@@ -38,7 +38,7 @@ class Draws:
         self._defaults = defaults
         self._device = torch_device(model.device)
 
-    def named(self, name: str, distribution: Distribution, seed: int) -> torch.Tensor:
+    def named(self, name: str, distribution: Randomization, seed: int) -> torch.Tensor:
         """A parameter array, or a part of the initial state."""
         if name in _STATES:
             return self.state(name, distribution, seed)
@@ -46,7 +46,7 @@ class Draws:
             raise unknown_name("parameter or part of the initial state", name, (*_STATES, *self._defaults))
         return self.array(name, distribution, seed)
 
-    def attribute(self, handle: Attribute, distribution: Distribution, seed: int) -> torch.Tensor:
+    def attribute(self, handle: Attribute, distribution: Randomization, seed: int) -> torch.Tensor:
         """Values (W, …) of a USD attribute, in its own units, float64."""
         what = handle.path
         if "quat" in handle.type_name:
@@ -55,7 +55,7 @@ class Draws:
         lower, upper = (torch.as_tensor(b, device=self._device) for b in (handle.lower, handle.upper))
         return self._drawn(what, distribution, seed, base, handle.shape, lower, upper)
 
-    def array(self, name: str, distribution: Distribution, seed: int) -> torch.Tensor:
+    def array(self, name: str, distribution: Randomization, seed: int) -> torch.Tensor:
         """Values (W, n, …) of a parameter array, SI."""
         array = self._defaults[name]
         if name.endswith("rotation"):
@@ -65,7 +65,7 @@ class Draws:
         lower = float(np.finfo(np.float64).tiny) if name.endswith(_POSITIVE) else -np.inf
         return self._drawn(name, distribution, seed, base, shape, torch.tensor(lower), torch.tensor(np.inf))
 
-    def state(self, name: str, distribution: Distribution, seed: int) -> torch.Tensor:
+    def state(self, name: str, distribution: Randomization, seed: int) -> torch.Tensor:
         """Initial "q", "qd" or "activation" of all worlds."""
         base = self._initial.state(**({} if distribution.base is None else {name: distribution.base}))
         if name not in base:
@@ -79,7 +79,7 @@ class Draws:
             self._model.layout, value, distribution.move(self._numbers(name, distribution, seed, (self._model.nv,)))
         )
 
-    def _base(self, what: str, distribution: Distribution, own: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    def _base(self, what: str, distribution: Randomization, own: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
         if distribution.base is None:
             return own
         base = as_real_tensor(f"the base of {what}", distribution.base, self._device)
@@ -92,7 +92,7 @@ class Draws:
     def _drawn(
         self,
         what: str,
-        distribution: Distribution,
+        distribution: Randomization,
         seed: int,
         base: torch.Tensor,
         shape: tuple[int, ...],
@@ -108,13 +108,13 @@ class Draws:
             )
         return distribution.values(base, self._numbers(what, distribution, seed, shape).to(base.dtype))
 
-    def _numbers(self, what: str, distribution: Distribution, seed: int, shape: tuple[int, ...]) -> torch.Tensor:
+    def _numbers(self, what: str, distribution: Randomization, seed: int, shape: tuple[int, ...]) -> torch.Tensor:
         self._fits(what, distribution, shape)
         drawn = distribution.numbers(what, seed, self._model.worlds, tuple(shape))
         return torch.as_tensor(drawn, dtype=torch_real, device=self._device)
 
     @staticmethod
-    def _fits(what: str, distribution: Distribution, shape: tuple[int, ...]) -> None:
+    def _fits(what: str, distribution: Randomization, shape: tuple[int, ...]) -> None:
         size = np.shape(distribution.spread)
         if size not in ((), tuple(shape)):
             raise InputError(f"the spread of {what} has shape {size}; give one number, or shape {tuple(shape)}")

@@ -1,4 +1,4 @@
-"""States as tensors: the scene's own, given ones, disturbed ones, and those of some worlds put among others."""
+"""States as tensors: the scene's own, given ones, perturbed ones, and those of some worlds put among others."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class InitialState:
             raise InputError(f"{unused[0]} was given, but no actuator of this scene has an activation; leave it out")
         return state
 
-    def disturb(self, state: StateTensors, seed: int | None, position: float, velocity: float) -> StateTensors:
+    def perturb(self, state: StateTensors, seed: int | None, position: float, velocity: float) -> StateTensors:
         """A state moved along normal numbers of given standard deviations, from one generator per world."""
         if seed is None:
             raise InputError("noise needs a seed; give seed=, so that the run can be repeated")

@@ -1,6 +1,6 @@
 """State-transition and control Jacobians of single steps: one forward pass, many right-hand sides.
 
-Several steps of a trajectory lie side by side in as many worlds. They are taken once, factorisations and contacts
+Several steps of a trajectory lie side by side in as many worlds. They are taken once, factorizations and contacts
 included; then unit covectors of the next state are pulled back through them one after the other, each giving one row of
 A and B for all of these steps, exact to rounding. Only velocities (and activations) need that: with a semi-implicit
 integrator the next positions are a closed form of the next velocities, q′ = q ⊕ h·qd′.
@@ -25,7 +25,7 @@ _DOFS, _MOST_STEPS = 216, 64
 """Steps lie side by side up to so many dofs: enough to hide the cost of a call, few enough to stay in the cache."""
 
 
-class Linearisation(NamedTuple):
+class Linearization(NamedTuple):
     """x′ = f(x, u) to first order, x = (δq, qd, activation) in MuJoCo's tangent space: n = 2·nv + na.
 
     Attributes:
@@ -37,8 +37,8 @@ class Linearisation(NamedTuple):
     B: torch.Tensor
 
 
-class Lineariser:
-    """Linearises steps of a scene; keeps a model with as many worlds as it takes steps at once."""
+class Linearizer:
+    """Linearizes steps of a scene; keeps a model with as many worlds as it takes steps at once."""
 
     def __init__(self, scene: Scene, like: Engine, controls: tuple[str, ...]) -> None:
         """Compiles.
@@ -58,8 +58,8 @@ class Lineariser:
 
     def run(
         self, state: Mapping[str, torch.Tensor], controls: Mapping[str, torch.Tensor], values: ParameterValues
-    ) -> Linearisation:
-        """Linearises steps from given states.
+    ) -> Linearization:
+        """Linearizes steps from given states.
 
         Args:
             state: `q`, `qd` and, if there are any, `activation`: (steps, W, …) each, unit quaternions.
@@ -81,7 +81,7 @@ class Lineariser:
         rows = {name: torch.cat([part[name] for part in parts])[:total] for name in parts[0]}
         timestep = to_torch(values["world.timestep"])[torch.arange(total) % lead[1]]
         a, b = self._assemble(rows, given["q"], timestep, tuple(state))
-        return Linearisation(a.unflatten(0, lead), b.unflatten(0, lead))
+        return Linearization(a.unflatten(0, lead), b.unflatten(0, lead))
 
     def _note(self, unsolved: Unsolved, chosen: torch.Tensor, worlds: int) -> None:
         """Notes those of the chosen steps that did not converge, each under its own step and world."""

@@ -54,8 +54,8 @@ class NetworkPolicy(torch.nn.Module):
             )
         self._controls = tuple(layout.names)
         self._sizes = tuple(layout.slice(n).stop - layout.slice(n).start for n in layout.names)
-        centre, reach, bounded = _ranges(model, layout)
-        self._centre, self._reach = tuple(centre), tuple(reach)
+        center, reach, bounded = _ranges(model, layout)
+        self._center, self._reach = tuple(center), tuple(reach)
         self._activations = (*[activation] * len(hidden), "tanh" if bounded else "identity")
         generator = torch.Generator().manual_seed(seed)
         widths = [len(self.features), *hidden, layout.size]
@@ -77,7 +77,7 @@ class NetworkPolicy(torch.nn.Module):
             self.features,
             widths,
             self._activations,
-            self._centre,
+            self._center,
             self._reach,
             self._controls,
             self._sizes,
@@ -95,7 +95,7 @@ class NetworkPolicy(torch.nn.Module):
         x = self.observe(state.q, state.qd)
         for layer, name in zip(self._linear, self._activations, strict=True):
             x = _TORCH[name](layer(x))
-        return x * x.new_tensor(self._reach) + x.new_tensor(self._centre)
+        return x * x.new_tensor(self._reach) + x.new_tensor(self._center)
 
     def observe(self, q: torch.Tensor, qd: torch.Tensor) -> torch.Tensor:
         """Features (…, n) of coordinates (…, nq) and velocities (…, nv)."""
@@ -139,11 +139,11 @@ def _range(part: slice) -> range:
 
 
 def _ranges(model: Model, layout: ControlLayout) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Centre and reach of each control, and whether outputs are squashed: where all actuators have a finite range."""
-    centre, reach = np.zeros(layout.size), np.ones(layout.size)
+    """Center and reach of each control, and whether outputs are squashed: where all actuators have a finite range."""
+    center, reach = np.zeros(layout.size), np.ones(layout.size)
     if layout.names != ("actuator",):
-        return centre, reach, False
+        return center, reach, False
     ranges = model.actuator.control_range.numpy()[0]
     if not np.isfinite(ranges).all():
-        return centre, reach, False
+        return center, reach, False
     return ranges.mean(axis=1), 0.5 * (ranges[:, 1] - ranges[:, 0]), True

@@ -22,14 +22,14 @@ from warpsim.policy.program import closed_loop_fields
 from warpsim.scene import Scene
 from warpsim.sim.attributes.attribute import Attribute
 from warpsim.sim.controls import Controls, given_steps
-from warpsim.sim.distribution import Distribution
 from warpsim.sim.draws import Draws
 from warpsim.sim.initial_state import StateTensors
-from warpsim.sim.jacobians import Linearisation, Lineariser
+from warpsim.sim.jacobians import Linearization, Linearizer
 from warpsim.sim.network_policy import NetworkPolicy
 from warpsim.sim.parameter_input import InForce
 from warpsim.sim.policy_precision import precision_of
 from warpsim.sim.policy_rollout import ClosedLoop, Policy, Timing
+from warpsim.sim.randomization import Randomization
 from warpsim.sim.saved_state import SavedState
 from warpsim.sim.stepping import Stepping, check_clip, given_fields, timestep_of
 from warpsim.sim.trajectory import Observed, Trajectory
@@ -97,7 +97,7 @@ class Simulator(Stepping):
         }
 
     @in_turn
-    def draw(self, distributions: Mapping[str | Attribute, Distribution], *, seed: int) -> dict[str | Attribute, Any]:
+    def draw(self, distributions: Mapping[str | Attribute, Randomization], *, seed: int) -> dict[str | Attribute, Any]:
         """Values that differ from world to world, for `parameters=`, `reset` and rollouts.
 
         World k's numbers depend on the seed, the name and k alone. Values carry gradients to their base values.
@@ -257,7 +257,7 @@ class Simulator(Stepping):
         return self._roll_out(call, first, {}, used)
 
     @in_turn
-    def jacobians(self, trajectory: Trajectory, controls: Controls | None = None) -> Linearisation:
+    def jacobians(self, trajectory: Trajectory, controls: Controls | None = None) -> Linearization:
         """A and B of every step of a trajectory, in MuJoCo's tangent space of 2·nv + na numbers; for iLQR and analysis.
 
         Args:
@@ -274,10 +274,10 @@ class Simulator(Stepping):
         given = self._default_controls(steps, values) if controls is None else self._controls.split(controls, steps)
         if set(given) != set(self.control_names):
             raise InputError(f"give all of the controls {', '.join(self.control_names)}; got {', '.join(given)}")
-        if self._lineariser is None:
-            self._lineariser = Lineariser(self.scene, self._engine, self.control_names)
+        if self._linearizer is None:
+            self._linearizer = Linearizer(self.scene, self._engine, self.control_names)
         state = {name: trajectory[name][:-1] for name in self._initial.differentiable}
-        return self._lineariser.run(state, given, values)
+        return self._linearizer.run(state, given, values)
 
     def _made_with(self, trajectory: Trajectory) -> ParameterValues:
         """The parameters of a trajectory of this simulator, each of whose steps was kept."""

@@ -30,7 +30,7 @@ from warpsim.sim.contents import Contents
 from warpsim.sim.control_names import default_controls
 from warpsim.sim.controls import ControlLayout, Controls, given_steps
 from warpsim.sim.initial_state import InitialState, StateTensors
-from warpsim.sim.jacobians import Lineariser
+from warpsim.sim.jacobians import Linearizer
 from warpsim.sim.parameter_input import CONTROLLED, InForce, ParameterInput
 from warpsim.sim.sensor_noise import SensorNoise
 from warpsim.sim.trajectory import Observed, Source, Trajectory
@@ -80,11 +80,11 @@ class Stepping(Contents):
             device: Warp device, "cpu" or "cuda:0".
             controls: What a control is made of, in this order: any of "actuator" (actuator inputs), "drive_target" (rad
                 or m), "drive_velocity" (rad/s or m/s), "joint_force" (N·m or N per dof), "wrench" (per body: force,
-                torque at the centre of mass, world axes). By default actuator inputs if there are actuators, else drive
+                torque at the center of mass, world axes). By default actuator inputs if there are actuators, else drive
                 targets if there are drives, else joint forces. What is not chosen stays at zero, drive targets as in
                 the scene.
             outputs: From `output_names`.
-            strict: Whether physics that is not modelled raises; None: see `load_scene`.
+            strict: Whether physics that is not modeled raises; None: see `load_scene`.
             keyframe: MJCF only: the keyframe that gives the initial state.
             sensor_seed: Seed of the sensors' noise, whose standard deviations the scene gives; None: exact sensors. A
                 number depends on the seed, its world, its step (of the rollout, or since the last full reset) and its
@@ -131,7 +131,7 @@ class Stepping(Contents):
         self._reset_with: Watched = {}
         self._state: StateTensors = self._initial.state()
         self._steps_taken = 0
-        self._lineariser: Lineariser | None = None
+        self._linearizer: Linearizer | None = None
 
     def __repr__(self) -> str:
         controls = " + ".join(self.control_names)
@@ -271,7 +271,7 @@ class Stepping(Contents):
         fresh = self._initial.state(**{**self._in_force.start, **given})
         watched = watch(given)
         if position_noise or velocity_noise:
-            given = fresh = self._initial.disturb(fresh, seed, position_noise, velocity_noise)
+            given = fresh = self._initial.perturb(fresh, seed, position_noise, velocity_noise)
         if worlds is None:
             self._reset_to = {name: fresh[name] for name in self._initial.differentiable if name in given}
             self._state, self._steps_taken = fresh, 0

@@ -29,7 +29,7 @@ def _scaled(y: vec6, mu: real, friction: vec5) -> vec6:
 
 @wp.func
 def _sticking_force(y: vec6, weight: real, mu: real, friction: vec5) -> vec6:
-    """−D y with D_j = D₀·friction_j²/μ²: the rows' regularisation falls with the square of their friction."""
+    """−D y with D_j = D₀·friction_j²/μ²: the rows' regularization falls with the square of their friction."""
     c = weight / (mu * mu)
     return vec6(
         -weight * y[0],

@@ -2,7 +2,7 @@
 
 H = LᵀDL, from the last dof to the first, in the lower triangle of the dofs with a row envelope: row d holds the dofs
 from the first one it is coupled with to d itself. Depth-first numbering makes that the tree's own dofs, and entries of
-other branches, which stay zero, are skipped; so nothing is spent on bodies that do not touch, and one factorisation
+other branches, which stay zero, are skipped; so nothing is spent on bodies that do not touch, and one factorization
 serves trees and piles. Each update runs along two rows, without sums that would have to wait for one another.
 
 The diagonal holds 1/D. `rows.mode` says what W was built of, a bit per row that acts; where a cone slides, W also

@@ -1,6 +1,6 @@
 """How soft a constraint row is: MuJoCo's solref and solimp as Warp functions (its docs, "Solver parameters").
 
-A row with violation r (negative where it is violated) has impedance d(r), regularisation R = (1 − d)/d·Â with Â the
+A row with violation r (negative where it is violated) has impedance d(r), regularization R = (1 − d)/d·Â with Â the
 inverse inertia it acts on, and reference acceleration aref = −b·(J v) − k·d·r.
 """
 

@@ -1,4 +1,4 @@
-"""Contacts that act from a small distance, for optimisation (`Options.contact_softening`).
+"""Contacts that act from a small distance, for optimization (`Options.contact_softening`).
 
 A body that does not touch gets no gradient from what it misses, and one that is about to touch gets a wrong one where
 the force jumps at touch. With a softening s the margin grows by s, and the impedance rises smoothly from 0 at that

@@ -1,4 +1,4 @@
-"""LᵀDL factorisation and solves on the tree-sparse rows of the mass matrix (Featherstone, §6.5). Not taped.
+"""LᵀDL factorization and solves on the tree-sparse rows of the mass matrix (Featherstone, §6.5). Not taped.
 
 Row d holds the entries (d, d), (d, parent of d), …: the row of an ancestor is the tail of the row of its descendant,
 so every update runs over contiguous memory. Written as native snippets on raw pointers: the compiler then knows that

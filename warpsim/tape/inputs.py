@@ -108,7 +108,7 @@ class ProviderFeed:
         self._accumulate(step, self._worlds, self._view(adjoints, 0, count))
 
     def _view(self, blocks: rows.Blocks, row: int, count: int) -> Arrays:
-        """Rows `row` … of all blocks; the same objects for the same rows, so that a provider can recognise them."""
+        """Rows `row` … of all blocks; the same objects for the same rows, so that a provider can recognize them."""
         key = (id(blocks), row, count)
         if len(self._views) > _REMEMBERED:  # of a run that is advanced step by step
             self._views.clear()

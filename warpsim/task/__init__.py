@@ -1,10 +1,10 @@
-"""Tasks: what may vary in a scene and what is wanted of it, read from USD or made in Python, and their optimisation."""
+"""Tasks: what may vary in a scene and what is wanted of it, read from USD or made in Python, and their optimization."""
 
 from warpsim.task.controls import Control, Feedback, Knots, Periodic, Steps
 from warpsim.task.outcome import Outcome
 from warpsim.task.problem import Choice, TaskProblem
 from warpsim.task.read import read_task, task_paths
-from warpsim.task.solve import OptimisedTask, optimize_task
+from warpsim.task.solve import OptimisedTask, optimize
 from warpsim.task.stress import Stress, StressRow, stress
 from warpsim.task.task import SearchSpec, Task, VariableSpec
 
@@ -23,7 +23,7 @@ __all__ = [
     "Task",
     "TaskProblem",
     "VariableSpec",
-    "optimize_task",
+    "optimize",
     "read_task",
     "stress",
     "task_paths",

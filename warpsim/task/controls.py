@@ -24,7 +24,7 @@ MAXIMUM_KNOTS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Control(ABC):
-    """A control that the optimiser chooses.
+    """A control that the optimizer chooses.
 
     Attributes:
         name: Path of its prim, or any name.

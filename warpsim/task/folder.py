@@ -6,7 +6,7 @@ record.json             the run record of the result's rollout, with the search 
 loss.png                loss over iterations
 before_after.gif        both motions side by side
 result.html             both motions, and how the search went, in a browser
-search.json             the optimiser's state, from which `--resume` goes on
+search.json             the optimizer's state, from which `--resume` goes on
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ResultFolder:
 
     @property
     def state(self) -> Path:
-        """The optimiser's state."""
+        """The optimizer's state."""
         return self.path / "search.json"
 
     def load_state(self, key: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`TaskProblem`: a task on a simulator as the `Problem` that optimisers see."""
+"""`TaskProblem`: a task on a simulator as the `Problem` that optimizers see."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALWAYS = ("body_position", "body_rotation", "body_velocity")
 
 @dataclass(frozen=True)
 class Choice:
-    """What the optimiser has chosen for each of W worlds, in the units of its places in the file.
+    """What the optimizer has chosen for each of W worlds, in the units of its places in the file.
 
     Attributes:
         attributes: Values in USD units by handle, (W, …) or for all worlds alike.

@@ -9,7 +9,7 @@ import numpy as np
 
 from warpsim.io.usd.units import DEGREE
 from warpsim.objective import (
-    CentreOfMass,
+    CenterOfMass,
     Clearance,
     Condition,
     ContactForce,
@@ -107,8 +107,8 @@ def _posture(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:
     return Posture(joints=names, position=np.array(rows) * factors, times=item.context.seconds(codes), **common)
 
 
-def _centre_of_mass(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:
-    return CentreOfMass(target=item.goal(), axes=item.axes(), **common)
+def _center_of_mass(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:
+    return CenterOfMass(target=item.goal(), axes=item.axes(), **common)
 
 
 def _energy(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:
@@ -174,7 +174,7 @@ TERMS: dict[str, tuple[Callable[[TaskPrim, Common, tuple[str, ...]], Term], Call
     "WarpsimPose": (_pose, _length),
     "WarpsimVelocity": (_velocity, lambda item: item.context.units.coordinate(item.get("quantity") == "angular")),
     "WarpsimPosture": (_posture, _joint_unit),
-    "WarpsimCenterOfMass": (_centre_of_mass, _length),
+    "WarpsimCenterOfMass": (_center_of_mass, _length),
     "WarpsimEnergy": (_energy, lambda item: item.context.units.inertia),
     "WarpsimContactForce": (_contact_force, _force),
     "WarpsimClearance": (_clearance, _length),

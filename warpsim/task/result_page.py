@@ -12,7 +12,7 @@ from warpsim.core.errors import SimulationError
 from warpsim.core.numpy_quaternions import quat_to_matrix
 from warpsim.io.usd.motion import Motion
 from warpsim.io.usd.reader import open_stage
-from warpsim.objective import CentreOfMass, Pose, Reach, Term
+from warpsim.objective import CenterOfMass, Pose, Reach, Term
 from warpsim.objective.places import Fixed, Keyframes, OnBody
 from warpsim.objective.success import Within
 from warpsim.optimizers.result import Row
@@ -118,10 +118,10 @@ def _targets(problem: TaskProblem, motion: Motion) -> Iterator[Target]:
     tolerances = {c.term.name: c.tolerance for c in problem.task.conditions if isinstance(c, Within)}
     index = {body.name: place for place, body in enumerate(problem.sim.scene.bodies)}
     for term in problem.task.terms:
-        if not isinstance(term, Reach | Pose | CentreOfMass):
+        if not isinstance(term, Reach | Pose | CenterOfMass):
             continue
         times, positions = _path(term.target, index, motion)
-        subject = None if isinstance(term, CentreOfMass) else term.subject
+        subject = None if isinstance(term, CenterOfMass) else term.subject
         on_body = subject if isinstance(subject, OnBody) and subject.body in index else None
         yield Target(
             term.title,

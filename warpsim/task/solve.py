@@ -1,4 +1,4 @@
-"""`optimize_task`: from a file with a task to the file solved."""
+"""`optimize`: from a file with a task to the file solved."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from warpsim.io.load import ledger_told
 from warpsim.io.scene_files import is_usd
 from warpsim.objective import Condition, Term
 from warpsim.optimizers.identification import Identification
-from warpsim.optimizers.minimise import minimise
+from warpsim.optimizers.minimize import minimize
 from warpsim.optimizers.multi_start import StartsReport, multi_start
 from warpsim.optimizers.result import Result
 from warpsim.optimizers.search import Progress, Stopping
@@ -58,7 +58,7 @@ class OptimisedTask:
     Attributes:
         problem: The task on its source.
         search: How it was searched for.
-        result: The optimiser's own: x, history, why it stopped.
+        result: The optimizer's own: x, history, why it stopped.
         before: The source as it stands.
         after: The result as it loads from a file: values rounded to the attributes' types.
         loaded: The task as it was loaded from that file.
@@ -220,7 +220,7 @@ class OptimisedTask:
         }
 
 
-def optimize_task(
+def optimize(
     source: str | PathLike[str] | Simulator,
     task: str | Task | None = None,
     *,
@@ -236,7 +236,7 @@ def optimize_task(
     resume: bool = False,
     progress: bool = False,
 ) -> OptimisedTask:
-    """Optimises what a task says may vary.
+    """Optimizes what a task says may vary.
 
     Ctrl-C ends the search and returns the best so far.
 
@@ -288,7 +288,7 @@ def _search(
     progress: bool,
     course: Course,
 ) -> Result:
-    """Runs the optimiser, from one start or several, keeping the best so far and its course."""
+    """Runs the optimizer, from one start or several, keeping the best so far and its course."""
     stopping = Stopping(iterations=search.iterations, seconds=search.seconds or math.inf)
     options: dict[str, Any] = {"rate": search.rate} if search.method == "adam" and search.rate is not None else {}
 
@@ -304,7 +304,7 @@ def _search(
         return multi_start(
             problem, seed=search.seed, candidates=search.starts, method=search.method, **common, **options
         )
-    return minimise(problem, search.method, **common, **options)
+    return minimize(problem, search.method, **common, **options)
 
 
 def _search_rows(
@@ -323,7 +323,7 @@ def _search_rows(
     def tell(seen: Progress) -> None:
         keep(dataclasses.replace(seen, x=made.task_x(seen.x), best_x=made.task_x(seen.best_x)))
 
-    found = minimise(made.problem, "ilqr", stopping=stopping, callback=tell, progress=progress, resume=state)
+    found = minimize(made.problem, "ilqr", stopping=stopping, callback=tell, progress=progress, resume=state)
     return dataclasses.replace(found, x=made.task_x(found.x))
 
 

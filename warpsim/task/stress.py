@@ -1,4 +1,4 @@
-"""`stress`: whether a result holds when the simulator is changed a little, or only as it was optimised."""
+"""`stress`: whether a result holds when the simulator is changed a little, or only as it was optimized."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from warpsim.task.solve import with_channels
 from warpsim.task.task import Task
 from warpsim.task.variations import Variation, variations
 
-AS_OPTIMISED = "as optimised"
+AS_OPTIMIZED = "as optimized"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Stress:
     """A result under stress; print it.
 
     Attributes:
-        rows: As optimised, then one for each variation.
+        rows: As optimized, then one for each variation.
         record: The run record of the result as it stands, with the rows as `more["stress"]`, and labels.
     """
 
@@ -99,7 +99,7 @@ def stress(
     Args:
         source: A result of `warpsim optimize`, or any USD file with a task.
         task: Path of the task's prim, or a task made in Python; None: the file's only one.
-        terms: More terms, those that were added in Python to optimise it.
+        terms: More terms, those that were added in Python to optimize it.
         conditions: More conditions of success, likewise.
         seed: Of control noise.
         max_contacts: As in `Simulator`.
@@ -110,7 +110,7 @@ def stress(
     wanted = replace(wanted, terms=(*wanted.terms, *terms), conditions=(*wanted.conditions, *conditions))
     problem = TaskProblem(with_channels(sim, wanted), wanted)
     found = outcome(problem)
-    rows = [_judged(AS_OPTIMISED, found)]
+    rows = [_judged(AS_OPTIMIZED, found)]
     for variation in variations(sim.scene, contacts=sim.model.npair > 0, controls=bool(problem.controls), seed=seed):
         rows.append(_row(variation.name, varied(problem, variation)))
     return Stress(tuple(rows), rollout_record(problem, found, seed=seed, more={"stress": [asdict(r) for r in rows]}))

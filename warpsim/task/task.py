@@ -11,7 +11,7 @@ from warpsim.task.controls import Control
 
 @dataclass(frozen=True)
 class VariableSpec:
-    """USD attributes that the optimiser may change.
+    """USD attributes that the optimizer may change.
 
     Attributes:
         attributes: Paths "/World/Ball.physics:velocity"; several share one value.
@@ -37,7 +37,7 @@ class SearchSpec:
     """How to search.
 
     Attributes:
-        method: "auto", or a name that `warpsim.optimizers.minimise` knows.
+        method: "auto", or a name that `warpsim.optimizers.minimize` knows.
         iterations: Most of them.
         seconds: Most wall time; None: no bound.
         rate: Step size of adam; None: its own.

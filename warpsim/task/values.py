@@ -1,4 +1,4 @@
-"""A choice of the optimiser as values of attributes: what a result's layer holds."""
+"""A choice of the optimizer as values of attributes: what a result's layer holds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def chosen_values(
             for handle in variable.attributes
             if gradients is not None and handle.path in gradients
         }
-        found += problem.variables.optimised(part, by_handle)
+        found += problem.variables.optimized(part, by_handle)
     for bound, values in zip(problem.controls, choice.controls, strict=True):
         if not is_prim(bound.control.name):
             continue

@@ -1,7 +1,7 @@
 """MJX. As it comes, its reverse mode wants the solver cut to one iteration.
 
 Options after the case's file: `float32`; `unrolled`, which lets the solver's loop run to convergence in the form that
-MJX's own line search has, a scan that stops working once converged; `rematerialised`, which keeps one state per step
+MJX's own line search has, a scan that stops working once converged; `rematerialized`, which keeps one state per step
 and computes the rest again in the backward pass.
 """
 
@@ -40,7 +40,7 @@ def rollout(case: Mapping[str, Any]) -> adapter_jax.Scan:
     def step(data: mjx.Data, control: jax.Array) -> mjx.Data:
         return mjx.step(model, data.replace(ctrl=control))
 
-    if "rematerialised" in sys.argv[2:]:
+    if "rematerialized" in sys.argv[2:]:
         step = jax.checkpoint(step)
     stock = "solver cut to one iteration: more have no reverse mode as it comes"
     patched = (

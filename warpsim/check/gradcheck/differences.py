@@ -2,7 +2,7 @@
 
 One step is either too large (truncation, a contact that switches) or too small (round-off). So quotients are taken at
 several steps, extrapolated to step zero by Neville's scheme in h² (Ridders 1982), and the entry is kept that its
-neighbours in the table confirm best. Steps whose two runs left the mode of the run in the middle do not count.
+neighbors in the table confirm best. Steps whose two runs left the mode of the run in the middle do not count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Estimate:
 
     Attributes:
         value: NaN where no two steps stayed within the mode.
-        error: How far its neighbours in the table lie from it, plus round-off; absolute.
+        error: How far its neighbors in the table lie from it, plus round-off; absolute.
         steps: How many steps of the sweep stayed within the mode.
         nearest_switch: Least step of the sweep at which a run left the mode; None if none did.
     """

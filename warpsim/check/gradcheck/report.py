@@ -116,7 +116,7 @@ class Report:
 
     def _settings(self, o: Options) -> Iterator[str]:
         softening = f"{o.contact_softening:g} m, {o.softening_pass} pass" if o.contact_softening else "none"
-        yield f"smoothing: {softening}; regularisation: soft contact, solref and solimp as authored, {o.cone} cone"
+        yield f"smoothing: {softening}; regularization: soft contact, solref and solimp as authored, {o.cone} cone"
         limits = solver_limits(o)
         yield f"solver: tolerance {limits.tolerance:g}, at most {limits.iterations} iterations, {o.integrator}"
         horizon = self.steps * self.timestep

@@ -33,7 +33,7 @@ def cube_height(x: np.ndarray, *, time: float, half: float) -> float:
     """Height at `time` of a planar frictionless cube from x = (z₀, v₀, θ₀, ω₀, e), one impact of one edge.
 
     Newton's law of impact at the edge: its closing speed is turned by the impulse J = −(1 + e) ċ/(1/m + r²/I), with
-    I/m = (2·half)²/6 and r the edge's horizontal distance from the centre.
+    I/m = (2·half)²/6 and r the edge's horizontal distance from the center.
     """
     z, v, angle, spin, e = x
 

@@ -38,7 +38,7 @@ UNITS = {
 FRAMES = {
     "q": "joint coordinates; free joints in the world",
     "qd": "joint rates; free joints: linear in the world, angular in the body",
-    "wrench": "world axes, at the centre of mass",
+    "wrench": "world axes, at the center of mass",
 }
 
 _KINDS: dict[str, Any] = {"dict": dict, "list": list, "str": str, "int": int, "float": (float, int)}
@@ -54,7 +54,7 @@ class RunRecord:
         scene: Path, hash of the file, hash of the description, name.
         versions: Of the software, the machine, the precision.
         device: Where it ran.
-        settings: Time step, integrator, solver and its tolerance, cone, contact regularisation (softening, impedance).
+        settings: Time step, integrator, solver and its tolerance, cone, contact regularization (softening, impedance).
         seed: Of whatever was random; None if nothing was.
         horizon: Steps and seconds.
         names: Bodies, joints, dofs, shapes, actuators, drives, in the order of the arrays.

@@ -22,7 +22,7 @@ class Facts:
         seconds: Horizon.
         steps: Horizon in steps.
         timestep: s.
-        growth: Of disturbances and adjoints.
+        growth: Of perturbations and adjoints.
         switches: Changes of mode.
         failures: Solves that did not converge.
         depth: Deepest penetration over the smallest size of a shape.
@@ -42,18 +42,18 @@ class Facts:
 
 
 def explodes(growth: Growth) -> bool:
-    """Whether a disturbance has grown by more than a factor of a hundred at the end of the rollout.
+    """Whether a perturbation has grown by more than a factor of a hundred at the end of the rollout.
 
-    On its way is not enough: a stiff contact turns a millimetre into a metre per second within a few steps and damps
+    On its way is not enough: a stiff contact turns a millimeter into a meter per second within a few steps and damps
     it out after that, which is no reason to cut the horizon.
     """
-    return bool(growth.disturbance[-1] > _EXPLODING)
+    return bool(growth.perturbation[-1] > _EXPLODING)
 
 
 def tame_steps(growth: Growth) -> int:
-    """Most steps over which a disturbance grows by less than a factor of a hundred."""
-    over = np.flatnonzero(growth.disturbance > _EXPLODING)
-    return max(1, int(over[0]) - 1) if len(over) else len(growth.disturbance) - 1
+    """Most steps over which a perturbation grows by less than a factor of a hundred."""
+    over = np.flatnonzero(growth.perturbation > _EXPLODING)
+    return max(1, int(over[0]) - 1) if len(over) else len(growth.perturbation) - 1
 
 
 def advise(f: Facts) -> str:
@@ -72,11 +72,11 @@ def advise(f: Facts) -> str:
         other = "" if PRECISION == "float64" else " or compute in float64 (WARPSIM_PRECISION=float64)"
         parts.append(f"Shorten the horizon to {0.7 * limit:.3g} s{other}: beyond {limit:.3g} s the gradient is noise.")
     if explodes(f.growth):
-        largest = float(f.growth.disturbance.max())
+        largest = float(f.growth.perturbation.max())
         window = tame_steps(f.growth)
         parts.append(
             f"Differentiate truncated windows of {window} steps (schedule=Windows({window})), or start from a shorter "
-            f"horizon and lengthen it: disturbances grow by {math.exp(min(largest, 700.0)):.1g}."
+            f"horizon and lengthen it: perturbations grow by {math.exp(min(largest, 700.0)):.1g}."
         )
     if f.switches and not f.softened:
         parts.append(

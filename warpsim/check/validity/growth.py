@@ -1,4 +1,4 @@
-"""How disturbances and adjoints grow along a rollout, from the Jacobians of its steps."""
+"""How perturbations and adjoints grow along a rollout, from the Jacobians of its steps."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ class Growth:
     """Growth along a rollout of N steps.
 
     Attributes:
-        disturbance: (N + 1,) largest factor by which a disturbance of the initial state has grown; natural logarithm.
+        perturbation: (N + 1,) largest factor by which a perturbation of the initial state has grown; natural logarithm.
         adjoint: (N + 1,) norm of the adjoint of each state for a random form of the last one; natural logarithm.
         timestep: s.
     """
 
-    disturbance: np.ndarray
+    perturbation: np.ndarray
     adjoint: np.ndarray
     timestep: float
 
     @property
     def lyapunov(self) -> float:
         """Finite-time Lyapunov exponent of the whole rollout, 1/s."""
-        steps = len(self.disturbance) - 1
-        return float(self.disturbance[-1]) / (steps * self.timestep) if steps else 0.0
+        steps = len(self.perturbation) - 1
+        return float(self.perturbation[-1]) / (steps * self.timestep) if steps else 0.0
 
     def valid_seconds(self, precision: str) -> float:
         """s: beyond it gradients are noise at a precision; inf: they never are, at this rate of growth."""
         limit = math.log(NOISE / EPSILONS[precision])
-        over = np.flatnonzero(self.disturbance > limit)
+        over = np.flatnonzero(self.perturbation > limit)
         if len(over):
             return float(over[0]) * self.timestep
         # growth slower than a power law of the horizon does not go on exponentially
-        half = len(self.disturbance) // 2
-        rate = (self.disturbance[-1] - self.disturbance[half]) / max((len(self.disturbance) - 1 - half), 1)
-        if rate * len(self.disturbance) < 2.0:
+        half = len(self.perturbation) // 2
+        rate = (self.perturbation[-1] - self.perturbation[half]) / max((len(self.perturbation) - 1 - half), 1)
+        if rate * len(self.perturbation) < 2.0:
             return math.inf
-        return (len(self.disturbance) - 1 + (limit - float(self.disturbance[-1])) / float(rate)) * self.timestep
+        return (len(self.perturbation) - 1 + (limit - float(self.perturbation[-1])) / float(rate)) * self.timestep
 
 
 def measure_growth(transitions: np.ndarray, timestep: float, seed: int = 0) -> Growth:
     """From A (N, n, n) of every step; products are rescaled as they grow."""
     steps, n = transitions.shape[:2]
     product, scale = np.eye(n), 0.0
-    disturbance = np.zeros(steps + 1)
+    perturbation = np.zeros(steps + 1)
     for k in range(steps):
         product = transitions[k] @ product
         size = float(np.linalg.norm(product, 2))
-        disturbance[k + 1] = scale + math.log(max(size, 1e-300))
+        perturbation[k + 1] = scale + math.log(max(size, 1e-300))
         if not 1e-100 < size < 1e100:
             product, scale = product / size, scale + math.log(size)
     covector = np.random.default_rng(seed).normal(size=n)
@@ -68,4 +68,4 @@ def measure_growth(transitions: np.ndarray, timestep: float, seed: int = 0) -> G
         adjoint[k] = scale + math.log(max(size, 1e-300))
         if not 1e-100 < size < 1e100 and size > 0.0:
             covector, scale = covector / size, scale + math.log(size)
-    return Growth(disturbance, adjoint, timestep)
+    return Growth(perturbation, adjoint, timestep)

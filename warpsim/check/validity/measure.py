@@ -29,7 +29,7 @@ class Validity:
     Attributes:
         times: (N + 1,) s.
         switches: Changes of mode of world 0.
-        growth: Of disturbances and adjoints.
+        growth: Of perturbations and adjoints.
         failures: Steps whose solve did not converge.
         penetration: (N + 1,) m.
         energy: (N + 1,) J, kinetic and potential.
@@ -70,8 +70,8 @@ class Validity:
         if len(self.switches) > _SHOWN:
             yield f"  … {len(self.switches) - _SHOWN} more"
         yield (
-            f"growth: a disturbance by {_power(g.disturbance[-1])} over the rollout, {_power(g.disturbance.max())} at "
-            f"most; the adjoint by {_power(g.adjoint[0] - g.adjoint[-1])}; Lyapunov exponent {g.lyapunov:.3g} 1/s"
+            f"growth: a perturbation by {_power(g.perturbation[-1])} over the rollout, at most "
+            f"{_power(g.perturbation.max())}; the adjoint by {_power(g.adjoint[0] - g.adjoint[-1])}; Lyapunov exponent {g.lyapunov:.3g} 1/s"
         )
         for precision in ("float64", "float32"):
             limit = g.valid_seconds(precision)

@@ -19,7 +19,7 @@ def plot_validity(found: Validity) -> np.ndarray:
     """
     ten = np.log(10.0)
     strips = (
-        ("log10 growth of a disturbance", found.growth.disturbance / ten),
+        ("log10 growth of a perturbation", found.growth.perturbation / ten),
         ("log10 norm of the adjoint", found.growth.adjoint / ten),
         ("penetration, mm", 1000.0 * found.penetration),
         ("energy, J", found.energy),

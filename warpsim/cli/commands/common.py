@@ -26,10 +26,10 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     )
     strictness = parser.add_mutually_exclusive_group()
     strictness.add_argument(
-        "--strict", action="store_const", const=True, help="fail if the file has physics that is not modelled"
+        "--strict", action="store_const", const=True, help="fail if the file has physics that is not modeled"
     )
     strictness.add_argument(
-        "--lenient", dest="strict", action="store_const", const=False, help="leave out physics that is not modelled"
+        "--lenient", dest="strict", action="store_const", const=False, help="leave out physics that is not modeled"
     )
     parser.set_defaults(max_contacts=None)
 

@@ -19,7 +19,7 @@ from warpsim.io.usd.writer import animated_stage
 def open_for_looking(
     source: str, *, keyframe: str | None = None, scene: str | None = None, world: int | None = None
 ) -> Usd.Stage:
-    """The file's stage; other formats are converted in memory, and physics that is not modelled is no matter here.
+    """The file's stage; other formats are converted in memory, and physics that is not modeled is no matter here.
 
     Args:
         source: A USD, MJCF or URDF file, or a motion saved as .npz.

@@ -15,7 +15,7 @@ from warpsim.core.errors import InputError
 from warpsim.io.scene_files import is_usd
 from warpsim.sim.simulator import Simulator
 from warpsim.task.folder import folder_files
-from warpsim.task.solve import OptimisedTask, optimize_task
+from warpsim.task.solve import OptimisedTask, optimize
 
 SOLVED, NOT_SOLVED, INTERRUPTED = 0, 3, 130
 """Exit codes; a task without conditions of success exits as solved."""
@@ -52,7 +52,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Optimises, writes, and says how it went."""
+    """Optimizes, writes, and says how it went."""
     output = Path(arguments.output)
     if is_usd(output):
         raise InputError(f"{output}: a result is a folder of files; give e.g. -o {output.with_suffix('')}")
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not output.exists() or output.is_dir():
         check_outputs(folder_files(output), [arguments.scene], force=arguments.force, make_folder=True)
     with _terminated_as_interrupted():
-        done = optimize_task(
+        done = optimize(
             Simulator(arguments.scene, max_contacts=arguments.max_contacts),
             arguments.task,
             method=arguments.method,

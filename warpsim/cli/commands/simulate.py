@@ -179,7 +179,7 @@ def summary(sim: Simulator, trajectory: Trajectory, steps: int, elapsed: float) 
     yield f"energy {energy[0, 0]:.6g} J → {energy[-1, 0]:.6g} J, largest change over worlds {np.abs(drift).max():.4g} J"
     momentum = [np.linalg.norm(trajectory.numpy(f"{kind}_momentum")[[0, -1], 0], axis=-1) for kind in _MOMENTA]
     shown = [f"{a:.4g} → {b:.4g} {unit}" for (a, b), unit in zip(momentum, _MOMENTA.values(), strict=True)]
-    yield f"momentum, world 0: linear {shown[0]}, angular about the centre of mass {shown[1]}"
+    yield f"momentum, world 0: linear {shown[0]}, angular about the center of mass {shown[1]}"
     if "saturated" in trajectory:
         share = (trajectory.numpy("saturated")[1:, :, : sim.model.nu + sim.model.nd] != 0).mean()
         yield f"actuators and drives at their limits: {100 * share:.3g} % of the time"

@@ -1,4 +1,4 @@
-"""`warpsim stress`: whether an optimised result holds in a simulator that is changed a little."""
+"""`warpsim stress`: whether an optimized result holds in a simulator that is changed a little."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         description="Replays a result of `warpsim optimize` with half and double time step, another integrator, other "
         "masses, frictions, contact stiffnesses and dampings, impacts on or off, softening off, noisy and late "
         "controls, whichever apply; prints loss and success of each, and says if the result holds only at the "
-        "settings it was optimised at. docs/evidence.md explains the rule.",
+        "settings it was optimized at. docs/evidence.md explains the rule.",
         epilog="Exit code: 0 it holds (or no condition of success is given), 3 it is not solved as it stands, 4 it is "
         "a simulator exploit, 1 an error.",
     )

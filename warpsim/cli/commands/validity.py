@@ -16,8 +16,8 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "validity",
-        description="Mode switches, growth of disturbances and adjoints, the horizon beyond which gradients are noise, "
-        "the solver, penetration, energy, and advice.",
+        description="Mode switches, growth of perturbations and adjoints, the horizon beyond which gradients are "
+        "noise, the solver, penetration, energy, and advice.",
     )
     add_source(parser)
     add_max_contacts(parser)

@@ -13,18 +13,18 @@ from warpsim.io.mjcf.source import MjSource, interval
 from warpsim.scene.description import Actuator, Tendon
 
 _UNSUPPORTED_TENDON_FIELDS = {
-    "stiffnesspoly": "only linear springs are modelled",
-    "dampingpoly": "only linear damping is modelled",
-    "springyield": "plastic springs are not modelled",
-    "armature": "inertia along a tendon is not modelled",
-    "actfrclimited": "a limit on the summed actuator force along a tendon is not modelled",
+    "stiffnesspoly": "only linear springs are modeled",
+    "dampingpoly": "only linear damping is modeled",
+    "springyield": "plastic springs are not modeled",
+    "armature": "inertia along a tendon is not modeled",
+    "actfrclimited": "a limit on the summed actuator force along a tendon is not modeled",
 }
 _UNSUPPORTED_ACTUATOR_FIELDS = {
-    "damping": "damping brought by an actuator is not modelled; put it on the joint, times gear²",
-    "dampingpoly": "only linear damping is modelled",
-    "armature": "armature brought by an actuator is not modelled; put it on the joint, times gear²",
-    "delay": "delayed controls are not modelled",
-    "history": "control histories are not modelled",
+    "damping": "damping brought by an actuator is not modeled; put it on the joint, times gear²",
+    "dampingpoly": "only linear damping is modeled",
+    "armature": "armature brought by an actuator is not modeled; put it on the joint, times gear²",
+    "delay": "delayed controls are not modeled",
+    "history": "control histories are not modeled",
 }
 _TRANSMISSIONS = {
     mujoco.mjtTrn.mjTRN_JOINT: "joint",
@@ -52,7 +52,7 @@ def read_tendons(source: MjSource) -> list[Tendon]:
         if np.all(model.wrap_type[first : first + count] == mujoco.mjtWrap.mjWRAP_JOINT):
             tendons.append(_read_tendon(source, index))
         else:
-            source.unsupported(source.path("tendon", index), "spatial", "only fixed tendons are modelled")
+            source.unsupported(source.path("tendon", index), "spatial", "only fixed tendons are modeled")
     return tendons
 
 
@@ -78,7 +78,7 @@ def _read_tendon(source: MjSource, index: int) -> Tendon:
 
 
 def read_actuators(source: MjSource, tendons: list[Tendon]) -> list[Actuator]:
-    """Actuators that can be modelled, in MuJoCo's order; the others are noted as unsupported and left out."""
+    """Actuators that can be modeled, in MuJoCo's order; the others are noted as unsupported and left out."""
     model = source.model
     source.unsupported_nonzero("actuator", range(model.nactuator), "actuator", _UNSUPPORTED_ACTUATOR_FIELDS)
     if model.nactuator and source.disabled("actuation"):
@@ -101,22 +101,22 @@ def _actuator_troubles(source: MjSource, index: int, tendons: set[str]) -> Itera
     if 0 <= group < 31 and model.opt.disableactuator & (1 << group):
         yield "group", f"group {group} is disabled; remove its actuators instead"
     if model.actuator_plugin[index] >= 0:
-        yield "plugin", "engine plugins are not modelled"
+        yield "plugin", "engine plugins are not modeled"
     transmission = mujoco.mjtTrn(model.actuator_trntype[index])
     target, reference = model.actuator_trnid[index]
     if transmission not in _TRANSMISSIONS:
-        yield f"transmission {_word(transmission)}", "only joint, tendon and site transmissions are modelled"
+        yield f"transmission {_word(transmission)}", "only joint, tendon and site transmissions are modeled"
     elif transmission == mujoco.mjtTrn.mjTRN_SITE and reference >= 0:
-        yield "refsite", "site transmissions are modelled in the site's own frame"
+        yield "refsite", "site transmissions are modeled in the site's own frame"
     elif transmission == mujoco.mjtTrn.mjTRN_TENDON and source.names["tendon"][target] not in tendons:
-        yield "tendon", "its tendon is not modelled"
+        yield "tendon", "its tendon is not modeled"
     elif transmission == mujoco.mjtTrn.mjTRN_JOINTINPARENT and joint_kind(source, target) in ("ball", "free"):
         yield "jointinparent", "ball and free joints are driven in the child's frame"
     for field, supported in (("dyntype", _DYNAMICS), ("gaintype", _GAINS), ("biastype", _BIASES)):
         enum = {"dyntype": mujoco.mjtDyn, "gaintype": mujoco.mjtGain, "biastype": mujoco.mjtBias}[field]
         value = enum(getattr(model, f"actuator_{field}")[index])
         if value not in supported:
-            yield f"{field} {_word(value)}", f"modelled are {', '.join(map(_word, supported))}"
+            yield f"{field} {_word(value)}", f"modeled are {', '.join(map(_word, supported))}"
 
 
 def _word(value: Enum) -> str:

@@ -20,8 +20,8 @@ _JOINT_KINDS = {
 }
 
 _UNSUPPORTED_JOINT_FIELDS = {
-    "stiffnesspoly": "only linear springs are modelled",
-    "springyield": "plastic springs are not modelled",
+    "stiffnesspoly": "only linear springs are modeled",
+    "springyield": "plastic springs are not modeled",
 }
 
 
@@ -31,7 +31,7 @@ def joint_kind(source: MjSource, joint: int) -> str:
 
 
 def read_bodies(source: MjSource) -> list[Body]:
-    """All bodies but the world, with explicit mass, centre of mass and inertia."""
+    """All bodies but the world, with explicit mass, center of mass and inertia."""
     model = source.model
     passive = not (source.disabled("spring") and source.disabled("damper"))
     bodies = []
@@ -135,9 +135,9 @@ def _note_joint(source: MjSource, index: int, kind: str) -> None:
     for field in ("damping", "armature", "frictionloss", "solref", "solimp"):
         values = getattr(model, f"dof_{field}")[dofs]
         if np.any(values != values[0]):
-            source.unsupported(path, field, "it differs between the joint's dofs; one value per joint is modelled")
+            source.unsupported(path, field, "it differs between the joint's dofs; one value per joint is modeled")
     if np.any(model.dof_dampingpoly[dofs] != 0):
-        source.unsupported(path, "dampingpoly", "only linear damping is modelled")
+        source.unsupported(path, "dampingpoly", "only linear damping is modeled")
     if kind == "ball" and not np.array_equal(model.qpos0[model.jnt_qposadr[index] :][:4], [1, 0, 0, 0]):
         source.unsupported(path, "qpos0", "the reference of a ball joint is the identity")
     if model.jnt_actgravcomp[index]:

@@ -17,18 +17,18 @@ _KINDS = {
 
 
 def read_equalities(source: MjSource, tendons: list[Tendon]) -> list[Equality]:
-    """Equalities that can be modelled; the others are noted as unsupported and left out."""
+    """Equalities that can be modeled; the others are noted as unsupported and left out."""
     known_tendons = {tendon.name for tendon in tendons}
     equalities = []
     for index in range(source.model.neq):
         kind = mujoco.mjtEq(source.model.eq_type[index])
         path = source.path("equality", index)
         if kind not in _KINDS:
-            source.unsupported(path, f"type {kind.name.removeprefix('mjEQ_').lower()}", "it is not modelled")
+            source.unsupported(path, f"type {kind.name.removeprefix('mjEQ_').lower()}", "it is not modeled")
             continue
         equality = _read_equality(source, index, _KINDS[kind])
         if equality.kind == "tendon" and not {equality.a, equality.b or equality.a} <= known_tendons:
-            source.unsupported(path, "tendon", "its tendon is not modelled")
+            source.unsupported(path, "tendon", "its tendon is not modeled")
             continue
         equalities.append(equality)
     return equalities

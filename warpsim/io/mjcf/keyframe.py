@@ -30,12 +30,12 @@ def apply_keyframe(source: MjSource, scene: Scene, keyframe: str) -> None:
     joints = {joint.name: joint for joint in scene.joints}
     for index, name in enumerate(source.names["joint"]):
         kind, q, dof = joint_kind(source, index), model.jnt_qposadr[index], model.jnt_dofadr[index]
-        joints[name].initial_q = _normalised(model.key_qpos[key, q : q + JOINT_Q_SIZE[kind]], kind)
+        joints[name].initial_q = _normalized(model.key_qpos[key, q : q + JOINT_Q_SIZE[kind]], kind)
         joints[name].initial_qd = model.key_qvel[key, dof : dof + JOINT_DOF_SIZE[kind]].copy()
     for body in np.flatnonzero(model.body_mocapid >= 0).tolist():
         mocap = model.body_mocapid[body]
         pose = [model.key_mpos[key, 3 * mocap :][:3], model.key_mquat[key, 4 * mocap :][:4]]
-        joints[mocap_joint_name(source, body)].initial_q = _normalised(np.concatenate(pose), "free")
+        joints[mocap_joint_name(source, body)].initial_q = _normalized(np.concatenate(pose), "free")
     for actuator in scene.actuators:
         address = model.actuator_actadr[source.names["actuator"].index(actuator.name)]
         if address >= 0:
@@ -44,7 +44,7 @@ def apply_keyframe(source: MjSource, scene: Scene, keyframe: str) -> None:
         source.ignored(f"keyframe {keyframe!r}", "ctrl", "controls are inputs of a rollout, not part of its start")
 
 
-def _normalised(q: np.ndarray, kind: str) -> np.ndarray:
+def _normalized(q: np.ndarray, kind: str) -> np.ndarray:
     q = q.copy()
     if kind in ("free", "ball"):
         q[-4:] /= np.linalg.norm(q[-4:])

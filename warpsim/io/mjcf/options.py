@@ -33,8 +33,8 @@ _UNSUPPORTED_ENABLE_FLAGS = {
     "override": "contact parameters cannot be overridden all at once",
     "sleep": "bodies are not put to sleep",
     "diagexact": "softness of constraints uses the approximate diagonal",
-    "ipc": "it concerns flexes, which are not modelled",
-    "speculative": "speculative contacts are not modelled",
+    "ipc": "it concerns flexes, which are not modeled",
+    "speculative": "speculative contacts are not modeled",
 }
 NOSLIP = "noslip_iterations"
 """The one option whose lack is noted but never refused: it only takes out what little slip soft contacts have."""
@@ -43,7 +43,7 @@ _IGNORED_COUNTS |= {"nnumeric": "numerics", "nuserdata": "userdata"}
 
 
 def read_options(source: MjSource) -> Options:
-    """Time step, gravity, integrator and constraint solver. Flags are honoured here, by the other readers, or noted."""
+    """Time step, gravity, integrator and constraint solver. Flags are honored here, by the other readers, or noted."""
     option = source.model.opt
     _note_solver(source)
     _note_flags(source)
@@ -74,7 +74,7 @@ def _integrator(source: MjSource) -> str:
     integrator = mujoco.mjtIntegrator(source.model.opt.integrator)
     if integrator not in _INTEGRATORS:
         word = integrator.name.removeprefix("mjINT_").lower()
-        source.unsupported("option", f"integrator {word}", "not modelled; implicitfast would take its place")
+        source.unsupported("option", f"integrator {word}", "not modeled; implicitfast would take its place")
     return _INTEGRATORS.get(integrator, "implicitfast")
 
 
@@ -103,9 +103,9 @@ def note_unread(source: MjSource) -> None:
     """Notes the kinds of things that no reader looks at."""
     model = source.model
     if model.nflex:
-        source.unsupported("model", "flex", f"{model.nflex} deformable flexes are not modelled")
+        source.unsupported("model", "flex", f"{model.nflex} deformable flexes are not modeled")
     if model.nplugin:
-        source.unsupported("model", "plugin", f"{model.nplugin} engine plugins are not modelled")
+        source.unsupported("model", "plugin", f"{model.nplugin} engine plugins are not modeled")
     for count, word in _IGNORED_COUNTS.items():
         if getattr(model, count):
             source.ignored("model", word, f"{getattr(model, count)}: no influence on the motion")

@@ -26,7 +26,7 @@ def read_mjcf(path_or_xml: str | Path, *, keyframe: str | None = None, strict: b
     Args:
         path_or_xml: Path of an .xml or .urdf file, or the XML text itself (anything that starts with "<").
         keyframe: Name of the keyframe that gives the start state; None: the reference configuration, at rest.
-        strict: Whether features that are not modelled raise; otherwise they are left out and noted in `Scene.ledger`.
+        strict: Whether features that are not modeled raise; otherwise they are left out and noted in `Scene.ledger`.
 
     Returns:
         The validated scene, with MuJoCo's order of bodies, joints, dofs and actuators.
@@ -35,7 +35,7 @@ def read_mjcf(path_or_xml: str | Path, *, keyframe: str | None = None, strict: b
         InputError: There is no such file.
         SceneError: MuJoCo cannot compile it, it refers to files outside its folder (see `reading_limits`) or asks for
             too much, or the scene is not valid.
-        UnsupportedError: `strict`, and it uses features that are not modelled; the message lists them all.
+        UnsupportedError: `strict`, and it uses features that are not modeled; the message lists them all.
     """
     return scene_from_mjmodel(_compile(path_or_xml), keyframe=keyframe, strict=strict)
 
@@ -66,12 +66,12 @@ def scene_from_mjmodel(model: mujoco.MjModel, *, keyframe: str | None = None, st
     Args:
         model: The model; it is not changed and nothing of it is kept.
         keyframe: Name of the keyframe that gives the start state; None: the reference configuration, at rest.
-        strict: Whether features that are not modelled raise; otherwise they are left out and noted in `Scene.ledger`.
+        strict: Whether features that are not modeled raise; otherwise they are left out and noted in `Scene.ledger`.
             Sensors without a counterpart and `noslip_iterations` are only ever noted.
 
     Raises:
         SceneError: The scene is not valid.
-        UnsupportedError: `strict`, and the model uses features that are not modelled; the message lists them all.
+        UnsupportedError: `strict`, and the model uses features that are not modeled; the message lists them all.
         UnknownNameError: There is no such keyframe.
     """
     source = MjSource(model)
@@ -100,6 +100,6 @@ def _refuse(entries: list[LedgerEntry]) -> None:
     if entries:
         listed = "\n".join(f"  {entry.path}: {entry.attribute}, {entry.reason}" for entry in entries)
         raise UnsupportedError(
-            f"the model uses {len(entries)} feature(s) that are not modelled:\n{listed}\n"
+            f"the model uses {len(entries)} feature(s) that are not modeled:\n{listed}\n"
             "Remove them, or pass strict=False to leave them out."
         )

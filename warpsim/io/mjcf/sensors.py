@@ -74,7 +74,7 @@ def read_sensors(source: MjSource, scene: Scene) -> list[Sensor]:
         if _targets_known(sensor, known):
             sensors.append(sensor)
         else:
-            source.unsupported(path, kind, "what it measures is not modelled")
+            source.unsupported(path, kind, "what it measures is not modeled")
     return sensors
 
 
@@ -83,9 +83,9 @@ def _trouble(model: mujoco.MjModel, index: int, kind: str) -> str:
         return "there is no such measurement"
     objects = {mujoco.mjtObj(model.sensor_objtype[index]), mujoco.mjtObj(model.sensor_reftype[index])}
     if not objects <= _TARGETS.keys():
-        return "cameras are not modelled"
+        return "cameras are not modeled"
     if model.sensor_delay[index] != 0 or np.any(model.sensor_interval[index] != 0):
-        return "delayed and sampled sensors are not modelled"
+        return "delayed and sampled sensors are not modeled"
     return ""
 
 

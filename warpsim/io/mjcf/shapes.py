@@ -20,19 +20,19 @@ _SHAPE_KINDS = {
     mujoco.mjtGeom.mjGEOM_MESH: "mesh",
     mujoco.mjtGeom.mjGEOM_HFIELD: "heightfield",
 }
-_UNCOLOURED = (0.5, 0.5, 0.5, 1.0)
+_UNCOLORED = (0.5, 0.5, 0.5, 1.0)
 """The rgba of a geom that sets none; its material's then shows."""
 _VISIBLE_GROUPS = 3
 """MuJoCo's viewers show geoms of groups 0, 1 and 2."""
 
 _UNSUPPORTED_GEOM_FIELDS = {
-    "surfacevel": "moving surfaces are not modelled",
-    "adhesion": "adhesive contact is not modelled",
+    "surfacevel": "moving surfaces are not modeled",
+    "adhesion": "adhesive contact is not modeled",
 }
 
 
 def read_shapes(source: MjSource) -> tuple[list[Shape], dict[str, Mesh]]:
-    """Geoms that can be modelled, and the meshes they use. Shapes weigh nothing: bodies carry explicit masses."""
+    """Geoms that can be modeled, and the meshes they use. Shapes weigh nothing: bodies carry explicit masses."""
     model = source.model
     source.unsupported_nonzero("geom", range(model.ngeom), "geom", _UNSUPPORTED_GEOM_FIELDS)
     paired = set(model.pair_geom1.tolist()) | set(model.pair_geom2.tolist())
@@ -61,7 +61,7 @@ def _read_shape(source: MjSource, index: int, collides: bool) -> Shape:
     size = np.ones(3) if kind in MESH_KINDS else np.zeros(3)
     used = 0 if kind in MESH_KINDS else SHAPE_SIZES_USED.get(kind, 3)
     size[:used] = model.geom_size[index, :used]
-    rgba = _colour(model, index)
+    rgba = _color(model, index)
     return Shape(
         name=source.names["geom"][index],
         kind=kind,
@@ -87,9 +87,9 @@ def _read_shape(source: MjSource, index: int, collides: bool) -> Shape:
     )
 
 
-def _colour(model: mujoco.MjModel, geom: int) -> np.ndarray:
+def _color(model: mujoco.MjModel, geom: int) -> np.ndarray:
     rgba, material = model.geom_rgba[geom], model.geom_matid[geom]
-    return model.mat_rgba[material] if material >= 0 and np.array_equal(rgba, _UNCOLOURED) else rgba
+    return model.mat_rgba[material] if material >= 0 and np.array_equal(rgba, _UNCOLORED) else rgba
 
 
 def _mesh_name(source: MjSource, kind: str, index: int) -> str:
@@ -111,7 +111,7 @@ def _read_mesh(source: MjSource, index: int) -> Mesh:
 def _note_unknown_kind(source: MjSource, index: int, collides: bool) -> None:
     kind = mujoco.mjtGeom(source.model.geom_type[index]).name.removeprefix("mjGEOM_").lower()
     if collides:
-        source.unsupported(source.path("geom", index), f"type {kind}", "this shape is not modelled")
+        source.unsupported(source.path("geom", index), f"type {kind}", "this shape is not modeled")
     else:
         source.ignored(source.path("geom", index), f"type {kind}", "it does not collide")
 
@@ -121,13 +121,13 @@ def _note_fluid(source: MjSource, index: int) -> None:
     if model.geom_fluid[index, 0] == 0:
         return
     if model.opt.density > 0 or model.opt.viscosity > 0:
-        source.unsupported(path, "fluidshape", "drag is modelled by inertia boxes, not ellipsoids")
+        source.unsupported(path, "fluidshape", "drag is modeled by inertia boxes, not ellipsoids")
     else:
         source.ignored(path, "fluidshape", "there is no medium")
 
 
 def read_sites(source: MjSource) -> list[Site]:
-    """All sites, as frames; their size and form only matter to drawing and to sensors that are not modelled."""
+    """All sites, as frames; their size and form only matter to drawing and to sensors that are not modeled."""
     model = source.model
     return [
         Site(

@@ -50,7 +50,7 @@ def add_tendons(context: Context) -> None:
 def _add_tendon(context: Context, prim: Usd.Prim) -> None:
     kind = context.read.token(prim, "mjc:type") or "spatial"
     if kind != "fixed":
-        context.ledger.unsupported(prim, "mjc:type", f"{kind} tendons are not modelled")
+        context.ledger.unsupported(prim, "mjc:type", f"{kind} tendons are not modeled")
         return
     targets = context.read.targets(prim, "mjc:path")
     order = context.read.array(prim, "mjc:path:indices")
@@ -185,7 +185,7 @@ class _Law:
 
 
 def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> _Law | None:
-    """Sets gear, gain, bias and activation dynamics; None if the actuator's law is not modelled."""
+    """Sets gear, gain, bias and activation dynamics; None if the actuator's law is not modeled."""
     types = {
         "gainType": ("fixed", "affine"),
         "biasType": ("none", "affine"),
@@ -195,7 +195,7 @@ def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> _Law | None:
     for name, known in types.items():
         value = context.read.token(prim, f"mjc:{name}") or known[0]
         if value not in known:
-            context.ledger.unsupported(prim, f"mjc:{name}", f"{value!r} is not modelled; the actuator is left out")
+            context.ledger.unsupported(prim, f"mjc:{name}", f"{value!r} is not modeled; the actuator is left out")
             return None
         chosen[name] = value
     for field, name, size in (("gear", "gear", 6), ("gain", "gainPrm", 3), ("bias", "biasPrm", 3)):

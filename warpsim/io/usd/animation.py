@@ -144,7 +144,7 @@ def _is_rigid(track: _Track, scale: UsdGeom.XformOp | None) -> bool:
 
 
 def _continuous(quaternions: np.ndarray) -> np.ndarray:
-    """Signs chosen so that neighbours are near: viewers interpolate between them."""
+    """Signs chosen so that neighbors are near: viewers interpolate between them."""
     flips = np.sign(np.einsum("ij,ij->i", quaternions[1:], quaternions[:-1]))
     signs = np.cumprod(np.concatenate([[1.0], np.where(flips == 0, 1.0, flips)]))
     return quaternions * signs[:, None]

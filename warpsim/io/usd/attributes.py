@@ -126,7 +126,7 @@ class AttributeReader:
         return values
 
     def quaternion(self, prim: Usd.Prim, name: str, *, zero_is_unset: bool = False) -> np.ndarray | None:
-        """A unit quaternion (w, x, y, z); float32 values are normalised.
+        """A unit quaternion (w, x, y, z); float32 values are normalized.
 
         Args:
             prim: Where to read.

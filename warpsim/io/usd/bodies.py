@@ -122,7 +122,7 @@ def _pose_sources(context: Context, prim: Usd.Prim, body: Body, link: Link) -> N
 
 
 def _anchor_source(context: Context, spec: JointSpec, link: Link, joint: Joint) -> None:
-    """Records where the joint's axis and its centre in the child's frame come from."""
+    """Records where the joint's axis and its center in the child's frame come from."""
     index, name = 0 if link.reverse else 1, joint.name
     context.source("joint", name, "axis", spec.prim, "physics:axis", 1.0)
     context.composed(joint, "axis", [(spec.prim, "physics:axis"), (spec.prim, f"physics:localRot{index}")])

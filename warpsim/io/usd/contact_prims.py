@@ -25,7 +25,7 @@ def write_contacts(
         motion: With contacts.
         units: Of the stage.
         codes: (frames,) time codes.
-        scale: Metres drawn per newton.
+        scale: Meters drawn per newton.
     """
     stage = Usd.Stage.Open(layer)
     root = UsdGeom.Scope.Define(stage, parent.AppendChild(CONTACTS))

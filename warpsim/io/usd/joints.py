@@ -171,7 +171,7 @@ def _spherical(context: Context, spec: JointSpec) -> None:
                 context.ledger.unsupported(
                     spec.prim,
                     name,
-                    "a cone about the axis is not modelled: the smaller angle limits the whole rotation",
+                    "a cone about the axis is not modeled: the smaller angle limits the whole rotation",
                 )
     axis = _axis(context, spec)
     spec.dofs = [Dof("ball", axis, "angular", "", limit)]

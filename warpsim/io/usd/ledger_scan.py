@@ -178,7 +178,7 @@ class Ledger:
         lines = [str(entry) for entry in self.entries() if entry.status == "unsupported"]
         if lines:
             raise UnsupportedError(
-                f"{len(lines)} authored thing(s) are not modelled; remove them or read with strict=False:\n  "
+                f"{len(lines)} authored thing(s) are not modeled; remove them or read with strict=False:\n  "
                 + "\n  ".join(lines)
             )
 

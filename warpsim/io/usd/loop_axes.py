@@ -63,7 +63,7 @@ def single(spec: JointSpec) -> LoopJoint:
 def compound(specs: list[JointSpec]) -> LoopJoint | None:
     """Several prims with one hinge or slide each, the first nearest body0; None if they do not make such a joint.
 
-    They do if all agree on the zero pose, the hinges on their centre, slides come before hinges (or run along all
+    They do if all agree on the zero pose, the hinges on their center, slides come before hinges (or run along all
     hinges before them), and axes are parallel or at right angles.
     """
     first = specs[0]
@@ -72,10 +72,10 @@ def compound(specs: list[JointSpec]) -> LoopJoint | None:
     zero = first.frame0 @ first.frame1.inverse()
     axes = [spec.frame1.matrix @ spec.dofs[0].axis for spec in specs]
     hinges = [n for n, spec in enumerate(specs) if spec.dofs[0].kind == "hinge"]
-    centre = specs[hinges[0] if hinges else 0].frame1.position
+    center = specs[hinges[0] if hinges else 0].frame1.position
     if any(max(zero.distance(s.frame0 @ s.frame1.inverse())) > _TOGETHER for s in specs):
         return None
-    if any(np.linalg.norm(specs[n].frame1.position - centre) > _TOGETHER for n in hinges):
+    if any(np.linalg.norm(specs[n].frame1.position - center) > _TOGETHER for n in hinges):
         return None
     slides = [n for n in range(len(specs)) if n not in hinges]
     if any(not _parallel(axes[n], axes[m]) for n in slides for m in hinges if m < n):
@@ -91,7 +91,7 @@ def compound(specs: list[JointSpec]) -> LoopJoint | None:
         dofs.append(LoopDof(spec, spec.dofs[0], place, float(np.sign(components[along]))))
     if len({dof.axis for dof in dofs}) < len(dofs):
         return None
-    pose = Pose(centre, matrix_to_quat(frame))
+    pose = Pose(center, matrix_to_quat(frame))
     return LoopJoint(first.name, first.body0, first.body1, zero, pose, dofs)
 
 

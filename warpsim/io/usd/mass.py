@@ -1,7 +1,7 @@
 """Authored mass properties: what is explicit goes to the `Body`, what comes from colliders stays with its shapes.
 
 Precedence, for a body: its own mass > its colliders' masses > density; for a collider's density: its own > its body's >
-its material's > 1000 kg/m³. A value of zero (and a centre of −inf) means "not set" in UsdPhysics.
+its material's > 1000 kg/m³. A value of zero (and a center of −inf) means "not set" in UsdPhysics.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ def set_shape_mass(
 
 
 def _hidden(context: Context, body: Usd.Prim) -> str:
-    """Why a collider's mass cannot matter; empty if it can (it still shapes an inertia or a centre left open)."""
+    """Why a collider's mass cannot matter; empty if it can (it still shapes an inertia or a center left open)."""
     if _positive(context, body, "physics:mass") is None:
         return ""
     inertia = context.read.array(body, "newton:inertia", mark=False)
     diagonal = context.read.vector(body, "physics:diagonalInertia", 3, mark=False)
-    centre = context.read.vector(body, "physics:centerOfMass", 3, mark=False, finite=False)
+    center = context.read.vector(body, "physics:centerOfMass", 3, mark=False, finite=False)
     has_inertia = (inertia is not None and inertia.size > 0) or (diagonal is not None and diagonal.any())
-    has_centre = centre is not None and np.isfinite(centre).all()
-    return "the body's mass, centre and inertia are authored" if has_inertia and has_centre else ""
+    has_center = center is not None and np.isfinite(center).all()
+    return "the body's mass, center and inertia are authored" if has_inertia and has_center else ""
 
 
 def set_body_mass(context: Context, prim: Usd.Prim, body: Body, shapes: list[Shape]) -> None:
-    """Sets what is authored explicitly on a body: mass, centre, inertia."""
+    """Sets what is authored explicitly on a body: mass, center, inertia."""
     units = context.units
     mass = _positive(context, prim, "physics:mass")
     if mass is not None:
@@ -70,10 +70,10 @@ def set_body_mass(context: Context, prim: Usd.Prim, body: Body, shapes: list[Sha
         context.source("body", body.name, "mass", prim, "physics:mass", units.mass)
     else:
         _ignore(context, prim, "physics:mass", "zero means not set: the colliders' mass is used")
-    centre = context.read.vector(prim, "physics:centerOfMass", 3, finite=False)
-    if centre is not None and np.isfinite(centre).all():
+    center = context.read.vector(prim, "physics:centerOfMass", 3, finite=False)
+    if center is not None and np.isfinite(center).all():
         scale = context.frame(prim).scale
-        body.com = units.length * scale * centre
+        body.com = units.length * scale * center
         context.source("body", body.name, "com", prim, "physics:centerOfMass", units.length, np.diag(scale))
     _inertia(context, prim, body)
     has_volume = any(shape.kind != "plane" for shape in shapes)

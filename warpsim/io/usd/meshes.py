@@ -38,7 +38,7 @@ def placed(context: Context, prim: Usd.Prim, pose: Pose, mesh: Mesh) -> Mesh:
 
 
 def authored_mesh(context: Context, prim: Usd.Prim) -> Mesh:
-    """The triangles of a mesh prim in its own coordinates, counter-clockwise from outside.
+    """The triangles of a mesh prim in its own coordinates, counterclockwise from outside.
 
     Raises:
         SceneError: Counts, indices and points do not fit together.

@@ -64,7 +64,7 @@ def read_usd(source: str | PathLike[str] | Usd.Stage, *, strict: bool = False, t
 
     Args:
         source: Path of a .usd, .usda, .usdc or .usdz file, or an open stage.
-        strict: Raise if anything authored would change the physics but is not modelled.
+        strict: Raise if anything authored would change the physics but is not modeled.
         time: Time code to read at. None: default values, and earliest samples where there are no defaults.
 
     Returns:

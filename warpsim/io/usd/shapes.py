@@ -126,7 +126,7 @@ def _length(context: Context, prim: Usd.Prim, name: str) -> float:
 def _check_tapered(context: Context, prim: Usd.Prim) -> None:
     top, bottom = (context.read.number(prim, name, mark=False) for name in ("radiusTop", "radiusBottom"))
     if top is not None and bottom is not None and top != bottom:
-        context.ledger.unsupported(prim, "radiusBottom", "tapered shapes are not modelled; radiusTop is used for both")
+        context.ledger.unsupported(prim, "radiusBottom", "tapered shapes are not modeled; radiusTop is used for both")
 
 
 def _even(context: Context, prim: Usd.Prim, scales: np.ndarray) -> None:
@@ -170,18 +170,18 @@ def _mesh_size(context: Context, prim: Usd.Prim, frame: Frame, shape: Shape) -> 
         return identity
     context.composed(shape, "size", [(prim, "points"), *context.transform_ops(prim)], context.units.length)
     low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
-    centre = 0.5 * (low + high)
+    center = 0.5 * (low + high)
     if shape.kind == "box":
         shape.size = 0.5 * (high - low)
     else:
-        shape.size = np.array([np.linalg.norm(mesh.vertices - centre, axis=1).max(), 0.0, 0.0])
-    return Pose(centre, identity.rotation)
+        shape.size = np.array([np.linalg.norm(mesh.vertices - center, axis=1).max(), 0.0, 0.0])
+    return Pose(center, identity.rotation)
 
 
 def _appearance(context: Context, prim: Usd.Prim, shape: Shape) -> None:
-    colours = context.read.value(prim, "primvars:displayColor", mark=False)
-    if colours and len(colours) == 1:
-        red, green, blue = map(float, colours[0])
+    colors = context.read.value(prim, "primvars:displayColor", mark=False)
+    if colors and len(colors) == 1:
+        red, green, blue = map(float, colors[0])
         shape.color = (red, green, blue)
         context.composed(shape, "color", [(prim, "primvars:displayColor")])
     guide = UsdGeom.Imageable(prim).ComputePurpose() == UsdGeom.Tokens.guide

@@ -1,9 +1,9 @@
-"""`write_result`: a rollout, and optimised values, as layers over an untouched source.
+"""`write_result`: a rollout, and optimized values, as layers over an untouched source.
 
 `out.usda` is a small root layer (units, time range, provenance) with these sublayers, strongest first:
 
 - `out.animation.usdc`: time samples of poses, joint states, velocities, contacts
-- `out.values.usda`: optimised attribute values as sparse overrides, if any
+- `out.values.usda`: optimized attribute values as sparse overrides, if any
 - the source, never written
 """
 
@@ -58,7 +58,7 @@ def write_result(
     provenance: Mapping[str, Any] | None = None,
     states: bool = True,
     start_code: float | None = None,
-    metres_per_newton: float = 0.002,
+    meters_per_newton: float = 0.002,
 ) -> list[Path]:
     """Writes a result that opens in any USD viewer and loads again as an initial state.
 
@@ -67,13 +67,13 @@ def write_result(
         source: What was simulated: a USD file, or a stage whose root layer is a file.
         scene: As read from the source.
         motion: The rollout; None writes values only.
-        values: Optimised attributes.
+        values: Optimized attributes.
         provenance: Plain data (seed, configuration, versions, loss …) for the root's customLayerData.
         states: Write joint coordinates and velocities too. They are where the result starts when it is loaded; without
             them it starts as the source and the values say, so that these can be edited further.
         start_code: Time code at which the motion starts, at the source's rate, so that it runs beside what the source
             animates. None: a rate of its own, from 0, so that frames have whole numbers.
-        metres_per_newton: Length of contact force lines.
+        meters_per_newton: Length of contact force lines.
 
     Returns:
         The files written, the root first.
@@ -98,7 +98,7 @@ def write_result(
         if start_code is not None:
             rate = root.timeCodesPerSecond
             codes = start_code + motion.times * rate
-        animation = _animation(stage, scene, motion, rate, codes, metres_per_newton, states)
+        animation = _animation(stage, scene, motion, rate, codes, meters_per_newton, states)
         layers = {"animation.usdc": animation, **layers}
         root.timeCodesPerSecond = root.framesPerSecond = rate
         root.startTimeCode, root.endTimeCode = float(codes[0]), float(codes[-1])
@@ -151,7 +151,7 @@ def _animation(
     motion: Motion,
     rate: float,
     codes: np.ndarray,
-    metres_per_newton: float,
+    meters_per_newton: float,
     states: bool,
 ) -> Sdf.Layer:
     layer = Sdf.Layer.CreateAnonymous(".usdc")
@@ -161,7 +161,7 @@ def _animation(
     context = Context(stage, stage_units(stage), ledger, AttributeReader(ledger, None))
     write_animation(context, scene, motion, layer, codes, states=states)
     if motion.contacts is not None and stage.GetDefaultPrim():
-        write_contacts(layer, stage.GetDefaultPrim().GetPath(), motion, context.units, codes, metres_per_newton)
+        write_contacts(layer, stage.GetDefaultPrim().GetPath(), motion, context.units, codes, meters_per_newton)
     return layer
 
 

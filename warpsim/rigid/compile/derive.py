@@ -1,6 +1,6 @@
 """Authored parameters → physical parameters, once per rollout, on a tape of their own.
 
-Unit axes and quaternions; mass, centre and inertia from shapes; the boxes of equal inertia that feel the medium;
+Unit axes and quaternions; mass, center and inertia from shapes; the boxes of equal inertia that feel the medium;
 contact parameters of pairs; inverse weights at the reference configuration. The adjoint runs once, after the last
 step's, and turns gradients of physical parameters into gradients of authored ones.
 """
@@ -145,7 +145,7 @@ class Derivation:
         self.tape.backward()
 
     def _units(self) -> None:
-        """Normalises quaternions and axes."""
+        """Normalizes quaternions and axes."""
         m, a = self.model, self.model.authored
         for name, unit, kernel in (
             ("body.rotation", m.body.rotation, _unit_quat_kernel),
@@ -159,7 +159,7 @@ class Derivation:
                 wp.launch(kernel, dim=unit.shape, inputs=[a[name]], outputs=[unit], device=m.device)
 
     def _masses(self) -> None:
-        """Mass, centre and inertia of shapes, then of bodies."""
+        """Mass, center and inertia of shapes, then of bodies."""
         m, a = self.model, self.model.authored
         if self._shape_mass.size:
             wp.launch(

@@ -1,6 +1,6 @@
 """MuJoCo's `body_invweight0`, `dof_invweight0` and `tendon_invweight0`, with exact derivatives.
 
-A weight is a mean of j M⁻¹ jᵀ over a few Jacobian rows j at the reference configuration: motion of a body's centre of
+A weight is a mean of j M⁻¹ jᵀ over a few Jacobian rows j at the reference configuration: motion of a body's center of
 mass along three axes, its rotation about them, a dof, a tendon. With x = M⁻¹jᵀ found off the tape and held fixed, the
 taped kernel evaluates
 

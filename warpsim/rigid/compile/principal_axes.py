@@ -26,7 +26,7 @@ def principal_axes(inertia: np.ndarray, near: np.ndarray) -> np.ndarray:
         near: (…, 4) unit quaternions, where to begin.
 
     Returns:
-        (…, 4) unit quaternions; `near` itself where it diagonalises the inertia already.
+        (…, 4) unit quaternions; `near` itself where it diagonalizes the inertia already.
     """
     xx, yy, zz, xy, xz, yz = np.moveaxis(np.asarray(inertia, np.float64), -1, 0)
     full = np.stack([np.stack([xx, xy, xz], -1), np.stack([xy, yy, yz], -1), np.stack([xz, yz, zz], -1)], -2)

@@ -24,7 +24,7 @@ STRUCK = wp.constant(2)  # in an impact's solve: rebounds
 HELD = wp.constant(3)  # in an impact's solve: touches already, passes the impulse on
 
 _IMPACT_SOFTNESS = wp.constant(real(1e-6 if PRECISION == "float64" else 1e-4))
-"""R of struck rows over their inverse inertia: how much of the rebound is lost to the solver's regularisation."""
+"""R of struck rows over their inverse inertia: how much of the rebound is lost to the solver's regularization."""
 
 
 @wp.struct

@@ -1,6 +1,6 @@
 """The constraint stage of a step: contacts ▸ rows ▸ Newton; on the tape, forces and the implicit adjoint.
 
-The solver minimises over accelerations with the mass matrix M alone; Euler's implicit damping and "implicitfast" then
+The solver minimizes over accelerations with the mass matrix M alone; Euler's implicit damping and "implicitfast" then
 solve A q̈ = M a* (A = M + h·damping …). For an incoming adjoint of q̈ the two solves give λ₂ = A⁻ᵀ q̈̄ and μ = H⁻¹ M
 λ₂; the residual of the second equation gets −λ₂, that of the first −(μ − λ₂), and so every force, constraint forces
 included, gets μ in all.

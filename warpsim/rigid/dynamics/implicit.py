@@ -38,7 +38,7 @@ def _magnitude(x: real) -> real:
 
 @wp.func
 def _drag_slopes(omega: vec3, v: vec3, box: vec3, density: real, viscosity: real) -> vec6:
-    """Diagonal of ∂(drag wrench)/∂(twist) in the box's axes at its centre."""
+    """Diagonal of ∂(drag wrench)/∂(twist) in the box's axes at its center."""
     pi = real(wp.static(3.141592653589793))
     diameter = (box[0] + box[1] + box[2]) / real(3.0)
     b2 = wp.cw_mul(box, box)

@@ -160,7 +160,7 @@ def _quat_of_torque(r: quat, torque: vec3) -> quat:
 
 @wp.func
 def _stored_quat_adjoint(q: wp.array2d(dtype=real), w: int, i: int, torque: vec3) -> quat:
-    """Adjoint of the four numbers in q from i, which the pass normalises, given that of their turn."""
+    """Adjoint of the four numbers in q from i, which the pass normalizes, given that of their turn."""
     stored = quat(q[w, i], q[w, i + 1], q[w, i + 2], q[w, i + 3])
     scale = real(1.0) / wp.sqrt(wp.dot(stored, stored))
     return scale * _quat_of_torque(scale * stored, torque)

@@ -1,8 +1,8 @@
-"""Forward kinematics: coordinates → frames of links, motion axes of dofs, centres and inertias of bodies, velocities.
+"""Forward kinematics: coordinates → frames of links, motion axes of dofs, centers and inertias of bodies, velocities.
 
 All spatial quantities of a tree are taken about its reference point, the place of its first link. Everything built from
 them (mass matrix, forces, point velocities) is independent of that choice, so the point carries no gradient; near the
-robot it keeps the numbers small however far the robot has travelled.
+robot it keeps the numbers small however far the robot has traveled.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _kinematics_kernel(
 
 @stage
 def kinematics(m: Model, s: State, work: Motion) -> None:
-    """Poses, motion axes, centres, inertias and velocities from `s.q` and `s.qd`; see `Work` for what is written."""
+    """Poses, motion axes, centers, inertias and velocities from `s.q` and `s.qd`; see `Work` for what is written."""
     wp.launch(
         _kinematics_kernel,
         dim=m.worlds,

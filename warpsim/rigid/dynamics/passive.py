@@ -97,7 +97,7 @@ def _tendon_kernel(
 
 @wp.func
 def drag_wrench(omega: vec3, v: vec3, box: vec3, density: real, viscosity: real) -> vec6:
-    """Drag on the box of equal inertia, at its centre, in its own axes (MuJoCo's model: see its docs, "Inertia-based").
+    """Drag on the box of equal inertia, at its center, in its own axes (MuJoCo's model: see its docs, "Inertia-based").
 
     Args:
         omega: Angular velocity, rad/s.

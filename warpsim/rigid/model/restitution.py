@@ -11,7 +11,7 @@ e falls from 1 at ζ = 0 through exp(−2) at ζ = 1 toward 0. The bilateral for
 until the penetration is gone, has the contact pull at the end.
 
 The relation is exact for a body whose inverse inertia at the contact is the weight its row is scaled by (a ball, any
-body hit through its centre), without gravity and in the limit of small steps. With ten steps a contact (`STEPS`) single
+body hit through its center), without gravity and in the limit of small steps. With ten steps a contact (`STEPS`) single
 rebounds scatter about it by up to 0.05 in e, depending on where in a step the impact falls, and by 0.002 as e → 1.
 """
 

@@ -1,4 +1,4 @@
-"""Mass, centre and inertia of shapes and of the bodies made of them, as differentiable kernels.
+"""Mass, center and inertia of shapes and of the bodies made of them, as differentiable kernels.
 
 A body's mass properties are authored, derived from its shapes, or (mass authored, inertia not) derived and scaled.
 """
@@ -46,7 +46,7 @@ class ShapeMassTopology:
     inertia_given: wp.array(dtype=wp.int32)  # (nbody,)
     unit_volume: wp.array(dtype=real)  # (nshape,) m³ of meshes at scale one
     unit_com: wp.array(dtype=vec3)  # (nshape,) m
-    unit_inertia: wp.array(dtype=vec6)  # (nshape,) m⁵ about the centre, density one
+    unit_inertia: wp.array(dtype=vec6)  # (nshape,) m⁵ about the center, density one
 
 
 @wp.func
@@ -70,8 +70,8 @@ def shape_volume(kind: int, s: vec3, unit: real) -> real:
 
 
 @wp.func
-def shape_centre(kind: int, s: vec3, unit: vec3) -> vec3:
-    """Centre of mass in the shape's frame, m."""
+def shape_center(kind: int, s: vec3, unit: vec3) -> vec3:
+    """Center of mass in the shape's frame, m."""
     if kind == _CONE:
         # a quarter of the height above the base, which lies at z = −half height
         return vec3(real(0.0), real(0.0), real(-0.5) * s[1])
@@ -99,7 +99,7 @@ def _capsule_inertia(r: real, half: real) -> vec6:
 
 @wp.func
 def shape_unit_inertia(kind: int, s: vec3, unit: vec6, unit_volume: real) -> vec6:
-    """Inertia about the centre divided by mass, shape axes, m²."""
+    """Inertia about the center divided by mass, shape axes, m²."""
     if kind == _SPHERE:
         i = real(0.4) * s[0] * s[0]
         return _diagonal(i, i, i)
@@ -138,7 +138,7 @@ def _shape_kernel(
     com: wp.array2d(dtype=vec3),
     inertia: wp.array2d(dtype=vec6),
 ):
-    """Mass, centre (body frame) and inertia (about that centre, body axes) of each shape."""
+    """Mass, center (body frame) and inertia (about that center, body axes) of each shape."""
     w, i = wp.tid()
     kind = t.kind[i]
     s = size[w, i]
@@ -147,7 +147,7 @@ def _shape_kernel(
         m = density[w, i] * shape_volume(kind, s, t.unit_volume[i])
     r = quat_unit(rotation[w, i])
     mass[w, i] = m
-    com[w, i] = position[w, i] + quat_rotate(r, shape_centre(kind, s, t.unit_com[i]))
+    com[w, i] = position[w, i] + quat_rotate(r, shape_center(kind, s, t.unit_com[i]))
     inertia[w, i] = sym_rotate(quat_matrix(r), shape_unit_inertia(kind, s, t.unit_inertia[i], t.unit_volume[i])) * m
 
 
@@ -175,14 +175,14 @@ def _total_inertia(
     mass: wp.array2d(dtype=real),
     com: wp.array2d(dtype=vec3),
     inertia: wp.array2d(dtype=vec6),
-    centre: vec3,
+    center: vec3,
     w: int,
     b: int,
 ) -> vec6:
     total = vec6()
     for k in range(t.start[b], t.start[b + 1]):
         i = t.shape[k]
-        total += inertia[w, i] + sym_point_mass(mass[w, i], com[w, i] - centre)
+        total += inertia[w, i] + sym_point_mass(mass[w, i], com[w, i] - center)
     return total
 
 

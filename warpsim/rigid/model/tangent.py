@@ -1,7 +1,7 @@
 """Small moves of a configuration: q ⊕ δ, and derivatives by δ, in MuJoCo's tangent space of nv numbers.
 
 δ of a hinge or slide adds to its coordinate; of a ball joint it is a rotation vector in the body's frame, q ⊗ exp(δ);
-of a free joint three metres in the world and then such a rotation vector.
+of a free joint three meters in the world and then such a rotation vector.
 """
 
 from __future__ import annotations

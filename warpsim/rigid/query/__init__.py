@@ -15,14 +15,14 @@ differentiated.
 from warpsim.rigid.query.energy import kinetic_energy, potential_energy
 from warpsim.rigid.query.jacobians import body_jacobian, dof_twists, point_velocity
 from warpsim.rigid.query.joint_space import bias_force, mass_matrix
-from warpsim.rigid.query.momentum import centre_of_mass, momentum
+from warpsim.rigid.query.momentum import center_of_mass, momentum
 from warpsim.rigid.query.motion import body_poses, evaluate, make_state
 
 __all__ = [
     "bias_force",
     "body_jacobian",
     "body_poses",
-    "centre_of_mass",
+    "center_of_mass",
     "dof_twists",
     "evaluate",
     "kinetic_energy",

@@ -1,4 +1,4 @@
-"""Centre of mass of a whole world, its velocity, and linear and angular momentum."""
+"""Center of mass of a whole world, its velocity, and linear and angular momentum."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def _com_kernel(
     mass: wp.array2d(dtype=real),
     origin: wp.array2d(dtype=vec3),
     com: wp.array2d(dtype=vec3),
-    centre: wp.array(dtype=vec3),
+    center: wp.array(dtype=vec3),
 ):
     w = wp.tid()
-    centre[w] = _first_moment(t, mass, origin, com, w) / _total_mass(t, mass, w)
+    center[w] = _first_moment(t, mass, origin, com, w) / _total_mass(t, mass, w)
 
 
 @wp.kernel
@@ -90,26 +90,26 @@ def _vectors(model: Model) -> wp.array:
     return wp.zeros(model.worlds, dtype=vec3, device=model.device, requires_grad=True)
 
 
-def centre_of_mass(
+def center_of_mass(
     model: Model, state: State, *, motion: Motion | None = None, out: wp.array | None = None
 ) -> wp.array:
-    """Centre of mass of all bodies of each world: (W,) vec3, m; written to `out` if given."""
+    """Center of mass of all bodies of each world: (W,) vec3, m; written to `out` if given."""
     motion = motion or evaluate(model, state)
-    centre = _vectors(model) if out is None else out
+    center = _vectors(model) if out is None else out
     wp.launch(
         _com_kernel,
         dim=model.worlds,
         inputs=[model.topology, model.body.mass, motion.origin, motion.com],
-        outputs=[centre],
+        outputs=[center],
         device=model.device,
     )
-    return centre
+    return center
 
 
 def _point(model: Model, state: State, about: str, motion: Motion) -> wp.array:
     if about not in ("com", "origin"):
         raise InputError(f"about={about!r}; use 'com' or 'origin'")
-    return centre_of_mass(model, state, motion=motion) if about == "com" else _vectors(model)
+    return center_of_mass(model, state, motion=motion) if about == "com" else _vectors(model)
 
 
 def momentum(
@@ -125,7 +125,7 @@ def momentum(
     Args:
         model: The model.
         state: The state.
-        about: Point of the angular momentum: "com", the centre of mass, or "origin", the world's, or (W,) vec3, m.
+        about: Point of the angular momentum: "com", the center of mass, or "origin", the world's, or (W,) vec3, m.
         motion: What `evaluate` gave for this state.
         out: Written to, if given.
     """

@@ -1,4 +1,4 @@
-"""What a state looks like from outside: poses, velocities, centre of mass, momentum, energy, as outputs of a program.
+"""What a state looks like from outside: poses, velocities, center of mass, momentum, energy, as outputs of a program.
 
 `observe` evaluates the kinematics of a state once and asks `rigid.query` for the outputs wanted. A program calls it
 on the state it has just reached, so row t of a trajectory's outputs belongs to row t of its states.
@@ -31,7 +31,7 @@ def observable_fields(m: Model) -> dict[str, Field]:
         Field("body_position", (w, n), vec3),  # m: origin of the body's frame
         Field("body_rotation", (w, n), quat),  # (w, x, y, z), body → world
         Field("body_velocity", (w, n), vec6),  # rad/s, m/s: angular, then linear at the body's origin
-        Field("com", (w,), vec3),  # m: centre of all mass
+        Field("com", (w,), vec3),  # m: center of all mass
         Field("linear_momentum", (w,), vec3),  # N·s
         Field("angular_momentum", (w,), vec3),  # N·m·s, about the com
         Field("potential_energy", (w,), real),  # J: of gravity and springs
@@ -116,7 +116,7 @@ def observe(m: Model, s: State, o: Observation, outputs: Mapping[str, wp.array],
         )
     with_momentum = wanted & {"linear_momentum", "angular_momentum"}
     if "com" in wanted or with_momentum:
-        query.centre_of_mass(m, s, motion=o, out=place["com"])
+        query.center_of_mass(m, s, motion=o, out=place["com"])
     if with_momentum:
         momentum = Momentum(place["linear_momentum"], place["angular_momentum"])
         query.momentum(m, s, about=place["com"], motion=o, out=momentum)

@@ -246,7 +246,7 @@ def _loop_settings(m: Model) -> LoopRowSettings:
 
 
 def contact_settings(m: Model, softening: float) -> ContactSettings:
-    """What is fixed about a model's contacts, softened by so many metres."""
+    """What is fixed about a model's contacts, softened by so many meters."""
     settings = ContactSettings()
     settings.pair_shapes = m.pair_table.pair_shapes
     settings.pair_dim = m.contact_mixing.condim

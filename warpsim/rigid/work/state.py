@@ -73,7 +73,7 @@ class Work:
     link_position: wp.array  # (W, nlink) vec3, m, world
     link_rotation: wp.array  # (W, nlink) quat, world
     axis: wp.array  # (W, nv) vec6: motion axes S of the dofs
-    com: wp.array  # (W, nbody) vec3, m: centre of mass less the tree's reference point
+    com: wp.array  # (W, nbody) vec3, m: center of mass less the tree's reference point
     inertia: wp.array  # (W, nbody) vec6, kg·m²: about the com, world axes
     velocity: wp.array  # (W, nv + 1) vec6: twist after each dof
     wrench: wp.array  # (W, nbody) vec6: external (torque, force) on each body

@@ -51,7 +51,7 @@ _NOT_NEGATIVE = re.compile(
 _NOT_SET = {
     "physics:mass": "0 means 'not set': the mass follows from the colliders; author a mass on the prim",
     "physics:density": "0 means 'not set': a body's, a material's or 1000 kg/m³ counts; author a density on the prim",
-    "physics:centerOfMass": "it is not set: the centre follows from the colliders; author a finite one",
+    "physics:centerOfMass": "it is not set: the center follows from the colliders; author a finite one",
     "physics:diagonalInertia": "0 means 'not set': the inertia follows from the colliders; author one",
     "physics:principalAxes": "it is not set: the axes are the body's; author (1, 0, 0, 0) and a diagonalInertia",
     "physics:gravityMagnitude": "a negative value means earth's gravity; author it, e.g. 9.81 m/s² in stage units",

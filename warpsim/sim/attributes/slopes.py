@@ -35,7 +35,7 @@ _CURVATURE = 1e-2
 
 
 class JumpError(InputError):
-    """A value has no neighbours that describe the same model."""
+    """A value has no neighbors that describe the same model."""
 
 
 class KinkError(InputError):

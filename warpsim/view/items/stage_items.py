@@ -49,7 +49,7 @@ class StageReader:
         A reader of colliders finds all of these, hidden or not, and nothing else.
 
         Args:
-            time: Of transforms, visibility, sizes, colours and points.
+            time: Of transforms, visibility, sizes, colors and points.
         """
         cache = UsdGeom.XformCache(time)
         visible = [prim for prim in self._prims if self._colliders or _visible(prim, time)]
@@ -227,7 +227,7 @@ def _surface(prim: Usd.Prim) -> UsdShade.Shader | None:
 
 
 def _color(prim: Usd.Prim, shader: UsdShade.Shader | None, time: Usd.TimeCode) -> np.ndarray:
-    """(3,) linear RGB: the material's plain colour, else the mean displayColor, else grey."""
+    """(3,) linear RGB: the material's plain color, else the mean displayColor, else gray."""
     for name in _DIFFUSE_INPUTS if shader else ():
         value = _input(shader, name, time)
         if isinstance(value, Gf.Vec3f | Gf.Vec3d):

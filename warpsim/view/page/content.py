@@ -31,7 +31,7 @@ class SurfaceDrawable:
 
     path: str
     faces: np.ndarray
-    """(m, 3) indices of points, counter-clockwise seen from outside."""
+    """(m, 3) indices of points, counterclockwise seen from outside."""
     color: np.ndarray
     """(3,) linear RGB."""
     look: Look = DEFAULT_LOOK

@@ -20,7 +20,7 @@ MARGIN = 1.2
 class Camera:
     """A window that looks along `forward`, in the SI, Z-up world.
 
-    The window is measured at unit distance for a perspective camera and in metres for an orthographic one.
+    The window is measured at unit distance for a perspective camera and in meters for an orthographic one.
     """
 
     position: np.ndarray

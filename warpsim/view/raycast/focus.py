@@ -38,7 +38,7 @@ def find_focus(frames: Sequence[Sequence[Item]]) -> Focus:
     """
     moving = _moving(frames)
     solid = [item for items in frames for item in items if item.kind != PLANE]
-    if not solid:  # a lone plane: its middle, about a metre of it
+    if not solid:  # a lone plane: its middle, about a meter of it
         middle = frames[0][0].to_world[:3, 3]
         return Focus(middle + np.array([[-0.5, -0.5, 0.0], [0.5, 0.5, 0.5]]))
     clouds = [item.corners() for item in solid if item.name in moving]

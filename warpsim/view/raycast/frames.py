@@ -42,7 +42,7 @@ def render_stage(
     """Draws a stage.
 
     Drawn are Sphere, Cube, Capsule, Cylinder, Cone, Plane and Mesh prims that are visible and have purpose default or
-    render, instances included, with the plain colour of their material or their displayColor. Rigid bodies of which
+    render, instances included, with the plain color of their material or their displayColor. Rigid bodies of which
     these show nothing, or next to nothing, are drawn by their colliders too, whatever the purpose of those. Planes that
     are colliders have no end. The same inputs give the same bytes.
 

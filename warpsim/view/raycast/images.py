@@ -15,7 +15,7 @@ from warpsim.core.errors import InputError
 from warpsim.core.files import MARK, replacing
 
 _PALETTE_FRAMES = 8
-"""Frames from which a film's colours are chosen."""
+"""Frames from which a film's colors are chosen."""
 _GAP = 4
 """Pixels between pictures on a sheet."""
 
@@ -36,7 +36,7 @@ def write_png(path: str | PathLike[str], picture: np.ndarray) -> Path:
 
 
 def write_gif(path: str | PathLike[str], pictures: Sequence[np.ndarray], *, interval: float) -> Path:
-    """Writes an endless GIF with one palette for all frames, so that colours do not flicker.
+    """Writes an endless GIF with one palette for all frames, so that colors do not flicker.
 
     Args:
         path: A .gif file.

@@ -1,4 +1,4 @@
-"""One picture: items on the device, rays through pixels, the nearest hit, its shadow and its colour."""
+"""One picture: items on the device, rays through pixels, the nearest hit, its shadow and its color."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from warpsim.view.raycast.shading import HAZE_DISTANCES, checker, encode, haze, 
 SAMPLES = wp.constant(2)
 """Rays per pixel along each edge, where pixels around it differ."""
 SAME_COLOR = wp.constant(0.03)
-"""Linear intensity by which neighbouring pixels of a surface may differ and count as smooth."""
+"""Linear intensity by which neighboring pixels of a surface may differ and count as smooth."""
 _PIECES = 8.0
 """Checker squares along the size of the scene, about."""
 _NOTHING = Item("", PLANE, np.array([-1.0, -1.0, 0.0]), np.eye(4), np.zeros(3), None)
@@ -92,7 +92,7 @@ def _shadowed(items: Items, o: wp.vec3, d: wp.vec3) -> bool:
 
 @wp.func
 def _color(items: Items, view: View, o: wp.vec3, d: wp.vec3):
-    """(colour, surface) a ray (unit direction) sees; surface: −1 the sky, else the item and whether it is lit."""
+    """(color, surface) a ray (unit direction) sees; surface: −1 the sky, else the item and whether it is lit."""
     t, i = _nearest(items, o, d)
     if i < 0:
         return sky(d), -1

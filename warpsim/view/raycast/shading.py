@@ -1,4 +1,4 @@
-"""Light and colour, linear RGB: sky, sun, sky light, checkered ground, haze. Warp functions, float32."""
+"""Light and color, linear RGB: sky, sun, sky light, checkered ground, haze. Warp functions, float32."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sun_direction() -> wp.vec3:
 
 @wp.func
 def sky(d: wp.vec3) -> wp.vec3:
-    """Colour of the background in a direction (a unit vector)."""
+    """Color of the background in a direction (a unit vector)."""
     if d[2] >= 0.0:
         return wp.lerp(_HORIZON, _ZENITH, wp.sqrt(d[2]))
     return wp.lerp(_HORIZON, _NADIR, wp.min(1.0, -2.0 * d[2]))
@@ -48,7 +48,7 @@ def sky(d: wp.vec3) -> wp.vec3:
 
 @wp.func
 def light(color: wp.vec3, normal: wp.vec3, sunlit: float) -> wp.vec3:
-    """Colour of a matt surface.
+    """Color of a matt surface.
 
     Args:
         color: Of the surface.
@@ -61,7 +61,7 @@ def light(color: wp.vec3, normal: wp.vec3, sunlit: float) -> wp.vec3:
 
 @wp.func
 def checker(color: wp.vec3, x: float, y: float, cell: float, footprint: float) -> wp.vec3:
-    """A colour on a checkerboard that fades where squares get too small to see.
+    """A color on a checkerboard that fades where squares get too small to see.
 
     Args:
         color: Of the light squares.
@@ -78,7 +78,7 @@ def checker(color: wp.vec3, x: float, y: float, cell: float, footprint: float) -
 
 @wp.func
 def haze(color: wp.vec3, distance: float, far: float) -> wp.vec3:
-    """A colour seen through air that hides what is farther than about `far`."""
+    """A color seen through air that hides what is farther than about `far`."""
     ratio = distance / far
     return wp.lerp(_HORIZON, color, wp.exp(-ratio * ratio))
 

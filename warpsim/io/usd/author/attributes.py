@@ -98,7 +98,7 @@ EXTENSIONS: dict[str, tuple[Any, str]] = {
     "warpsim:q": (_DOUBLES, ""),
     "warpsim:qd": (_DOUBLES, ""),
 }
-"""Attribute → (type, API schema to apply with it) of the extension attributes that the reader honours."""
+"""Attribute → (type, API schema to apply with it) of the extension attributes that the reader honors."""
 
 
 def set_attribute(prim: Usd.Prim, name: str, value: Any) -> None:

@@ -38,7 +38,7 @@ def body(
         rotation: (w, x, y, z).
         mass: Stage units.
         center_of_mass: In the body's frame.
-        inertia: Principal moments about the centre of mass.
+        inertia: Principal moments about the center of mass.
         principal_axes: (w, x, y, z) of the principal axes in the body's frame; None: the body's own axes.
         velocity: Initial, in the body's frame, stage units per s.
         angular_velocity: Initial, in the body's frame, degrees per s.
@@ -135,7 +135,7 @@ def cylinder(parent: Usd.Prim, name: str, radius: float, height: float, *, axis:
 
 
 def cone(parent: Usd.Prim, name: str, radius: float, height: float, *, axis: str = "Z", **options: Any) -> Usd.Prim:
-    """A cone collider with its apex along +axis, centred at half height; options as for `box`."""
+    """A cone collider with its apex along +axis, centered at half height; options as for `box`."""
     return _shape(parent, name, "Cone", {"radius": radius, "height": height, "axis": axis}, **options)
 
 
@@ -160,7 +160,7 @@ def mesh(
         parent: The body it belongs to.
         name: Of the prim.
         points: (n, 3).
-        faces: (m, 3) counter-clockwise from outside.
+        faces: (m, 3) counterclockwise from outside.
         approximation: "convexHull", "convexDecomposition" (several hulls), "sdf" (the mesh itself, concave parts
             included), "boundingCube" …
         options: As for `box`.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pxr import Usd
 
-from warpsim.core.errors import LeftOutWarning
+from warpsim.core.errors import UnsupportedPhysicsWarning
 from warpsim.io.usd.export.scene import build_export
 from warpsim.io.usd.export.state import Export
 from warpsim.io.usd.layer_files import export_layer
@@ -67,6 +67,6 @@ def _warn_of_losses(path: Path, export: Export) -> None:
         more = f" and {len(export.notes) - 1} more" if len(export.notes) > 1 else ""
         warnings.warn(
             f"{path} holds the whole motion, but of the scene it lacks {export.notes[0]}{more}",
-            LeftOutWarning,
+            UnsupportedPhysicsWarning,
             stacklevel=4,
         )

@@ -1,4 +1,4 @@
-"""`export_scene`: a `Scene` (from MJCF, URDF or Python) → a USD stage in metres and kilograms, z up."""
+"""`export_scene`: a `Scene` (from MJCF, URDF or Python) → a USD stage in meters and kilograms, z up."""
 
 from __future__ import annotations
 

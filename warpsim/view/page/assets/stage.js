@@ -80,7 +80,7 @@ class Stage {
     return texture;
   }
 
-  // An endless plane: a wide disc with a grid that fades with distance.
+  // An endless plane: a wide disk with a grid that fades with distance.
   makeGround(color, matrix, size) {
     const step = niceStep(size / 6);
     const material = new THREE.MeshStandardMaterial({ roughness: 0.95, metalness: 0 });

@@ -1,8 +1,8 @@
-"""`Distribution`: values that differ from world to world about a base value, drawn by seed, differentiable by the base.
+"""`Randomization`: values that differ from world to world about a base value, drawn by seed; gradients reach the base.
 
 A draw is the base value moved by numbers ξ that depend on the seed, the name of what is drawn, the world and the
 component alone; so it is the same in every process and for every number of worlds, and its derivative by the base value
-is that of the formula (the reparametrisation of a random value).
+is that of the formula (the reparametrization of a random value).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REACH = {"uniform": 1.0, "normal": 3.0}
 
 
 @dataclass(frozen=True, eq=False)
-class Distribution:
+class Randomization:
     """How values lie about a base value; see `Simulator.draw`.
 
     One of `absolute`, `relative` and `factor` is given. With ξ uniform within −1 … 1, or normal (of deviation 1, cut at

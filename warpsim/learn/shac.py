@@ -1,4 +1,4 @@
-"""`ShortHorizon`: trains a policy through short windows of physics, with a learned value for all that comes after.
+"""`SHAC`: trains a policy through short windows of physics, with a learned value for all that comes after.
 
 The gradient of a long closed loop is exact and useless: it grows with the horizon and points along the ripples of a
 chaotic loss. Here each update differentiates a window of a second or less, in many worlds that go on from window to
@@ -48,7 +48,7 @@ class Iteration:
     failed: int
 
 
-class ShortHorizon:
+class SHAC:
     """Worlds, a policy in their kernels, and a critic that sees what the policy sees.
 
     Attributes:
@@ -112,9 +112,9 @@ class ShortHorizon:
         self._adjoint_clip = None if adjoint_clip is None else adjoint_clip / sim.worlds  # the loss is a mean
         self._warm_up = warm_up
         self._rates = {"policy": rate}
-        self._optimiser = torch.optim.Adam(policy.parameters(), lr=rate, betas=(0.9, 0.95))
+        self._optimizer = torch.optim.Adam(policy.parameters(), lr=rate, betas=(0.9, 0.95))
         self.critic = Critic(len(policy.features), seed=seed, device=sim.device) if critic is None else critic
-        self._rates["critic"] = self.critic.optimiser.param_groups[0]["lr"]
+        self._rates["critic"] = self.critic.optimizer.param_groups[0]["lr"]
         self.history: list[Iteration] = []
         self._state: dict[str, torch.Tensor] = {name: value.detach() for name, value in starts(0).items()}
         generator = torch.Generator().manual_seed(seed)
@@ -137,8 +137,8 @@ class ShortHorizon:
         first = len(self.history)
         for k in bar:
             remaining = 1.0 - k / iterations
-            for optimiser, name in ((self._optimiser, "policy"), (self.critic.optimiser, "critic")):
-                optimiser.param_groups[0]["lr"] = remaining * self._rates[name]
+            for optimizer, name in ((self._optimizer, "policy"), (self.critic.optimizer, "critic")):
+                optimizer.param_groups[0]["lr"] = remaining * self._rates[name]
             made = self.update()
             bar.set_postfix(cost=f"{made.cost:.3f}", failed=made.failed, refresh=False)
             if until is not None and until(made):
@@ -154,11 +154,11 @@ class ShortHorizon:
         loss = ((weights * costs).sum(0) + rest).mean()
         if not torch.isfinite(loss):
             raise InputError(f"the cost of update {len(self.history)} is {loss.item()}; it must be finite")
-        self._optimiser.zero_grad()
+        self._optimizer.zero_grad()
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(self._policy.parameters(), self._clip)
         if len(self.history) >= self._warm_up:
-            self._optimiser.step()
+            self._optimizer.step()
         error = self._fit(features.detach(), costs.detach(), alive)
         mean = float((costs.detach().sum() / alive[:-1].sum()).item())
         failed = int((alive[-1] == 0).sum())

@@ -1,4 +1,4 @@
-"""`minimise`: any method on any problem, by name."""
+"""`minimize`: any method on any problem, by name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METHODS: Mapping[str, Any] = {kind.name: kind for kind in (Adam, LBFGS, Levenber
 """Methods by name; each takes its options as keywords."""
 
 
-def minimise(
+def minimize(
     problem: Problem,
     method: str | Method = "lbfgs",
     *,
@@ -40,7 +40,7 @@ def minimise(
     iterates to the same end, in the same process or another one (the state is plain data, which JSON keeps exactly).
 
     Args:
-        problem: What to minimise.
+        problem: What to minimize.
         method: "lbfgs", "adam", "levenberg_marquardt" for sums of squares, "ilqr" for a `ControlProblem`, "cem" where
             gradients mislead, or a method with its options.
         start: (n,): where to begin; None: at the problem's start.

@@ -10,7 +10,7 @@ import torch
 
 from simulator_support import arm, tumbler
 from warpsim.core.errors import InputError, UnknownNameError
-from warpsim.sim.distribution import Distribution
+from warpsim.sim.randomization import Randomization
 from warpsim.sim.simulator import Simulator
 
 CARTPOLE = Path(__file__).resolve().parents[2] / "scenes" / "cartpole.usda"
@@ -28,37 +28,37 @@ def robot() -> Simulator:
 
 
 def test_a_draw_depends_on_seed_name_and_world_alone(cartpole):
-    given = {POLE: Distribution(relative=0.2), "qd": Distribution(absolute=1.0, kind="normal")}
+    given = {POLE: Randomization(relative=0.2), "qd": Randomization(absolute=1.0, kind="normal")}
     first, again, other = (cartpole.draw(given, seed=seed) for seed in (3, 3, 4))
     fewer = cartpole.with_worlds(2).draw(given, seed=3)
     for name, value in first.items():
         assert value.shape[0] == 5 and len(value.unique(dim=0)) == 5, name
         assert torch.equal(value, again[name]) and torch.equal(value[:2], fewer[name])
         assert not torch.equal(value, other[name])
-    both = cartpole.draw({"qd": Distribution(absolute=1.0), "q": Distribution(absolute=1.0)}, seed=3)
+    both = cartpole.draw({"qd": Randomization(absolute=1.0), "q": Randomization(absolute=1.0)}, seed=3)
     assert not torch.isclose(both["qd"], both["q"] - cartpole.state.q).any()
 
 
 @pytest.mark.parametrize("kind", ["uniform", "normal"])
 def test_numbers_have_their_moments_and_reach(kind):
-    numbers = Distribution(absolute=1.0, kind=kind).numbers("x", 7, 400, (50,))
+    numbers = Randomization(absolute=1.0, kind=kind).numbers("x", 7, 400, (50,))
     # the normal cut at ±3 has variance 1 − 2·3·φ(3)/(2Φ(3) − 1) = 0.9733
     variance, kurtosis, reach = (1 / 3, 1.8, 1.0) if kind == "uniform" else (0.9733, 2.8369, 3.0)
     assert abs(numbers.mean()) < 4 * np.sqrt(variance / numbers.size)
     assert abs(numbers.var() / variance - 1) < 0.04
     assert abs((numbers**4).mean() / numbers.var() ** 2 - kurtosis) < 0.12
     assert 0.98 * reach < np.abs(numbers).max() <= reach
-    neighbours = np.corrcoef(numbers[:, :-1].ravel(), numbers[:, 1:].ravel())[0, 1]
+    neighbors = np.corrcoef(numbers[:, :-1].ravel(), numbers[:, 1:].ravel())[0, 1]
     worlds = np.corrcoef(numbers[:-1].ravel(), numbers[1:].ravel())[0, 1]
-    assert max(abs(neighbours), abs(worlds)) < 0.03
+    assert max(abs(neighbors), abs(worlds)) < 0.03
 
 
 def test_values_stay_where_they_were_put(cartpole):
     many = cartpole.with_worlds(2000)
     own = float(cartpole.attribute(POLE).value)
-    shares = many.draw({POLE: Distribution(relative=0.2)}, seed=0)[POLE] / own
+    shares = many.draw({POLE: Randomization(relative=0.2)}, seed=0)[POLE] / own
     assert 0.8 <= shares.min() < 0.803 and 1.197 < shares.max() <= 1.2
-    shares = many.draw({POLE: Distribution(base=2 * own, factor=4.0, kind="normal")}, seed=0)[POLE] / (2 * own)
+    shares = many.draw({POLE: Randomization(base=2 * own, factor=4.0, kind="normal")}, seed=0)[POLE] / (2 * own)
     assert shares.min() > 0 and abs(float(shares.log().mean())) < 0.1 and shares.max() > 8
 
 
@@ -68,7 +68,7 @@ def test_components_that_are_alike_share_their_number(kind):
     sim = Simulator(tumbler(), worlds=50, outputs=())
     own = sim.parameter("body.inertia")[0]
     apart, alike = (
-        sim.draw({"body.inertia": Distribution(base=1.0 + own, relative=0.3, kind=kind, alike=shared)}, seed=0)
+        sim.draw({"body.inertia": Randomization(base=1.0 + own, relative=0.3, kind=kind, alike=shared)}, seed=0)
         for shared in (False, True)
     )
     shares = (alike["body.inertia"] / (1.0 + own)).reshape(50, -1)
@@ -81,7 +81,7 @@ def test_components_that_are_alike_share_their_number(kind):
 
 def test_a_drawn_pose_moves_along_its_dofs():
     sim = Simulator(tumbler(), worlds=40, outputs=())
-    q = sim.draw({"q": Distribution(absolute=0.3)}, seed=1)["q"]
+    q = sim.draw({"q": Randomization(absolute=0.3)}, seed=1)["q"]
     hub, flail = q[:, 3:7], q[:, 7:11]
     for rotation, base in ((hub, sim.state.q[0, 3:7]), (flail, sim.state.q[0, 7:11])):
         assert torch.allclose(rotation.norm(dim=1), torch.ones(40, dtype=torch.float64), atol=1e-12)
@@ -92,7 +92,7 @@ def test_a_drawn_pose_moves_along_its_dofs():
 
 def test_draws_reach_the_physics(cartpole):
     """Each world moves as a simulator of its own with that world's mass and start does."""
-    values = cartpole.draw({POLE: Distribution(relative=0.2), "q": Distribution(absolute=0.5)}, seed=2)
+    values = cartpole.draw({POLE: Randomization(relative=0.2), "q": Randomization(absolute=0.5)}, seed=2)
     q = values.pop("q")
     together = cartpole.rollout(30, parameters=values, q=q).q
     alone = cartpole.with_worlds(1)
@@ -111,11 +111,11 @@ def test_draws_reach_the_physics(cartpole):
     ],
 )
 def test_gradients_reach_the_base_value(cartpole, distribution):
-    start = {"q": Distribution(absolute=0.5), "qd": Distribution(absolute=0.5)}
+    start = {"q": Randomization(absolute=0.5), "qd": Randomization(absolute=0.5)}
 
     def loss(mass, place):
-        parameters = cartpole.draw({POLE: Distribution(base=mass, **distribution)}, seed=5)
-        start["q"] = Distribution(base=place, absolute=0.5)
+        parameters = cartpole.draw({POLE: Randomization(base=mass, **distribution)}, seed=5)
+        start["q"] = Randomization(base=place, absolute=0.5)
         return cartpole.rollout(20, parameters=parameters, **cartpole.draw(start, seed=5)).q.square().sum()
 
     mass = torch.tensor(0.1, dtype=torch.float64, requires_grad=True)
@@ -125,8 +125,8 @@ def test_gradients_reach_the_base_value(cartpole, distribution):
 
 def test_gradients_reach_the_base_of_arrays(robot):
     def loss(density, qd):
-        parameters = robot.draw({"shape.density": Distribution(base=density, relative=0.3)}, seed=1)
-        start = robot.draw({"qd": Distribution(base=qd, relative=0.3, kind="normal")}, seed=1)
+        parameters = robot.draw({"shape.density": Randomization(base=density, relative=0.3)}, seed=1)
+        start = robot.draw({"qd": Randomization(base=qd, relative=0.3, kind="normal")}, seed=1)
         return robot.rollout(5, parameters=parameters, **start).q.square().sum()
 
     density = robot.parameter("shape.density")[0].requires_grad_()
@@ -149,7 +149,7 @@ def test_gradients_reach_the_base_of_arrays(robot):
 )
 def test_distributions_are_checked(given, message):
     with pytest.raises((InputError, UnknownNameError), match=message):
-        Distribution(**given)
+        Randomization(**given)
 
 
 @pytest.mark.parametrize(
@@ -169,4 +169,4 @@ def test_distributions_are_checked(given, message):
 )
 def test_draws_are_checked(cartpole, key, given, message):
     with pytest.raises((InputError, UnknownNameError), match=message):
-        cartpole.draw({key: Distribution(**given)}, seed=0)
+        cartpole.draw({key: Randomization(**given)}, seed=0)
