@@ -71,7 +71,8 @@ class Validity:
             yield f"  … {len(self.switches) - _SHOWN} more"
         yield (
             f"growth: a perturbation by {_power(g.perturbation[-1])} over the rollout, at most "
-            f"{_power(g.perturbation.max())}; the adjoint by {_power(g.adjoint[0] - g.adjoint[-1])}; Lyapunov exponent {g.lyapunov:.3g} 1/s"
+            f"{_power(g.perturbation.max())}; the adjoint by {_power(g.adjoint[0] - g.adjoint[-1])}; Lyapunov exponent "
+            f"{g.lyapunov:.3g} 1/s"
         )
         for precision in ("float64", "float32"):
             limit = g.valid_seconds(precision)
