@@ -8,9 +8,12 @@ words mean.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -21,20 +24,44 @@ from warp._src import context as _warp
 from warp._src.apic.types import APICLaunchInfo
 
 from warpsim.core.kernel_lock import KERNELS
+from warpsim.tape.crew import Crew
 
 _FORWARD, _BACKWARD, _FILL, _COPY = range(4)
 _WORD = 8
 _ALIGNMENT = 64
 """Bytes; the words of a call start on a cache line."""
 
+# Every member of a crew walks through the whole table. Calls that are not divided are member 0's; those of a division
+# are dealt out in turn; everyone waits for everyone where a division begins or ends. A member who waits long hands its
+# core on, or more members than cores would wait for one another's time slices.
 _RUN = """
 #if !defined(__CUDA_ARCH__)
     const long long* head = reinterpret_cast<const long long*>(table.data);
     long long turn = head[0];
+    const long long crew = head[3];
+    long long* meeting = reinterpret_cast<long long*>(head[4]);  // arrivals, generation
+    auto meet = [&]() {
+        if (crew == 1) return;
+        const long long generation = __atomic_load_n(meeting + 8, __ATOMIC_ACQUIRE);
+        if (__atomic_add_fetch(meeting, 1, __ATOMIC_ACQ_REL) == crew) {
+            __atomic_store_n(meeting, 0, __ATOMIC_RELAXED);
+            __atomic_add_fetch(meeting + 8, 1, __ATOMIC_ACQ_REL);
+            return;
+        }
+        for (int spins = 0; __atomic_load_n(meeting + 8, __ATOMIC_ACQUIRE) == generation; ++spins)
+            if (spins >= 20000) reinterpret_cast<void (*)()>(head[5])();
+    };
     for (long long left = head[2]; left > 0; --left, turn += head[1]) {
         const long long* call = head;
+        long long division = 0, share = 0;
         for (int i = 1; i < table.shape[0]; ++i) {
             call += 8;
+            if (call[7] != division) {
+                meet();
+                division = call[7];
+                share = 0;
+            }
+            if ((division ? share++ % crew : 0) != member) continue;
             long long* words = reinterpret_cast<long long*>(call[2]);
             const long long* own = reinterpret_cast<const long long*>(call[5]);
             for (const long long* end = own + 3 * call[6]; own != end; own += 3) words[own[0]] = own[1] + turn * own[2];
@@ -47,19 +74,20 @@ _RUN = """
             case 3: memcpy(reinterpret_cast<void*>(words[0]), reinterpret_cast<void*>(words[1]), words[2]); break;
             }
         }
+        if (division) meet();
     }
 #endif
 """
 
 
 @wp.func_native(_RUN)
-def _run(table: wp.array2d(dtype=wp.int64)):
-    """Makes all calls of as many turns as the table's first row says, in order."""
+def _run(table: wp.array2d(dtype=wp.int64), member: int):
+    """Makes the calls of one member of the crew, of as many turns as the table's first row says, in order."""
 
 
 @wp.kernel(enable_backward=False)
-def _replay_kernel(table: wp.array2d(dtype=wp.int64)):
-    _run(table)
+def _replay_kernel(table: wp.array2d(dtype=wp.int64), member: int):
+    _run(table, member)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +98,27 @@ class Call:
         form: What it does, all but the words: kind, function, launch bounds, number of words.
         words: Arguments of a launch (of an adjoint, then as many adjoint arguments), or pointers and size.
         split: Where the adjoint arguments start among the words.
+        division: Launches of one division share its number and may be made at the same time; 0: none.
     """
 
     form: tuple[int, int, bytes, int]
     words: np.ndarray
     split: int = 0
+    division: int = 0
+
+
+_divisions = count(1)
+_division: ContextVar[int] = ContextVar("division", default=0)
+
+
+@contextmanager
+def division() -> Iterator[None]:
+    """Launches captured within the block may be made at the same time: none of them reads what another one writes."""
+    token = _division.set(next(_divisions))
+    try:
+        yield
+    finally:
+        _division.reset(token)
 
 
 class Recording:
@@ -151,7 +195,7 @@ class Recording:
         words = np.frombuffer(b"".join(packets), np.int64)
         address = ctypes.cast(function, ctypes.c_void_p).value or 0
         form = (_BACKWARD if adjoint else _FORWARD, address, bytes(params[0]), words.size)
-        self.calls.append(Call(form, words, len(packets[0]) // _WORD))
+        self.calls.append(Call(form, words, len(packets[0]) // _WORD, _division.get()))
 
     def _move(self, kind: int, *words: int) -> None:
         self.calls.append(Call((kind, 0, b"", len(words)), np.array(words, np.int64)))
@@ -182,7 +226,15 @@ class CallTable:
     reason two threads may not use one table at a time, as the arrays it works on demand anyway.
     """
 
-    def __init__(self, device: wp.Device, calls: list[Call], steps: list[np.ndarray], turns: range, alive: Any) -> None:
+    def __init__(
+        self,
+        device: wp.Device,
+        calls: list[Call],
+        steps: list[np.ndarray],
+        turns: range,
+        alive: Any,
+        crew: Crew | None = None,
+    ) -> None:
         """Lays the table out: a row that says which turns to make, then a row for each call.
 
         Args:
@@ -191,12 +243,17 @@ class CallTable:
             steps: For each call: what is added to its words from turn to turn.
             turns: Turns in the order in which they are made.
             alive: What must stay alive.
+            crew: Threads that share the calls of divisions; None: the caller alone.
         """
+        divided = any(call.division for call in calls)
+        self._crew = crew if crew is not None and divided else None
         self._turns = turns
         self._forms, self._steps = [call.form for call in calls], steps
         self._table = _aligned(np.zeros((1 + len(calls), 8), np.int64))
+        meeting = _aligned(np.zeros(16, np.int64))  # two cache lines
         self._table[0, 1] = turns.step
-        kept: list[np.ndarray] = []
+        self._table[0, 3:6] = 1 if self._crew is None else self._crew.size, meeting.ctypes.data, _yield_function()
+        kept: list[np.ndarray] = [meeting]
         for row, call, step in zip(self._table[1:], calls, steps, strict=True):
             places = np.flatnonzero(step)
             own = _aligned(np.stack([places, call.words[places], step[places]], axis=1))
@@ -210,20 +267,26 @@ class CallTable:
                 own.ctypes.data,
                 places.size,
             ]
+            row[7] = call.division
             kept += [words, bounds, own]
+        commands = [self._command(device, member) for member in range(int(self._table[0, 3]))]
+        self._members = [
+            (command.hooks.forward, ctypes.byref(command.bounds), _arguments(command.params)) for command in commands
+        ]
+        self._alive = (alive, kept, commands)
+
+    def _command(self, device: wp.Device, member: int) -> wp.Launch:
+        """The replay by one member of the crew."""
         command = wp.launch(
             _replay_kernel,
             dim=1,
-            inputs=[wp.empty((1, 8), dtype=wp.int64, device=device)],
+            inputs=[wp.empty((1, 8), dtype=wp.int64, device=device), member],
             device=device,
             record_cmd=True,
             record_tape=False,
         )
-        arguments = command.params[1]
-        arguments.data, arguments.shape[0] = self._table.ctypes.data, len(self._table)
-        self._function, self._bounds = command.hooks.forward, ctypes.byref(command.bounds)
-        self._arguments = ctypes.byref(arguments)
-        self._alive = (alive, kept, command)
+        command.params[1].data, command.params[1].shape[0] = self._table.ctypes.data, len(self._table)
+        return command
 
     def strides_for(self, calls: list[Call], turns: range) -> list[np.ndarray] | None:
         """What is added from turn to turn, if these are the calls of a turn 0 that does the same over other memory."""
@@ -242,7 +305,28 @@ class CallTable:
             raise IndexError(f"turns {first} to {first + count - 1} of {len(self._turns)}")
         self._table[0, 0] = first if self._turns.step > 0 else first + count - 1
         self._table[0, 2] = count
-        KERNELS.without(self._function, self._bounds, self._arguments)
+        if self._crew is None:
+            KERNELS.without(self._make, 0)
+        else:
+            KERNELS.without(self._crew.run, self._make)
+
+    def _make(self, member: int) -> None:
+        function, bounds, arguments = self._members[member]
+        function(bounds, arguments)
+
+
+def _yield_function() -> int:
+    """Address of the system's function that hands the rest of a thread's time slice on."""
+    library = ctypes.CDLL("kernel32") if os.name == "nt" else ctypes.CDLL(None)
+    function = library.SwitchToThread if os.name == "nt" else library.sched_yield
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _arguments(params: list[Any]) -> Any:
+    """The arguments of a launch, without its bounds, as the C structure a kernel takes."""
+    values = params[1:]
+    fields = [(f"argument_{i}", type(value)) for i, value in enumerate(values)]
+    return ctypes.byref(type("Arguments", (ctypes.Structure,), {"_fields_": fields})(*values))
 
 
 def _aligned(content: np.ndarray) -> np.ndarray:

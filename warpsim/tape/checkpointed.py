@@ -22,6 +22,7 @@ from warpsim.tape import budget, checks, convergence, footprint, rows, seeds
 from warpsim.tape import home as homes
 from warpsim.tape import inputs as feeds
 from warpsim.tape import threads as teams
+from warpsim.tape.crew import crew_of
 from warpsim.tape.diagnostics import NonFiniteError, SegmentReport
 from warpsim.tape.inputs import ArrayFeed, Feed, InputProvider, ProviderFeed
 from warpsim.tape.journal import Resumable
@@ -72,7 +73,8 @@ class CheckpointedTape:
                 fits.
             storage: Where checkpoints live: "device", "host", "disk" (temporary files), or `Resumable(directory)` for
                 files from which a killed backward pass goes on when the same calls are made again.
-            threads: CPU threads that share the worlds.
+            threads: CPU threads that share the worlds; or, where a program's launches are divided and there are fewer
+                worlds than threads, each launch.
             groups: Groups of worlds, which are swept one after another; by default as many as keep the memory of each
                 within the cache, at least one per thread.
             capture: Replay captured graphs; False launches eagerly, with the same bits.
@@ -89,8 +91,10 @@ class CheckpointedTape:
         self._tried = False
         self._home = homes.make(storage, program.device)
         self._parameters = ParameterSet(program.parameters)
-        self._team = teams.Team(threads)
-        split = teams.split(program, groups, threads)
+        inside = threads > program.worlds and getattr(program, "divisible", False)
+        self._team = teams.Team(1 if inside else threads)
+        split = teams.split(program, groups, self._team.threads)
+        crew = crew_of(threads) if inside else None
         self.plan: Plan = make_plan(
             footprint.measure(part for part, _ in split),
             steps,
@@ -103,7 +107,7 @@ class CheckpointedTape:
         self._sweeps: list[Sweep] = []
         first: dict[int, Sweep] = {}  # by number of worlds
         for part, worlds in split:
-            sweep = Sweep(part, self.plan, worlds, capture=capture, like=first.get(len(worlds)))
+            sweep = Sweep(part, self.plan, worlds, capture=capture, like=first.get(len(worlds)), crew=crew)
             first.setdefault(len(worlds), sweep)
             self._sweeps.append(sweep)
 

@@ -26,6 +26,7 @@ import warp as wp
 
 from warpsim.core.kernel_lock import KERNELS
 from warpsim.tape.calls import Call, CallTable, Recording
+from warpsim.tape.crew import Crew
 
 SAMPLES = 3
 """Slots that are captured where all are alike: the first two, and the last as a check."""
@@ -63,7 +64,12 @@ def capture(device: wp.Device, work: Callable[[], None]) -> Replay:
 
 @KERNELS.holding
 def capture_slots(
-    device: wp.Device, steps: Mapping[SlotStep, range], *, lengths: Iterable[int], like: Sequence[SlotGraph] = ()
+    device: wp.Device,
+    steps: Mapping[SlotStep, range],
+    *,
+    lengths: Iterable[int],
+    like: Sequence[SlotGraph] = (),
+    crew: Crew | None = None,
 ) -> tuple[SlotGraph, ...]:
     """One graph for each of the steps, over all slots of a segment.
 
@@ -73,9 +79,10 @@ def capture_slots(
             left in its slot.
         lengths: Runs of slots, counted from slot 0, that get one graph each if they must be captured in full.
         like: Graphs of the same steps over as many worlds, whose arrays lie elsewhere, at the same distances.
+        crew: Threads that share divided launches.
     """
-    tables = _tables(device, steps, like) if like else None
-    tables = tables or _tables(device, steps)
+    tables = _tables(device, steps, like, crew) if like else None
+    tables = tables or _tables(device, steps, (), crew)
     if tables is not None:
         return tables
     known = frozenset(lengths)
@@ -128,7 +135,7 @@ class _Runs:
 
 
 def _tables(
-    device: wp.Device, steps: Mapping[SlotStep, range], like: Sequence[SlotGraph] = ()
+    device: wp.Device, steps: Mapping[SlotStep, range], like: Sequence[SlotGraph], crew: Crew | None
 ) -> tuple[CallTable, ...] | None:
     """A table for each of the steps, or None if one of them cannot have one or is not like the one it should be."""
     found = []
@@ -136,14 +143,16 @@ def _tables(
         known = like[i] if like else None
         if not device.is_cpu or not (known is None or isinstance(known, CallTable)):
             return None
-        table = _table(device, step, slots, known)
+        table = _table(device, step, slots, known, crew)
         if table is None:
             return None
         found.append(table)
     return tuple(found)
 
 
-def _table(device: wp.Device, step: SlotStep, slots: range, like: CallTable | None = None) -> CallTable | None:
+def _table(
+    device: wp.Device, step: SlotStep, slots: range, like: CallTable | None = None, crew: Crew | None = None
+) -> CallTable | None:
     """A table of all slots, or None if they are not alike or do what only Warp can replay."""
     recording = Recording()
     samples = sorted({min(slots), min(min(slots) + 1, max(slots)), max(slots)}) if like is None else [min(slots)]
@@ -158,7 +167,7 @@ def _table(device: wp.Device, step: SlotStep, slots: range, like: CallTable | No
         return None
     sampled = [recording.calls[start:end] for start, end in pairwise(ends)]
     strides = _strides(samples, sampled) if like is None else like.strides_for(sampled[0], slots)
-    return None if strides is None else CallTable(device, sampled[0], strides, slots, recording.alive)
+    return None if strides is None else CallTable(device, sampled[0], strides, slots, recording.alive, crew)
 
 
 def _strides(samples: Sequence[int], sampled: Sequence[list[Call]]) -> list[np.ndarray] | None:

@@ -23,6 +23,7 @@ from warpsim.core.errors import InputError
 from warpsim.tape import arena as arenas
 from warpsim.tape import rows
 from warpsim.tape.arena import Arena, ArenaSize
+from warpsim.tape.crew import Crew
 from warpsim.tape.graph import SlotGraph, SlotStep, capture_slots, eager_slots
 from warpsim.tape.program import BoundedProgram, ExplainingProgram, Program, Shortage, SolvingProgram
 from warpsim.tape.rows import Packed
@@ -71,6 +72,7 @@ class Segment:
         lengths: Iterable[int] = (),
         capture: bool = True,
         like: Segment | None = None,
+        crew: Crew | None = None,
     ) -> None:
         """Allocates the rows of all slots; intermediates and adjoints follow when first needed.
 
@@ -80,6 +82,7 @@ class Segment:
             lengths: Numbers of steps, counted from slot 0, that will often be replayed; K always is one.
             capture: Whether to capture graphs at all; False runs every launch eagerly.
             like: As many slots of the same program over as many other worlds, from which graphs are made faster.
+            crew: Threads that share the divided launches of a captured step.
         """
         self.program = program
         self.slots = slots
@@ -91,6 +94,7 @@ class Segment:
         self._adjoints: Adjoints | None = None
         self._lengths = {*lengths, slots}
         self._like = like
+        self._crew = crew
         self._size: ArenaSize = arenas.measure(program) if like is None else like._size
         self._plain_work: list[Work] = []
         self._recorded_arenas: Sequence[Arena] = ()
@@ -235,7 +239,11 @@ class Segment:
             return eager_slots(steps)
         known = [graph for graph in like if graph is not None]
         return capture_slots(
-            self.program.device, steps, lengths=self._lengths, like=known if len(known) == len(steps) else ()
+            self.program.device,
+            steps,
+            lengths=self._lengths,
+            like=known if len(known) == len(steps) else (),
+            crew=self._crew,
         )
 
     def _plain_step(self, slot: int) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from warpsim.tape import diagnostics, revolve, rows
 from warpsim.tape.convergence import Unsolved
+from warpsim.tape.crew import Crew
 from warpsim.tape.diagnostics import SegmentReport
 from warpsim.tape.parameters import StaleInputError
 from warpsim.tape.part import Part
@@ -66,7 +67,14 @@ class Sweep:
     """Drives the segment of one group of worlds; several runs may share it, one after the other."""
 
     def __init__(
-        self, program: Program, plan: Plan, worlds: range, *, capture: bool, like: Sweep | None = None
+        self,
+        program: Program,
+        plan: Plan,
+        worlds: range,
+        *,
+        capture: bool,
+        like: Sweep | None = None,
+        crew: Crew | None = None,
     ) -> None:
         """Makes the slots.
 
@@ -76,11 +84,17 @@ class Sweep:
             worlds: Which worlds of the whole batch these are.
             capture: Whether to capture graphs.
             like: The sweep of another group of as many worlds.
+            crew: Threads that share the divided launches of a step.
         """
         self.plan = plan
         self.worlds = worlds
         self.segment: Segment = Segment(
-            program, plan.slots, lengths=plan.lengths, capture=capture, like=None if like is None else like.segment
+            program,
+            plan.slots,
+            lengths=plan.lengths,
+            capture=capture,
+            like=None if like is None else like.segment,
+            crew=crew,
         )
         self._last = plan.segments - 1
         self._end_adjoint = Packed.allocate(rows.differentiable(program.state), 1, program.device)
