@@ -87,6 +87,13 @@ function unpackMesh(info, data) {
     const length = Math.hypot(x, y, z);
     normal.set([x / length, y / length, z / length], 3 * v);
   }
+  let uv = null;
+  if (info.uv) {
+    const [low, high] = info.uv, at = indices + 4 * m;
+    uv = new Float32Array(2 * n);
+    for (let v = 0; v < n; v++)
+      for (let a = 0; a < 2; a++) uv[2 * v + a] = low[a] + ((high[a] - low[a]) * (data[at + a * n + v] | (data[at + 2 * n + a * n + v] << 8))) / 65535;
+  }
   let value = 0;
   for (let i = 0; i < m; i++) {
     const zigzag = data[indices + i] | (data[indices + m + i] << 8) | (data[indices + 2 * m + i] << 16) |
@@ -94,5 +101,5 @@ function unpackMesh(info, data) {
     value += (zigzag >>> 1) ^ -(zigzag & 1);
     index[i] = value;
   }
-  return { position, normal, index };
+  return { position, normal, index, uv };
 }

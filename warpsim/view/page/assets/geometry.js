@@ -19,9 +19,22 @@ function meshGeometry(mesh) {
     mesh.geometry = new THREE.BufferGeometry();
     mesh.geometry.setAttribute("position", new THREE.BufferAttribute(mesh.position, 3));
     mesh.geometry.setAttribute("normal", new THREE.BufferAttribute(mesh.normal, 3));
+    if (mesh.uv) mesh.geometry.setAttribute("uv", new THREE.BufferAttribute(mesh.uv, 2));
     mesh.geometry.setIndex(new THREE.BufferAttribute(mesh.index, 1));
   }
   return mesh.geometry;
+}
+
+async function loadTextures(content) {
+  const maps = await Promise.all(content.textures.map(async (url) => {
+    const image = new Image();
+    image.src = url;
+    await image.decode();
+    const map = new THREE.Texture(image);
+    Object.assign(map, { colorSpace: THREE.SRGBColorSpace, wrapS: THREE.RepeatWrapping, wrapT: THREE.RepeatWrapping, anisotropy: 4, needsUpdate: true });
+    return map;
+  }));
+  for (const drawable of content.drawables) drawable.map = maps[drawable.texture] ?? null;
 }
 
 function linearColor(rgb) {
@@ -37,6 +50,11 @@ function makeMaterial(drawable, ghost) {
     metalness: drawable.metallic ?? 0,
     side: drawable.kind === "surface" || drawable.kind === "mesh" || drawable.kind === "plane" ? THREE.DoubleSide : THREE.FrontSide,
   });
+  if (drawable.map) {
+    material.map = drawable.map;
+    color.set(0xffffff);
+    material.color.copy(color);
+  }
   const opacity = drawable.opacity ?? 1;
   if (ghost) {
     color.lerp(new THREE.Color(0x6f8fd8), 0.35);

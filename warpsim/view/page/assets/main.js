@@ -297,6 +297,7 @@ async function start() {
   three.textContent = new TextDecoder().decode(await inflate("three"));
   document.head.appendChild(three);
   const content = unpack(await inflate("data"));
+  await loadTextures(content);
   const viewer = new Viewer(content);
   const wish = wishes();
   const dark = window.matchMedia?.("(prefers-color-scheme: dark)").matches;
