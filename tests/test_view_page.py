@@ -323,3 +323,14 @@ def test_the_bundle_can_be_built_again():
     script = PROJECT / "tools" / "build_three.py"
     done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_trajectory_opens_itself(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = Simulator(SCENES / "pendulum.usda").rollout(steps=3).view()
+    assert opened == [path.as_uri()] and tmp_path in path.parents
+    assert unpacked(path.read_text(encoding="utf-8")).header["takes"][0]["frames"] == 4
+    assert main(["view", str(SCENES / "pendulum.usda"), "-o", str(tmp_path / "p.html"), "--open"]) == 0
+    assert opened[1:] == [(tmp_path / "p.html").as_uri()]
