@@ -115,7 +115,7 @@ class Overlays {
   }
 
   targetMark(target) {
-    const size = Math.max(target.tolerance ?? 0, 0.018 * this.stage.size);
+    const size = Math.max(target.tolerance ?? 0, 0.022 * this.stage.size);
     const group = new THREE.Group();
     const material = new THREE.MeshBasicMaterial({
       color: MARK,
@@ -129,7 +129,7 @@ class Overlays {
       [Math.PI / 2, 0],
       [0, Math.PI / 2],
     ]) {
-      const ring = new THREE.Mesh(new THREE.TorusGeometry(1.25 * size, 0.0012 * this.stage.size, 8, 64), material);
+      const ring = new THREE.Mesh(new THREE.TorusGeometry(size, 0.0012 * this.stage.size, 8, 64), material);
       ring.rotation.set(turn[0], turn[1], 0);
       ring.renderOrder = 6;
       group.add(ring);
@@ -288,11 +288,16 @@ class Overlays {
 
   // Labels follow the camera, so they are placed when a picture is drawn.
   placeLabels() {
+    const taken = [];
     for (const { label, place } of this.targets) {
       if (label.hidden || !place) continue;
       const seen = place.clone().project(this.stage.camera);
       label.style.display = seen.z > 1 ? "none" : "";
-      label.style.transform = `translate(${((seen.x + 1) / 2) * this.stage.element.clientWidth + 12}px, ${((1 - seen.y) / 2) * this.stage.element.clientHeight - 26}px)`;
+      const x = ((seen.x + 1) / 2) * this.stage.element.clientWidth + 12;
+      let y = ((1 - seen.y) / 2) * this.stage.element.clientHeight - 26;
+      while (taken.some(([a, b]) => Math.abs(a - x) < 90 && Math.abs(b - y) < 20)) y -= 21; // one above another
+      taken.push([x, y]);
+      label.style.transform = `translate(${x}px, ${y}px)`;
     }
   }
 }
