@@ -24,7 +24,8 @@ NAMES = """
     CylinderGeometry DirectionalLight DoubleSide DynamicDrawUsage Fog FrontSide Group HemisphereLight InstancedMesh
     Line LineBasicMaterial LineDashedMaterial LineSegments LinearSRGBColorSpace Matrix4 Mesh MeshBasicMaterial
     MeshStandardMaterial NeutralToneMapping PCFShadowMap PMREMGenerator PerspectiveCamera PlaneGeometry Quaternion
-    Raycaster Scene ShaderMaterial SphereGeometry TorusGeometry Vector2 Vector3 WebGLRenderer
+    Raycaster RepeatWrapping SRGBColorSpace Scene ShaderMaterial SphereGeometry Texture TorusGeometry Vector2
+    Vector3 WebGLRenderer
 """
 ENTRY = f"""
 export {{ {", ".join(NAMES.split())} }} from "three";

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from PIL import Image
+from pxr import Sdf, Usd, UsdGeom, UsdShade
 
 from warpsim.io.usd.motion import Motion
 from warpsim.view.items.item import BOX, ENDLESS, PLANE, SPHERE, Item
@@ -102,3 +104,36 @@ def tumbling(frames: int, bodies: int, rng: np.random.Generator) -> Motion:
     flipped = rng.random((frames, bodies)) < 0.2  # the opposite quaternion is the same rotation
     rotations[flipped] *= -1.0
     return Motion(times, np.zeros((frames, 0)), np.zeros((frames, 0)), positions, rotations)
+
+
+def textured_stage(folder) -> Usd.Stage:
+    """A square of 2 m in the x-z plane, facing −y, with a picture: red on its left, green on its right half."""
+    picture = np.zeros((64, 64, 3), dtype=np.uint8)
+    picture[:, :32, 0], picture[:, 32:, 1] = 255, 255
+    Image.fromarray(picture).save(folder / "two.png")
+    stage = Usd.Stage.CreateNew(str(folder / "square.usda"))
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    mesh = UsdGeom.Mesh.Define(stage, "/Square")
+    mesh.CreatePointsAttr([(-1, 0, 0), (1, 0, 0), (1, 0, 2), (-1, 0, 2)])
+    mesh.CreateFaceVertexCountsAttr([4])
+    mesh.CreateFaceVertexIndicesAttr([0, 1, 2, 3])
+    primvars = UsdGeom.PrimvarsAPI(mesh)
+    primvar = primvars.CreatePrimvar("place", Sdf.ValueTypeNames.TexCoord2fArray, UsdGeom.Tokens.faceVarying)
+    primvar.Set([(0, 0), (1, 0), (1, 1), (0, 1)])
+    material = UsdShade.Material.Define(stage, "/Paint")
+    surface = UsdShade.Shader.Define(stage, "/Paint/Surface")
+    surface.CreateIdAttr("UsdPreviewSurface")
+    surface.CreateInput("roughness", Sdf.ValueTypeNames.Float).Set(0.9)
+    material.CreateSurfaceOutput().ConnectToSource(surface.ConnectableAPI(), "surface")
+    image = UsdShade.Shader.Define(stage, "/Paint/Image")
+    image.CreateIdAttr("UsdUVTexture")
+    image.CreateInput("file", Sdf.ValueTypeNames.Asset).Set("two.png")
+    reader = UsdShade.Shader.Define(stage, "/Paint/Place")
+    reader.CreateIdAttr("UsdPrimvarReader_float2")
+    reader.CreateInput("varname", Sdf.ValueTypeNames.String).Set("place")
+    image.CreateInput("st", Sdf.ValueTypeNames.Float2).ConnectToSource(reader.ConnectableAPI(), "result")
+    surface.CreateInput("diffuseColor", Sdf.ValueTypeNames.Color3f).ConnectToSource(image.ConnectableAPI(), "rgb")
+    UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(material)
+    stage.Save()
+    return stage

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from browser_support import Browser, require_browser
-from page_support import BALL, PLACES, RADIUS, ball_page, tumbling
+from page_support import BALL, PLACES, RADIUS, ball_page, textured_stage, tumbling
 from warpsim.view.page import Page, write_page
 from warpsim.view.page.content import BodyInfo, LossCurve, Target
 from warpsim.view.page.scene_content import motion_take
+from warpsim.view.page.stage_content import stage_page
 
 FIELD_OF_VIEW = np.radians(35.0)
 VIEWS = (
@@ -219,3 +220,17 @@ def test_every_pose_is_the_motion_s(browser, tmp_path, rng):
     held = np.array(browser.run(script))
     assert np.abs(held[..., :3] - motion.positions).max() < 2e-4
     assert 1.0 - np.abs(np.einsum("fbi,fbi->fb", held[..., 3:], motion.rotations)).min() < 1e-8
+
+
+def test_textures_lie_where_their_coordinates_say(browser, tmp_path):
+    browser.errors.clear()
+    page = stage_page(textured_stage(tmp_path), "square")
+    browser.open(write_page(tmp_path / "square.html", page))
+    view = (np.array([0.0, -6.0, 1.0]), np.array([0.0, 0.0, 1.0]))
+    look(browser, view)
+    picture = browser.picture().astype(int)
+    for side, strong, weak in ((-0.5, 0, 1), (0.5, 1, 0)):
+        for height in (0.4, 1.6):
+            x, y = np.round(projected(np.array([side, 0.0, height]), *view)).astype(int)
+            assert picture[y, x, strong] > 2 * picture[y, x, weak], (side, height, picture[y, x])
+    assert browser.errors == []

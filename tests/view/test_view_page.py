@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import dataclasses
 import hashlib
+import io
 import json
 import re
 import shutil
@@ -15,9 +18,10 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from pxr import Usd, UsdGeom
 
-from page_support import BALL, ball_page, block, tumbling, unpacked
+from page_support import BALL, ball_page, block, textured_stage, tumbling, unpacked
 from tools import build_three
 from tools.bench_view import cloth_page, waving
 from warpsim.cli.main import main
@@ -32,6 +36,7 @@ from warpsim.view.page import Page, Take, page_html, write_page
 from warpsim.view.page.content import BodyInfo
 from warpsim.view.page.joint_values import joint_values
 from warpsim.view.page.meshes import pack_mesh
+from warpsim.view.page.pictures import picture_url
 from warpsim.view.page.scene_content import motion_take, motions_page
 from warpsim.view.page.series import restored, squeezed
 from warpsim.view.page.stage_content import stage_page
@@ -148,6 +153,22 @@ def test_meshes_keep_their_form(rng):
     corners = packed.low + (packed.high - packed.low) / 65535 * packed.vertices[packed.faces]
     assert np.abs(corners - triangles.corners).max() <= 1e-4
     assert len(packed.vertices) == 48  # shared by the faces around them: the wall is smooth
+
+
+def test_textures_are_held_and_large_ones_are_small(tmp_path):
+    (drawable,) = stage_page(textured_stage(tmp_path), "square").drawables
+    uvs, corners = drawable.item.mesh.uvs, drawable.item.mesh.corners
+    assert np.allclose(uvs[..., 0], 0.5 * (corners[..., 0] + 1.0)) and np.allclose(uvs[..., 1], 0.5 * corners[..., 2])
+    packed = pack_mesh(drawable.item.mesh)
+    low, high = packed.uv_range
+    assert np.allclose((low + (high - low) / 65535 * packed.uvs)[packed.faces], uvs, atol=1e-4)
+    texture = drawable.item.look.texture
+    assert texture.data == (tmp_path / "two.png").read_bytes()
+    assert picture_url(texture) == "data:image/png;base64," + base64.b64encode(texture.data).decode()
+    Image.new("RGB", (4096, 2048), (10, 200, 30)).save(tmp_path / "large.png")
+    large = dataclasses.replace(texture, data=(tmp_path / "large.png").read_bytes())
+    shown = Image.open(io.BytesIO(base64.b64decode(picture_url(large).partition(",")[2])))
+    assert shown.size == (1024, 512) and shown.getpixel((5, 5)) == (10, 200, 30)
 
 
 def test_joint_values_from_poses(rng):
@@ -302,3 +323,14 @@ def test_the_bundle_can_be_built_again():
     script = PROJECT / "tools" / "build_three.py"
     done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_trajectory_opens_itself(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = Simulator(SCENES / "pendulum.usda").rollout(steps=3).view()
+    assert opened == [path.as_uri()] and tmp_path in path.parents
+    assert unpacked(path.read_text(encoding="utf-8")).header["takes"][0]["frames"] == 4
+    assert main(["view", str(SCENES / "pendulum.usda"), "-o", str(tmp_path / "p.html"), "--open"]) == 0
+    assert opened[1:] == [(tmp_path / "p.html").as_uri()]

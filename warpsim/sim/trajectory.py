@@ -83,8 +83,9 @@ class Observed(Mapping[str, torch.Tensor]):
     m, `linear_momentum` (3), `angular_momentum` (3) about the com, `potential_energy`, `kinetic_energy` J; all in the
     world's frame, body 0 the world. `saturated` (actuators, drives and, where joints limit the force of their
     actuators, dofs): −1 or 1 where a range cut during the step. `constraint_error`: largest violation of an equality or
-    a joint's limit at the step's start, m or rad. `sensors` (n): all measurements in the order of the scene's sensors;
-    `sensor(name)` picks one.
+    a joint's limit at the step's start, m or rad. `contact_points`, `contact_point_forces` (places, 3): m and N, in the
+    world, of each contact during the step, on the shape that moves; zero where none is. `sensors` (n): all measurements
+    in the order of the scene's sensors; `sensor(name)` picks one.
 
     Copies, pickled or by `deepcopy`, are out of torch's graph.
     """

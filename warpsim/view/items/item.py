@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 
+from warpsim.view.items.textures import Texture
 from warpsim.view.items.triangles import Triangles
 
 SPHERE, BOX, CAPSULE, TAPERED, PLANE, MESH = range(6)
@@ -25,6 +26,8 @@ class Look:
     roughness: float = 0.6
     metallic: float = 0.0
     opacity: float = 1.0
+    texture: Texture | None = None
+    """Of the base color, instead of the item's; drawn by pages."""
 
 
 @dataclass(frozen=True, eq=False)

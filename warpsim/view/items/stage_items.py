@@ -15,6 +15,7 @@ from warpsim.io.usd.meshes import triangulate
 from warpsim.io.usd.units import StageUnits, axis_rotation, stage_units
 from warpsim.view.items.item import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item, Look
 from warpsim.view.items.stand_ins import bodies_without_looks
+from warpsim.view.items.textures import base_texture, texture_coordinates
 from warpsim.view.items.triangles import Triangles, make_triangles
 
 DEFAULT_COLOR = (0.6, 0.6, 0.65)
@@ -210,7 +211,10 @@ def _read_mesh(prim: Usd.Prim, time: Usd.TimeCode) -> Triangles | None:
     counts, indices = counts.astype(int), indices.astype(int)
     if (counts < 3).any() or counts.sum() != len(indices) or not ((0 <= indices) & (indices < len(points))).all():
         raise SceneError(f"{prim.GetPath()}: faceVertexCounts, faceVertexIndices and points do not fit together")
-    triangles = make_triangles(points, triangulate(counts, indices))
+    texture = surface_look(prim, time)[1].texture
+    placed = None if texture is None else texture_coordinates(prim, texture.primvar, indices, time)
+    corners = triangulate(counts, np.arange(len(indices)))
+    triangles = make_triangles(points, indices[corners], None if placed is None else placed[corners])
     return triangles if len(triangles.corners) else None
 
 
@@ -243,7 +247,8 @@ def _look(shader: UsdShade.Shader | None, time: Usd.TimeCode) -> Look:
     if shader is None:
         return plain
     values = {name: _input(shader, name, time) for name in ("roughness", "metallic", "opacity")}
-    return replace(plain, **{name: float(value) for name, value in values.items() if isinstance(value, float)})
+    numbers = {name: float(value) for name, value in values.items() if isinstance(value, float)}
+    return replace(plain, **numbers, texture=base_texture(shader))
 
 
 def _input(shader: UsdShade.Shader, name: str, time: Usd.TimeCode) -> Any:

@@ -19,6 +19,8 @@ class Triangles:
     """(m, 3, 3): position of each triangle's corners, in the mesh's own frame."""
     normals: np.ndarray
     """(m, 3, 3): unit normals at the corners."""
+    uvs: np.ndarray | None = None
+    """(m, 3, 2): texture coordinates of the corners."""
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -35,19 +37,21 @@ class Triangles:
         )
 
 
-def make_triangles(vertices: np.ndarray, faces: np.ndarray) -> Triangles:
+def make_triangles(vertices: np.ndarray, faces: np.ndarray, uvs: np.ndarray | None = None) -> Triangles:
     """Gives a mesh its normals.
 
     Args:
         vertices: (n, 3).
         faces: (m, 3) vertex indices; faces without area are left out.
+        uvs: (m, 3, 2) texture coordinates of the faces' corners.
     """
     _, merged = np.unique(vertices, axis=0, return_inverse=True)  # split vertices would make every edge a crease
     corners = vertices[faces]
     areas = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     solid = np.linalg.norm(areas, axis=1) > 0.0
     corners, areas = corners[solid], areas[solid]
-    return Triangles(corners, _corner_normals(merged.reshape(-1)[faces[solid]], areas))
+    normals = _corner_normals(merged.reshape(-1)[faces[solid]], areas)
+    return Triangles(corners, normals, None if uvs is None else uvs[solid])
 
 
 def _corner_normals(faces: np.ndarray, areas: np.ndarray) -> np.ndarray:

@@ -24,7 +24,8 @@ SCRIPTS = (
     "plot.js",
     "panels.js",
     "player.js",
-    "main.js",
+    "viewer.js",
+    "start.js",
 )
 """Of the viewer, in the order they are read."""
 _LEVEL = 6

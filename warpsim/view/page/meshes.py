@@ -23,14 +23,19 @@ class PackedMesh:
     """(n, 2) uint8, octahedral."""
     faces: np.ndarray
     """(m, 3) int32."""
+    uvs: np.ndarray | None = None
+    """(n, 2) uint16: texture coordinates within `uv_range`."""
+    uv_range: tuple[np.ndarray, np.ndarray] | None = None
 
     def to_bytes(self) -> bytes:
-        """Positions, normals, differences of indices; each by its bytes' weights."""
+        """Positions, normals, differences of indices, texture coordinates; each by its bytes' weights."""
         steps = np.diff(self.faces.reshape(-1), prepend=0).astype(np.int32)
         zigzag = ((steps << 1) ^ (steps >> 31)).view(np.uint32)
         parts = [(self.vertices.T >> shift).astype(np.uint8) for shift in (0, 8)]
         parts += [self.normals.T]
         parts += [(zigzag >> shift).astype(np.uint8) for shift in (0, 8, 16, 24)]
+        if self.uvs is not None:
+            parts += [(self.uvs.T >> shift).astype(np.uint8) for shift in (0, 8)]
         return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
 
 
@@ -42,6 +47,15 @@ def pack_mesh(triangles: Triangles) -> PackedMesh:
     key = np.zeros(len(corners), dtype=np.uint64)
     for column in (*places.T, (turns[:, 0].astype(np.uint64) << np.uint64(8)) | turns[:, 1]):
         key = (key << np.uint64(16)) | column.astype(np.uint64)
+    uvs, uv_range = None, None
+    if triangles.uvs is not None:
+        flat = triangles.uvs.reshape(-1, 2)
+        uv_range = (flat.min(axis=0), flat.max(axis=0))
+        uvs = quantized(flat, *uv_range)
+        _, whole = np.unique(key, return_inverse=True)  # two keys of 64 bits would not fit into one
+        key = (whole.reshape(-1).astype(np.uint64) << np.uint64(32)) | (
+            (uvs[:, 0].astype(np.uint64) << np.uint64(16)) | uvs[:, 1].astype(np.uint64)
+        )
     _, first, index = np.unique(key, return_index=True, return_inverse=True)
     # Vertices in the order of their first use: differences of indices stay small.
     order = np.argsort(first)
@@ -49,7 +63,7 @@ def pack_mesh(triangles: Triangles) -> PackedMesh:
     rank[order] = np.arange(len(order))
     used = first[order]
     faces = rank[index.reshape(-1)].reshape(-1, 3).astype(np.int32)
-    return PackedMesh(low, high, places[used], turns[used], faces)
+    return PackedMesh(low, high, places[used], turns[used], faces, None if uvs is None else uvs[used], uv_range)
 
 
 def octahedral(normals: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 from warpsim.core.errors import InputError
 from warpsim.io.usd.motion import ContactFrame
 from warpsim.view.items.item import BOX, CAPSULE, MESH, PLANE, SPHERE, TAPERED, Item, Look
+from warpsim.view.items.textures import Texture
 from warpsim.view.items.triangles import Triangles
 from warpsim.view.page.content import (
     BodyInfo,
@@ -29,6 +30,7 @@ from warpsim.view.page.content import (
     Target,
 )
 from warpsim.view.page.meshes import pack_mesh
+from warpsim.view.page.pictures import picture_url
 from warpsim.view.page.series import quantized, squeezed
 
 KIND_NAMES = {SPHERE: "sphere", BOX: "box", CAPSULE: "capsule", TAPERED: "tapered", PLANE: "plane", MESH: "mesh"}
@@ -42,6 +44,7 @@ class Packer:
         self._size = 0
         self._meshes: dict[int, int] = {}
         self.meshes: list[dict[str, Any]] = []
+        self.textures: dict[str, str] = {}
 
     @property
     def data(self) -> bytes:
@@ -97,9 +100,16 @@ class Packer:
                     "faces": len(packed.faces),
                     "low": packed.low.tolist(),
                     "high": packed.high.tolist(),
+                    "uv": None if packed.uv_range is None else [_list(side) for side in packed.uv_range],
                 }
             )
         return self._meshes[key]
+
+    def texture(self, texture: Texture) -> int:
+        """Number of a texture."""
+        if texture.path not in self.textures:
+            self.textures[texture.path] = picture_url(texture)
+        return list(self.textures).index(texture.path)
 
 
 def pack(page: Page) -> bytes:
@@ -115,6 +125,7 @@ def pack(page: Page) -> bytes:
         "targets": [_target(target, bodies) for target in page.targets],
         "takes": [_take(packer, take) for take in page.takes],
         "meshes": packer.meshes,
+        "textures": list(packer.textures.values()),
         "loss": None
         if page.loss is None
         else {"iterations": _list(page.loss.iterations), "losses": _list(page.loss.losses)},
@@ -171,6 +182,9 @@ def _rigid(packer: Packer, drawable: RigidDrawable, item: Item, bodies: dict[str
         **_look(item.look),
         "body": -1 if item.body is None else bodies[item.body],
         "mesh": None if item.mesh is None else packer.mesh(item.mesh),
+        "texture": None
+        if item.look.texture is None or item.mesh is None or item.mesh.uvs is None
+        else packer.texture(item.look.texture),
         "visual": drawable.visual,
         "collider": drawable.collider,
         "takes": None if drawable.takes is None else list(drawable.takes),

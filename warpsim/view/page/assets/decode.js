@@ -27,7 +27,8 @@ class Series {
     const size = frames * channels;
     const levels = new Uint16Array(size); // frame by frame, unlike the stored order
     for (let c = 0; c < channels; c++) {
-      let value = 0, slope = 0;
+      let value = 0,
+        slope = 0;
       for (let f = 0; f < frames; f++) {
         const at = info.at + c * frames + f;
         const zigzag = data[at] | (data[at + size] << 8);
@@ -62,7 +63,11 @@ function unpack(block) {
       const counts = slice(data, Uint16Array, take.contacts.counts, take.frames);
       const starts = new Uint32Array(take.frames + 1);
       for (let f = 0; f < take.frames; f++) starts[f + 1] = starts[f] + counts[f];
-      Object.assign(take.contacts, { starts, points: series(take.contacts.points), forces: series(take.contacts.forces) });
+      Object.assign(take.contacts, {
+        starts,
+        points: series(take.contacts.points),
+        forces: series(take.contacts.forces),
+      });
     }
   }
   for (const drawable of header.drawables)
@@ -73,26 +78,44 @@ function unpack(block) {
 
 // Positions (two planes of bytes, axis by axis), octahedral normals, differences of indices (four planes).
 function unpackMesh(info, data) {
-  const n = info.vertices, m = 3 * info.faces;
-  const position = new Float32Array(3 * n), normal = new Float32Array(3 * n), index = new Uint32Array(m);
-  const normals = info.at + 6 * n, indices = normals + 2 * n;
+  const n = info.vertices,
+    m = 3 * info.faces;
+  const position = new Float32Array(3 * n),
+    normal = new Float32Array(3 * n),
+    index = new Uint32Array(m);
+  const normals = info.at + 6 * n,
+    indices = normals + 2 * n;
   for (let v = 0; v < n; v++) {
     for (let a = 0; a < 3; a++) {
       const level = data[info.at + a * n + v] | (data[info.at + 3 * n + a * n + v] << 8);
       position[3 * v + a] = info.low[a] + ((info.high[a] - info.low[a]) * level) / 65535;
     }
-    let x = (data[normals + v] / 255) * 2 - 1, y = (data[normals + n + v] / 255) * 2 - 1;
+    let x = (data[normals + v] / 255) * 2 - 1,
+      y = (data[normals + n + v] / 255) * 2 - 1;
     const z = 1 - Math.abs(x) - Math.abs(y);
     if (z < 0) [x, y] = [(1 - Math.abs(y)) * (x < 0 ? -1 : 1), (1 - Math.abs(x)) * (y < 0 ? -1 : 1)];
     const length = Math.hypot(x, y, z);
     normal.set([x / length, y / length, z / length], 3 * v);
   }
+  let uv = null;
+  if (info.uv) {
+    const [low, high] = info.uv,
+      at = indices + 4 * m;
+    uv = new Float32Array(2 * n);
+    for (let v = 0; v < n; v++)
+      for (let a = 0; a < 2; a++)
+        uv[2 * v + a] =
+          low[a] + ((high[a] - low[a]) * (data[at + a * n + v] | (data[at + 2 * n + a * n + v] << 8))) / 65535;
+  }
   let value = 0;
   for (let i = 0; i < m; i++) {
-    const zigzag = data[indices + i] | (data[indices + m + i] << 8) | (data[indices + 2 * m + i] << 16) |
+    const zigzag =
+      data[indices + i] |
+      (data[indices + m + i] << 8) |
+      (data[indices + 2 * m + i] << 16) |
       (data[indices + 3 * m + i] << 24);
     value += (zigzag >>> 1) ^ -(zigzag & 1);
     index[i] = value;
   }
-  return { position, normal, index };
+  return { position, normal, index, uv };
 }

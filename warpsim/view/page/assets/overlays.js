@@ -1,6 +1,9 @@
 // What is drawn over the bodies: contacts, joint axes, centers of mass, trails, targets.
 
-const ACCENT = 0x2f6fed, WARM = 0xf08c2e, POINT = 0xe5484d, MARK = 0x12a594;
+const ACCENT = 0x2f6fed,
+  WARM = 0xf08c2e,
+  POINT = 0xe5484d,
+  MARK = 0x12a594;
 
 class Overlays {
   constructor(stage, content, views) {
@@ -13,8 +16,16 @@ class Overlays {
     if (most) {
       const s = stage.size;
       this.points = this.instanced(new THREE.SphereGeometry(0.008 * s, 12, 8), POINT, most);
-      this.shafts = this.instanced(new THREE.CylinderGeometry(0.0045 * s, 0.0045 * s, 1, 10).translate(0, 0.5, 0), WARM, most);
-      this.heads = this.instanced(new THREE.ConeGeometry(0.014 * s, 0.04 * s, 14).translate(0, 0.02 * s, 0), WARM, most);
+      this.shafts = this.instanced(
+        new THREE.CylinderGeometry(0.0045 * s, 0.0045 * s, 1, 10).translate(0, 0.5, 0),
+        WARM,
+        most,
+      );
+      this.heads = this.instanced(
+        new THREE.ConeGeometry(0.014 * s, 0.04 * s, 14).translate(0, 0.02 * s, 0),
+        WARM,
+        most,
+      );
     }
     this.joints = new THREE.Group();
     this.frames = content.joints.map((joint) => this.jointFrame(joint));
@@ -25,7 +36,13 @@ class Overlays {
   }
 
   instanced(geometry, color, count) {
-    const material = new THREE.MeshBasicMaterial({ color, transparent: true, opacity: 0.95, depthTest: false, toneMapped: false });
+    const material = new THREE.MeshBasicMaterial({
+      color,
+      transparent: true,
+      opacity: 0.95,
+      depthTest: false,
+      toneMapped: false,
+    });
     const mesh = new THREE.InstancedMesh(geometry, material, count);
     mesh.frustumCulled = false;
     mesh.renderOrder = 5;
@@ -35,13 +52,28 @@ class Overlays {
   }
 
   jointFrame(joint) {
-    const group = new THREE.Group(), s = 0.05 * this.stage.size;
+    const group = new THREE.Group(),
+      s = 0.05 * this.stage.size;
     const one = joint.kind === "hinge" || joint.kind === "slide";
-    const arms = one ? [[new THREE.Vector3(...joint.axis), joint.kind === "hinge" ? ACCENT : MARK]]
-      : [[1, 0, 0, 0xe5484d], [0, 1, 0, 0x30a46c], [0, 0, 1, 0x3e63dd]].map(([x, y, z, color]) => [new THREE.Vector3(x, y, z), color]);
+    const arms = one
+      ? [[new THREE.Vector3(...joint.axis), joint.kind === "hinge" ? ACCENT : MARK]]
+      : [
+          [1, 0, 0, 0xe5484d],
+          [0, 1, 0, 0x30a46c],
+          [0, 0, 1, 0x3e63dd],
+        ].map(([x, y, z, color]) => [new THREE.Vector3(x, y, z), color]);
     for (const [axis, color] of arms) {
-      const material = new THREE.MeshBasicMaterial({ color, depthTest: false, transparent: true, opacity: 0.9, toneMapped: false });
-      const rod = new THREE.Mesh(new THREE.CylinderGeometry(0.05 * s, 0.05 * s, one ? 2 * s : s, 8).translate(0, one ? 0 : s / 2, 0), material);
+      const material = new THREE.MeshBasicMaterial({
+        color,
+        depthTest: false,
+        transparent: true,
+        opacity: 0.9,
+        toneMapped: false,
+      });
+      const rod = new THREE.Mesh(
+        new THREE.CylinderGeometry(0.05 * s, 0.05 * s, one ? 2 * s : s, 8).translate(0, one ? 0 : s / 2, 0),
+        material,
+      );
       const tip = new THREE.Mesh(new THREE.ConeGeometry(0.14 * s, 0.35 * s, 12).translate(0, s, 0), material);
       for (const part of [rod, tip]) {
         part.quaternion.setFromUnitVectors(new THREE.Vector3(0, 1, 0), axis.clone().normalize());
@@ -55,11 +87,25 @@ class Overlays {
 
   // The drafting sign: a ball in quarters of two colors.
   centerMark() {
-    const group = new THREE.Group(), radius = 0.022 * this.stage.size;
+    const group = new THREE.Group(),
+      radius = 0.022 * this.stage.size;
     for (let k = 0; k < 8; k++) {
       const dark = (k & 1) ^ ((k >> 1) & 1) ^ ((k >> 2) & 1);
-      const part = new THREE.SphereGeometry(radius, 8, 8, ((k & 3) * Math.PI) / 2, Math.PI / 2, k & 4 ? Math.PI / 2 : 0, Math.PI / 2);
-      const material = new THREE.MeshBasicMaterial({ color: dark ? 0x16181d : 0xf5d90a, depthTest: false, transparent: true, toneMapped: false });
+      const part = new THREE.SphereGeometry(
+        radius,
+        8,
+        8,
+        ((k & 3) * Math.PI) / 2,
+        Math.PI / 2,
+        k & 4 ? Math.PI / 2 : 0,
+        Math.PI / 2,
+      );
+      const material = new THREE.MeshBasicMaterial({
+        color: dark ? 0x16181d : 0xf5d90a,
+        depthTest: false,
+        transparent: true,
+        toneMapped: false,
+      });
       const mesh = new THREE.Mesh(part.rotateX(Math.PI / 2), material);
       mesh.renderOrder = 7;
       group.add(mesh);
@@ -69,18 +115,37 @@ class Overlays {
   }
 
   targetMark(target) {
-    const size = Math.max(target.tolerance ?? 0, 0.018 * this.stage.size);
+    const size = Math.max(target.tolerance ?? 0, 0.022 * this.stage.size);
     const group = new THREE.Group();
-    const material = new THREE.MeshBasicMaterial({ color: MARK, depthTest: false, transparent: true, opacity: 0.9, toneMapped: false });
-    for (const turn of [[0, 0], [Math.PI / 2, 0], [0, Math.PI / 2]]) {
-      const ring = new THREE.Mesh(new THREE.TorusGeometry(1.25 * size, 0.0012 * this.stage.size, 8, 64), material);
+    const material = new THREE.MeshBasicMaterial({
+      color: MARK,
+      depthTest: false,
+      transparent: true,
+      opacity: 0.9,
+      toneMapped: false,
+    });
+    for (const turn of [
+      [0, 0],
+      [Math.PI / 2, 0],
+      [0, Math.PI / 2],
+    ]) {
+      const ring = new THREE.Mesh(new THREE.TorusGeometry(size, 0.0012 * this.stage.size, 8, 64), material);
       ring.rotation.set(turn[0], turn[1], 0);
       ring.renderOrder = 6;
       group.add(ring);
     }
     const geometry = new THREE.BufferGeometry();
     geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(6), 3));
-    const line = new THREE.Line(geometry, new THREE.LineDashedMaterial({ color: MARK, dashSize: 0.02 * this.stage.size, gapSize: 0.014 * this.stage.size, depthTest: false, transparent: true }));
+    const line = new THREE.Line(
+      geometry,
+      new THREE.LineDashedMaterial({
+        color: MARK,
+        dashSize: 0.02 * this.stage.size,
+        gapSize: 0.014 * this.stage.size,
+        depthTest: false,
+        transparent: true,
+      }),
+    );
     line.frustumCulled = false;
     line.renderOrder = 6;
     const label = document.createElement("div");
@@ -100,12 +165,21 @@ class Overlays {
     }
     const lines = [];
     for (const view of this.views) {
-      const n = view.take.frames, place = new Float32Array(3 * n);
-      for (let f = 0; f < n; f++) for (let a = 0; a < 3; a++) place[3 * f + a] = view.take.positions.at(f, 3 * body + a);
+      const n = view.take.frames,
+        place = new Float32Array(3 * n);
+      for (let f = 0; f < n; f++)
+        for (let a = 0; a < 3; a++) place[3 * f + a] = view.take.positions.at(f, 3 * body + a);
       for (const faint of [false, true]) {
         const geometry = new THREE.BufferGeometry();
         geometry.setAttribute("position", new THREE.BufferAttribute(place, 3));
-        const line = new THREE.Line(geometry, new THREE.LineBasicMaterial({ color: view.ghost ? 0x7d8ba3 : WARM, transparent: true, opacity: faint ? 0.22 : 0.95 }));
+        const line = new THREE.Line(
+          geometry,
+          new THREE.LineBasicMaterial({
+            color: view.ghost ? 0x7d8ba3 : WARM,
+            transparent: true,
+            opacity: faint ? 0.22 : 0.95,
+          }),
+        );
         line.frustumCulled = false;
         line.userData = { view, faint };
         view.root.add(line);
@@ -118,24 +192,35 @@ class Overlays {
 
   update(time) {
     if (this.points) this.updateContacts(time);
-    const main = this.views.find((view) => view.root.visible && !view.ghost) ?? this.views.find((view) => view.root.visible);
+    const main =
+      this.views.find((view) => view.root.visible && !view.ghost) ?? this.views.find((view) => view.root.visible);
     this.joints.visible = this.shown.joints && !!main;
     if (this.joints.visible)
       this.content.joints.forEach((joint, k) => {
-        const body = main.bodies[joint.body], frame = this.frames[k];
-        const anchor = joint.kind === "free" || joint.kind === "slide" ? new THREE.Vector3() : new THREE.Vector3(...joint.anchor);
+        const body = main.bodies[joint.body],
+          frame = this.frames[k];
+        const anchor =
+          joint.kind === "free" || joint.kind === "slide" ? new THREE.Vector3() : new THREE.Vector3(...joint.anchor);
         frame.position.copy(anchor).applyQuaternion(body.quaternion).add(body.position).add(main.root.position);
         frame.quaternion.copy(body.quaternion);
       });
     this.views.forEach((view, k) => this.updateCenter(view, this.centers[k]));
     for (const lines of this.trails.values())
-      for (const line of lines) if (!line.userData.faint) line.geometry.setDrawRange(0, line.userData.view.nearest(time) + 1);
+      for (const line of lines)
+        if (!line.userData.faint) line.geometry.setDrawRange(0, line.userData.view.nearest(time) + 1);
     for (const mark of this.targets) this.updateTarget(mark, main, time);
   }
 
   updateContacts(time) {
     let count = 0;
-    const [up, start, force, turn, matrix, one] = [new THREE.Vector3(0, 1, 0), new THREE.Vector3(), new THREE.Vector3(), new THREE.Quaternion(), new THREE.Matrix4(), new THREE.Vector3(1, 1, 1)];
+    const [up, start, force, turn, matrix, one] = [
+      new THREE.Vector3(0, 1, 0),
+      new THREE.Vector3(),
+      new THREE.Vector3(),
+      new THREE.Quaternion(),
+      new THREE.Matrix4(),
+      new THREE.Vector3(1, 1, 1),
+    ];
     for (const view of this.shown.contacts ? this.views : []) {
       const contacts = view.take.contacts;
       if (!contacts || !view.root.visible || view.ghost) continue;
@@ -149,7 +234,10 @@ class Overlays {
         turn.setFromUnitVectors(up, length > 0 ? force.normalize() : up);
         this.shafts.setMatrixAt(count, matrix.compose(start, turn, new THREE.Vector3(1, Math.max(length, 1e-9), 1)));
         const tip = start.clone().addScaledVector(force, length);
-        this.heads.setMatrixAt(count, matrix.compose(tip, turn, length > 0.01 * this.stage.size ? one : new THREE.Vector3(1e-6, 1e-6, 1e-6)));
+        this.heads.setMatrixAt(
+          count,
+          matrix.compose(tip, turn, length > 0.01 * this.stage.size ? one : new THREE.Vector3(1e-6, 1e-6, 1e-6)),
+        );
         count++;
       }
     }
@@ -167,7 +255,9 @@ class Overlays {
     mark.position.set(0, 0, 0);
     this.content.bodies.forEach((body, b) => {
       if (!body.mass) return;
-      const place = new THREE.Vector3(...(body.com ?? [0, 0, 0])).applyQuaternion(view.bodies[b].quaternion).add(view.bodies[b].position);
+      const place = new THREE.Vector3(...(body.com ?? [0, 0, 0]))
+        .applyQuaternion(view.bodies[b].quaternion)
+        .add(view.bodies[b].position);
       mark.position.addScaledVector(place, body.mass);
       mass += body.mass;
     });
@@ -185,7 +275,10 @@ class Overlays {
     group.position.copy(place);
     if (line.visible) {
       const body = main.bodies[target.subject];
-      const from = new THREE.Vector3(...(target.offset ?? [0, 0, 0])).applyQuaternion(body.quaternion).add(body.position).add(main.root.position);
+      const from = new THREE.Vector3(...(target.offset ?? [0, 0, 0]))
+        .applyQuaternion(body.quaternion)
+        .add(body.position)
+        .add(main.root.position);
       geometry.attributes.position.array.set([from.x, from.y, from.z, place.x, place.y, place.z]);
       geometry.attributes.position.needsUpdate = true;
       line.computeLineDistances();
@@ -195,18 +288,24 @@ class Overlays {
 
   // Labels follow the camera, so they are placed when a picture is drawn.
   placeLabels() {
+    const taken = [];
     for (const { label, place } of this.targets) {
       if (label.hidden || !place) continue;
       const seen = place.clone().project(this.stage.camera);
       label.style.display = seen.z > 1 ? "none" : "";
-      label.style.transform = `translate(${((seen.x + 1) / 2) * this.stage.element.clientWidth + 12}px, ${((1 - seen.y) / 2) * this.stage.element.clientHeight - 26}px)`;
+      const x = ((seen.x + 1) / 2) * this.stage.element.clientWidth + 12;
+      let y = ((1 - seen.y) / 2) * this.stage.element.clientHeight - 26;
+      while (taken.some(([a, b]) => Math.abs(a - x) < 90 && Math.abs(b - y) < 20)) y -= 21; // one above another
+      taken.push([x, y]);
+      label.style.transform = `translate(${x}px, ${y}px)`;
     }
   }
 }
 
 function mostContacts(take) {
   let most = 0;
-  if (take.contacts) for (let f = 0; f < take.frames; f++) most = Math.max(most, take.contacts.starts[f + 1] - take.contacts.starts[f]);
+  if (take.contacts)
+    for (let f = 0; f < take.frames; f++) most = Math.max(most, take.contacts.starts[f + 1] - take.contacts.starts[f]);
   return most;
 }
 

@@ -14,9 +14,23 @@ const ICONS = {
 };
 
 const KEYS = [
-  ["Space", "play, pause"], ["← →", "one frame (with Shift: ten)"], ["Home End", "start, end"], ["[ ]", "slower, faster"], ["L", "loop"],
-  ["F", "follow the selected body"], ["T", "trail of the selected body"], ["G", "ghosts"], ["S", "side by side"], ["C", "colliders"],
-  ["V", "contacts"], ["J", "joint axes"], ["M", "center of mass"], ["X", "targets"], ["D", "dark, light"], ["R", "reset the view"], ["Esc", "deselect"],
+  ["Space", "play, pause"],
+  ["← →", "one frame (with Shift: ten)"],
+  ["Home End", "start, end"],
+  ["[ ]", "slower, faster"],
+  ["L", "loop"],
+  ["F", "follow the selected body"],
+  ["T", "trail of the selected body"],
+  ["G", "ghosts"],
+  ["S", "side by side"],
+  ["C", "colliders"],
+  ["V", "contacts"],
+  ["J", "joint axes"],
+  ["M", "center of mass"],
+  ["X", "targets"],
+  ["D", "dark, light"],
+  ["R", "reset the view"],
+  ["Esc", "deselect"],
 ];
 
 function make(tag, attributes = {}, ...children) {
@@ -43,7 +57,14 @@ class Panels {
   constructor(viewer) {
     this.viewer = viewer;
     this.root = document.getElementById("ui");
-    this.root.append(this.makeHead(), this.makeTools(), this.makeInfo(), this.makeBar(), this.makeHelp(), this.makeTip());
+    this.root.append(
+      this.makeHead(),
+      this.makeTools(),
+      this.makeInfo(),
+      this.makeBar(),
+      this.makeHelp(),
+      this.makeTip(),
+    );
     if (viewer.content.loss && viewer.learning.length) this.root.append(this.makeLoss());
   }
 
@@ -53,44 +74,93 @@ class Panels {
     const facts = [`${content.bodies.length} ${content.bodies.length === 1 ? "body" : "bodies"}`];
     if (seconds > 0) facts.push(`${shortNumber(seconds)} s`);
     this.subtitle = make("div", { className: "sub", textContent: facts.join(" · ") });
-    const head = make("div", { className: "card head" }, make("h1", { textContent: content.title, title: content.title }), this.subtitle);
+    const head = make(
+      "div",
+      { className: "card head" },
+      make("h1", { textContent: content.title, title: content.title }),
+      this.subtitle,
+    );
     this.takeList = make("div", { className: "takes" });
     const compared = viewer.views.filter((view) => view.take.iteration === null);
     this.chips = new Map();
     if (compared.length > 1) {
       for (const view of compared) {
-        const chip = make("button", { className: "chip", textContent: view.take.name, title: "show or hide", onclick: () => viewer.toggleTake(view.number) });
+        const chip = make("button", {
+          className: "chip",
+          textContent: view.take.name,
+          title: "show or hide",
+          onclick: () => viewer.toggleTake(view.number),
+        });
         if (view.ghost) chip.classList.add("ghost");
         this.chips.set(view.number, chip);
         this.takeList.append(chip);
       }
-      this.side = make("button", { className: "chip wide", textContent: "side by side", title: "S", onclick: () => viewer.setLayout(!viewer.sideBySide) });
+      this.side = make("button", {
+        className: "chip wide",
+        textContent: "side by side",
+        title: "S",
+        onclick: () => viewer.setLayout(!viewer.sideBySide),
+      });
       this.takeList.append(this.side);
       head.append(this.takeList);
     }
     if (content.notes.length) {
-      const list = make("ul", { className: "notes" }, ...content.notes.map((line) => make("li", { textContent: line })));
-      head.append(make("details", { open: content.notes.length < 6 }, make("summary", { textContent: "Result" }), list));
+      const list = make(
+        "ul",
+        { className: "notes" },
+        ...content.notes.map((line) => make("li", { textContent: line })),
+      );
+      head.append(
+        make("details", { open: content.notes.length < 6 }, make("summary", { textContent: "Result" }), list),
+      );
     }
     return head;
   }
 
   makeTools() {
-    const viewer = this.viewer, options = make("div", { className: "card options", hidden: true });
-    const has = { contacts: viewer.views.some((view) => view.take.contacts), joints: viewer.content.joints.length, targets: viewer.content.targets.length, com: viewer.overlays.weight > 0, ghosts: viewer.views.some((view) => view.ghost), colliders: viewer.content.drawables.some((d) => d.collider && !d.visual) };
+    const viewer = this.viewer,
+      options = make("div", { className: "card options", hidden: true });
+    const has = {
+      contacts: viewer.views.some((view) => view.take.contacts),
+      joints: viewer.content.joints.length,
+      targets: viewer.content.targets.length,
+      com: viewer.overlays.weight > 0,
+      ghosts: viewer.views.some((view) => view.ghost),
+      colliders: viewer.content.drawables.some((d) => d.collider && !d.visual),
+    };
     this.switches = {};
-    for (const [name, text, key] of [["ghosts", "Ghosts", "G"], ["contacts", "Contacts and forces", "V"], ["targets", "Targets", "X"], ["joints", "Joint axes", "J"], ["com", "Center of mass", "M"], ["colliders", "Colliders", "C"], ["shadows", "Shadows", ""]]) {
+    for (const [name, text, key] of [
+      ["ghosts", "Ghosts", "G"],
+      ["contacts", "Contacts and forces", "V"],
+      ["targets", "Targets", "X"],
+      ["joints", "Joint axes", "J"],
+      ["com", "Center of mass", "M"],
+      ["colliders", "Colliders", "C"],
+      ["shadows", "Shadows", ""],
+    ]) {
       if (name !== "shadows" && !has[name]) continue;
       const box = make("input", { type: "checkbox", onchange: () => viewer.setOption(name, box.checked) });
       this.switches[name] = box;
-      options.append(make("label", {}, box, make("span", { className: "switch" }), make("span", { textContent: text }), make("kbd", { textContent: key })));
+      options.append(
+        make(
+          "label",
+          {},
+          box,
+          make("span", { className: "switch" }),
+          make("span", { textContent: text }),
+          make("kbd", { textContent: key }),
+        ),
+      );
     }
     this.options = options;
-    const tools = make("div", { className: "card tools" },
+    const tools = make(
+      "div",
+      { className: "card tools" },
       button("layers", "What is shown", () => (options.hidden = !options.hidden)),
       button("home", "Reset the view (R)", () => viewer.resetView()),
       button("theme", "Dark or light (D)", () => viewer.toggleTheme()),
-      button("help", "Keys (?)", () => (this.help.hidden = !this.help.hidden)));
+      button("help", "Keys (?)", () => (this.help.hidden = !this.help.hidden)),
+    );
     return make("div", { className: "corner" }, tools, options);
   }
 
@@ -100,21 +170,62 @@ class Panels {
   }
 
   makeBar() {
-    const viewer = this.viewer, player = viewer.player;
+    const viewer = this.viewer,
+      player = viewer.player;
     this.playButton = button("play", "Play or pause (Space)", () => player.toggle());
-    this.scrub = make("input", { type: "range", min: 0, max: 1, step: "any", value: 0, className: "scrub", ariaLabel: "time", oninput: () => { const share = Number(this.scrub.value); player.pause(); player.seek(share * player.duration); } });
+    this.scrub = make("input", {
+      type: "range",
+      min: 0,
+      max: 1,
+      step: "any",
+      value: 0,
+      className: "scrub",
+      ariaLabel: "time",
+      oninput: () => {
+        const share = Number(this.scrub.value);
+        player.pause();
+        player.seek(share * player.duration);
+      },
+    });
     this.clock = make("span", { className: "clock" });
-    this.speed = make("select", { title: "Speed", ariaLabel: "speed", onchange: () => viewer.setSpeed(Number(this.speed.value)) }, ...SPEEDS.map((s) => make("option", { value: s, textContent: `${s}×` })));
+    this.speed = make(
+      "select",
+      { title: "Speed", ariaLabel: "speed", onchange: () => viewer.setSpeed(Number(this.speed.value)) },
+      ...SPEEDS.map((s) => make("option", { value: s, textContent: `${s}×` })),
+    );
     this.loop = button("loop", "Loop (L)", () => viewer.setLoop(!player.loop));
-    this.bar = make("div", { className: "card bar" }, button("back", "Back one frame (←)", () => player.stepBy(-1)), this.playButton, button("forward", "Forward one frame (→)", () => player.stepBy(1)), this.scrub, this.clock, this.speed, this.loop);
+    this.bar = make(
+      "div",
+      { className: "card bar" },
+      button("back", "Back one frame (←)", () => player.stepBy(-1)),
+      this.playButton,
+      button("forward", "Forward one frame (→)", () => player.stepBy(1)),
+      this.scrub,
+      this.clock,
+      this.speed,
+      this.loop,
+    );
     this.bar.hidden = viewer.fullDuration <= 0;
     return this.bar;
   }
 
   makeHelp() {
-    const rows = KEYS.map(([key, text]) => make("div", {}, make("kbd", { textContent: key }), make("span", { textContent: text })));
-    const mouse = [["drag", "orbit"], ["right drag", "pan"], ["wheel", "zoom"], ["click", "select"], ["double click", "look at"]].map(([key, text]) => make("div", {}, make("kbd", { textContent: key }), make("span", { textContent: text })));
-    this.help = make("div", { className: "card help", hidden: true, onclick: () => (this.help.hidden = true) }, make("h2", { textContent: "Keys and mouse" }), make("div", { className: "keys" }, ...mouse, ...rows));
+    const rows = KEYS.map(([key, text]) =>
+      make("div", {}, make("kbd", { textContent: key }), make("span", { textContent: text })),
+    );
+    const mouse = [
+      ["drag", "orbit"],
+      ["right drag", "pan"],
+      ["wheel", "zoom"],
+      ["click", "select"],
+      ["double click", "look at"],
+    ].map(([key, text]) => make("div", {}, make("kbd", { textContent: key }), make("span", { textContent: text })));
+    this.help = make(
+      "div",
+      { className: "card help", hidden: true, onclick: () => (this.help.hidden = true) },
+      make("h2", { textContent: "Keys and mouse" }),
+      make("div", { className: "keys" }, ...mouse, ...rows),
+    );
     return this.help;
   }
 
@@ -125,9 +236,17 @@ class Panels {
 
   makeLoss() {
     const viewer = this.viewer;
-    this.learnButton = make("button", { className: "primary", textContent: "Watch it learn", onclick: () => viewer.watch(!viewer.watching) });
+    this.learnButton = make("button", {
+      className: "primary",
+      textContent: "Watch it learn",
+      onclick: () => viewer.watch(!viewer.watching),
+    });
     this.learnLabel = make("span", { className: "sub" });
-    const card = make("div", { className: "card loss" }, make("div", { className: "row" }, make("h2", { textContent: "Loss" }), this.learnLabel, this.learnButton));
+    const card = make(
+      "div",
+      { className: "card loss" },
+      make("div", { className: "row" }, make("h2", { textContent: "Loss" }), this.learnLabel, this.learnButton),
+    );
     this.lossPlot = new LossPlot(card, viewer.content.loss, viewer.learning, (number) => viewer.showIteration(number));
     return card;
   }
@@ -137,7 +256,8 @@ class Panels {
     this.plots = [];
     this.info.hidden = !picked;
     if (!picked) return;
-    const { viewer } = this, { drawable, take: view } = picked;
+    const { viewer } = this,
+      { drawable, take: view } = picked;
     const moving = drawable.body >= 0 && drawable.body !== undefined;
     const body = moving ? viewer.content.bodies[drawable.body] : null;
     const rows = [];
@@ -147,11 +267,30 @@ class Panels {
     rows.push(["form", drawable.kind]);
     this.place = make("dd");
     this.info.replaceChildren(
-      make("div", { className: "row" }, make("h2", { textContent: shortName(moving ? body.path : drawable.path) }), button("close", "Close (Esc)", () => viewer.select(null))),
+      make(
+        "div",
+        { className: "row" },
+        make("h2", { textContent: shortName(moving ? body.path : drawable.path) }),
+        button("close", "Close (Esc)", () => viewer.select(null)),
+      ),
       make("div", { className: "path", textContent: moving ? body.path : drawable.path }),
-      make("dl", {}, ...rows.flatMap(([name, value]) => [make("dt", { textContent: name }), make("dd", { textContent: value })]), make("dt", { textContent: "position" }), this.place));
-    if (!moving) { this.place.textContent = view.take.points[drawable.path] ? "changes its form" : "does not move"; return; }
-    this.followButton = make("button", { className: "chip", textContent: "follow", onclick: () => viewer.toggleFollow() });
+      make(
+        "dl",
+        {},
+        ...rows.flatMap(([name, value]) => [make("dt", { textContent: name }), make("dd", { textContent: value })]),
+        make("dt", { textContent: "position" }),
+        this.place,
+      ),
+    );
+    if (!moving) {
+      this.place.textContent = view.take.points[drawable.path] ? "changes its form" : "does not move";
+      return;
+    }
+    this.followButton = make("button", {
+      className: "chip",
+      textContent: "follow",
+      onclick: () => viewer.toggleFollow(),
+    });
     this.trailButton = make("button", { className: "chip", textContent: "trail", onclick: () => viewer.toggleTrail() });
     this.info.append(make("div", { className: "takes" }, this.followButton, this.trailButton));
     if (view.take.frames > 1) this.addPlots(drawable.body, view);
@@ -159,35 +298,71 @@ class Panels {
   }
 
   addPlots(body, view) {
-    const { viewer } = this, { take } = view, frames = [...take.times.keys()];
+    const { viewer } = this,
+      { take } = view,
+      frames = [...take.times.keys()];
     const add = (title, curves, unit, limit) => {
-      const legend = make("div", { className: "legend" }, make("b", { textContent: title }), ...curves.map((c) => make("span", { textContent: c.name, style: `color:${c.color}` })), make("i", { textContent: unit }));
+      const legend = make(
+        "div",
+        { className: "legend" },
+        make("b", { textContent: title }),
+        ...curves.map((c) => make("span", { textContent: c.name, style: `color:${c.color}` })),
+        make("i", { textContent: unit }),
+      );
       this.info.append(legend);
-      this.plots.push(new TimePlot(this.info, { times: take.times, curves, unit, limit, onSeek: (time) => { viewer.player.pause(); viewer.player.seek(time); } }));
+      this.plots.push(
+        new TimePlot(this.info, {
+          times: take.times,
+          curves,
+          unit,
+          limit,
+          onSeek: (time) => {
+            viewer.player.pause();
+            viewer.player.seek(time);
+          },
+        }),
+      );
     };
     for (const joint of viewer.content.joints) {
       if (joint.body !== body || joint.column === null || !take.values) continue;
       const turns = joint.kind === "hinge";
       const scale = turns ? 180 / Math.PI : 1;
       const values = frames.map((f) => take.values.at(f, joint.column) * scale);
-      add(shortName(joint.path), [{ name: "", color: "var(--accent)", values }], turns ? "°" : "m", joint.limit?.map((bound) => (bound === null ? null : bound * scale)));
+      add(
+        shortName(joint.path),
+        [{ name: "", color: "var(--accent)", values }],
+        turns ? "°" : "m",
+        joint.limit?.map((bound) => (bound === null ? null : bound * scale)),
+      );
     }
     const colors = ["#e5484d", "#30a46c", "#3e63dd"];
-    add("position", [0, 1, 2].map((a) => ({ name: "xyz"[a], color: colors[a], values: frames.map((f) => take.positions.at(f, 3 * body + a)) })), "m");
+    add(
+      "position",
+      [0, 1, 2].map((a) => ({
+        name: "xyz"[a],
+        color: colors[a],
+        values: frames.map((f) => take.positions.at(f, 3 * body + a)),
+      })),
+      "m",
+    );
   }
 
   refreshBody() {
     const { viewer } = this;
     if (this.info.hidden || !viewer.selected || !(viewer.selected.drawable.body >= 0)) return;
     const place = viewer.selected.take.bodies[viewer.selected.drawable.body].position;
-    this.place.textContent = `${place.toArray().map((v) => v.toFixed(3)).join(", ")} m`;
+    this.place.textContent = `${place
+      .toArray()
+      .map((v) => v.toFixed(3))
+      .join(", ")} m`;
     this.followButton.classList.toggle("on", viewer.followed !== null);
     this.trailButton.classList.toggle("on", viewer.overlays.trails.has(viewer.selected.drawable.body));
     for (const plot of this.plots) plot.update(Math.min(viewer.player.shownTime, viewer.selected.take.duration));
   }
 
   refresh() {
-    const { viewer } = this, { player } = viewer;
+    const { viewer } = this,
+      { player } = viewer;
     const time = player.shownTime;
     this.playButton.innerHTML = icon(player.playing ? "pause" : "play");
     this.scrub.value = player.duration ? time / player.duration : 0;
@@ -202,7 +377,9 @@ class Panels {
       const shown = viewer.iteration === null ? null : viewer.views[viewer.iteration].take;
       this.lossPlot.update(viewer.iteration);
       this.learnButton.textContent = viewer.watching ? "Stop" : "Watch it learn";
-      this.learnLabel.textContent = shown ? `iteration ${shown.iteration} · ${shown.loss === null ? "failed" : shortNumber(shown.loss)}` : "";
+      this.learnLabel.textContent = shown
+        ? `iteration ${shown.iteration} · ${shown.loss === null ? "failed" : shortNumber(shown.loss)}`
+        : "";
     }
     this.refreshBody();
   }

@@ -2,7 +2,16 @@
 
 class Player {
   constructor(onChange) {
-    Object.assign(this, { time: 0, duration: 0, playing: false, speed: 1, loop: true, step: 1 / 60, onChange, onEnd: null });
+    Object.assign(this, {
+      time: 0,
+      duration: 0,
+      playing: false,
+      speed: 1,
+      loop: true,
+      step: 1 / 60,
+      onChange,
+      onEnd: null,
+    });
   }
 
   seek(time) {
@@ -23,7 +32,8 @@ class Player {
   }
 
   toggle() {
-    if (this.playing) this.pause(); else this.play();
+    if (this.playing) this.pause();
+    else this.play();
   }
 
   // `frames` of the shown motion forward or back; lands on recorded frames.
@@ -31,7 +41,8 @@ class Player {
     this.pause();
     const at = this.times ?? [0];
     let nearest = 0;
-    for (let k = 0; k < at.length; k++) if (Math.abs(at[k] - at[0] - this.time) < Math.abs(at[nearest] - at[0] - this.time)) nearest = k;
+    for (let k = 0; k < at.length; k++)
+      if (Math.abs(at[k] - at[0] - this.time) < Math.abs(at[nearest] - at[0] - this.time)) nearest = k;
     const frame = Math.min(Math.max(nearest + frames, 0), at.length - 1);
     this.seek(at[frame] - at[0]);
   }
@@ -41,8 +52,12 @@ class Player {
     this.time += seconds * this.speed;
     if (this.time >= this.duration) {
       if (this.onEnd?.()) return;
-      if (this.loop && this.time >= this.duration + 0.6 * this.speed) this.time = 0; // after a rest at the end
-      else if (!this.loop) { this.time = this.duration; this.playing = false; }
+      if (this.loop && this.time >= this.duration + 0.6 * this.speed)
+        this.time = 0; // after a rest at the end
+      else if (!this.loop) {
+        this.time = this.duration;
+        this.playing = false;
+      }
     }
     this.onChange();
   }

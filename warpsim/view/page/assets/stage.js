@@ -2,10 +2,28 @@
 
 const THEMES = {
   light: {
-    zenith: 0x8fb0d9, horizon: 0xe4eaf0, nadir: 0xcfd6dd, ground: 0xd3d8dd, line: 0x929ca8, sun: 2.5, sky: 0.28, environment: 0.42, exposure: 0.92, shade: 0.8,
+    zenith: 0x8fb0d9,
+    horizon: 0xe4eaf0,
+    nadir: 0xcfd6dd,
+    ground: 0xd3d8dd,
+    line: 0x929ca8,
+    sun: 2.5,
+    sky: 0.28,
+    environment: 0.42,
+    exposure: 0.92,
+    shade: 0.8,
   },
   dark: {
-    zenith: 0x0b0e13, horizon: 0x1d232c, nadir: 0x12161c, ground: 0x1a212b, line: 0x465468, sun: 2.3, sky: 0.2, environment: 0.32, exposure: 1.0, shade: 0.9,
+    zenith: 0x0b0e13,
+    horizon: 0x1d232c,
+    nadir: 0x12161c,
+    ground: 0x1a212b,
+    line: 0x465468,
+    sun: 2.3,
+    sky: 0.2,
+    environment: 0.32,
+    exposure: 1.0,
+    shade: 0.9,
   },
 };
 
@@ -22,7 +40,12 @@ class Stage {
     this.camera = new THREE.PerspectiveCamera(35, 1, 0.01, 1000);
     this.camera.up.set(0, 0, 1);
     this.controls = new THREE.OrbitControls(this.camera, this.renderer.domElement);
-    Object.assign(this.controls, { enableDamping: true, dampingFactor: 0.12, zoomToCursor: true, screenSpacePanning: true });
+    Object.assign(this.controls, {
+      enableDamping: true,
+      dampingFactor: 0.12,
+      zoomToCursor: true,
+      screenSpacePanning: true,
+    });
     this.dirty = true;
     this.controls.addEventListener("change", () => (this.dirty = true));
     this.sun = new THREE.DirectionalLight(0xfff4e5, 2.4);
@@ -41,9 +64,18 @@ class Stage {
 
   makeSky() {
     const material = new THREE.ShaderMaterial({
-      side: THREE.BackSide, depthWrite: false, depthTest: false, fog: false, toneMapped: false,
-      uniforms: { zenith: { value: new THREE.Color() }, horizon: { value: new THREE.Color() }, nadir: { value: new THREE.Color() } },
-      vertexShader: "varying vec3 way; void main() { way = position; vec4 p = modelViewMatrix * vec4(position, 0.0); gl_Position = projectionMatrix * vec4(p.xyz, 1.0); gl_Position.z = gl_Position.w * 0.9999; }",
+      side: THREE.BackSide,
+      depthWrite: false,
+      depthTest: false,
+      fog: false,
+      toneMapped: false,
+      uniforms: {
+        zenith: { value: new THREE.Color() },
+        horizon: { value: new THREE.Color() },
+        nadir: { value: new THREE.Color() },
+      },
+      vertexShader:
+        "varying vec3 way; void main() { way = position; vec4 p = modelViewMatrix * vec4(position, 0.0); gl_Position = projectionMatrix * vec4(p.xyz, 1.0); gl_Position.z = gl_Position.w * 0.9999; }",
       fragmentShader: `varying vec3 way; uniform vec3 zenith, horizon, nadir;
         void main() {
           float h = normalize(way).z;
@@ -61,14 +93,24 @@ class Stage {
   // A plain studio: a bright ceiling, a dim floor and two soft boxes, for reflections.
   makeEnvironment() {
     const studio = new THREE.Scene();
-    const glow = (color, strength) => new THREE.MeshBasicMaterial({ color: new THREE.Color(color).multiplyScalar(strength), side: THREE.DoubleSide });
-    const dome = new THREE.Mesh(new THREE.SphereGeometry(10, 24, 16), new THREE.ShaderMaterial({
-      side: THREE.BackSide,
-      vertexShader: "varying vec3 way; void main() { way = position; gl_Position = projectionMatrix * modelViewMatrix * vec4(position, 1.0); }",
-      fragmentShader: "varying vec3 way; void main() { float h = normalize(way).z; gl_FragColor = vec4(mix(vec3(0.32, 0.31, 0.30), vec3(0.95, 0.98, 1.05), smoothstep(-0.25, 0.7, h)), 1.0); }",
-    }));
+    const glow = (color, strength) =>
+      new THREE.MeshBasicMaterial({ color: new THREE.Color(color).multiplyScalar(strength), side: THREE.DoubleSide });
+    const dome = new THREE.Mesh(
+      new THREE.SphereGeometry(10, 24, 16),
+      new THREE.ShaderMaterial({
+        side: THREE.BackSide,
+        vertexShader:
+          "varying vec3 way; void main() { way = position; gl_Position = projectionMatrix * modelViewMatrix * vec4(position, 1.0); }",
+        fragmentShader:
+          "varying vec3 way; void main() { float h = normalize(way).z; gl_FragColor = vec4(mix(vec3(0.32, 0.31, 0.30), vec3(0.95, 0.98, 1.05), smoothstep(-0.25, 0.7, h)), 1.0); }",
+      }),
+    );
     studio.add(dome);
-    for (const [x, y, z, w, strength] of [[5, -4, 5, 4, 5.0], [-6, 2, 4, 3, 2.5], [0, 6, 2, 3, 1.2]]) {
+    for (const [x, y, z, w, strength] of [
+      [5, -4, 5, 4, 5.0],
+      [-6, 2, 4, 3, 2.5],
+      [0, 6, 2, 3, 1.2],
+    ]) {
       const box = new THREE.Mesh(new THREE.PlaneGeometry(w, w), glow(0xffffff, strength));
       box.position.set(x, y, z);
       box.lookAt(0, 0, 0);
@@ -89,9 +131,14 @@ class Stage {
       Object.assign(shader.uniforms, uniforms);
       shader.vertexShader = shader.vertexShader
         .replace("#include <common>", "#include <common>\nvarying vec2 gridPlace; varying vec3 gridView;")
-        .replace("#include <project_vertex>", "#include <project_vertex>\ngridPlace = position.xy; gridView = mvPosition.xyz;");
+        .replace(
+          "#include <project_vertex>",
+          "#include <project_vertex>\ngridPlace = position.xy; gridView = mvPosition.xyz;",
+        );
       shader.fragmentShader = shader.fragmentShader
-        .replace("#include <common>", `#include <common>
+        .replace(
+          "#include <common>",
+          `#include <common>
           varying vec2 gridPlace; varying vec3 gridView;
           uniform vec3 lineColor; uniform float step, reach;
           float gridLine(vec2 p, float width) {
@@ -99,15 +146,19 @@ class Stage {
             vec2 g = abs(fract(p - 0.5) - 0.5);
             vec2 a = smoothstep(d * (width + 0.6), d * max(width - 0.6, 0.0), g) * (1.0 - smoothstep(0.25, 0.6, d));
             return max(a.x, a.y);
-          }`)
-        .replace("#include <color_fragment>", `#include <color_fragment>
+          }`,
+        )
+        .replace(
+          "#include <color_fragment>",
+          `#include <color_fragment>
           float away = length(gridView) / reach;
           float veil = 1.0 - smoothstep(0.25, 1.0, away);
           float fine = gridLine(gridPlace / step, 0.5) * 0.35;
           float coarse = gridLine(gridPlace / (step * 5.0), 0.8) * 0.75;
           vec2 cell = floor(gridPlace / (step * 5.0));
           float checker = mod(cell.x + cell.y, 2.0) * 0.035 * veil;
-          diffuseColor.rgb = mix(diffuseColor.rgb * (1.0 - checker), lineColor, max(fine, coarse) * veil);`);
+          diffuseColor.rgb = mix(diffuseColor.rgb * (1.0 - checker), lineColor, max(fine, coarse) * veil);`,
+        );
     };
     const ground = new THREE.Mesh(new THREE.CircleGeometry(60 * size, 96), material);
     ground.receiveShadow = true;
@@ -160,7 +211,14 @@ class Stage {
   moveLight(at) {
     const radius = Math.min(0.5 * this.box.getSize(new THREE.Vector3()).length() * 1.25, 4 * this.size);
     const camera = this.sun.shadow.camera;
-    Object.assign(camera, { left: -radius, right: radius, top: radius, bottom: -radius, near: 0.1 * radius, far: 6 * radius });
+    Object.assign(camera, {
+      left: -radius,
+      right: radius,
+      top: radius,
+      bottom: -radius,
+      near: 0.1 * radius,
+      far: 6 * radius,
+    });
     camera.updateProjectionMatrix();
     // Surfaces must not shade themselves: the offset covers the blurred texels, or flat meshes show stripes.
     this.sun.shadow.normalBias = (1.5 * this.sun.shadow.radius * 2 * radius) / this.sun.shadow.mapSize.x;
@@ -172,19 +230,29 @@ class Stage {
 
   // A three-quarter view of the whole box, as the ray caster's own: degrees about the up axis and above the horizon.
   lookFrom(azimuth, elevation) {
-    const [a, e] = [azimuth * Math.PI / 180, elevation * Math.PI / 180];
+    const [a, e] = [(azimuth * Math.PI) / 180, (elevation * Math.PI) / 180];
     const outward = new THREE.Vector3(Math.cos(e) * Math.cos(a), Math.cos(e) * Math.sin(a), Math.sin(e));
     const target = this.center();
     this.camera.position.copy(target).add(outward);
     this.camera.lookAt(target);
     this.camera.updateMatrixWorld();
-    const [right, up] = [0, 1].map((column) => new THREE.Vector3().setFromMatrixColumn(this.camera.matrixWorld, column));
+    const [right, up] = [0, 1].map((column) =>
+      new THREE.Vector3().setFromMatrixColumn(this.camera.matrixWorld, column),
+    );
     const tangent = Math.tan((this.camera.fov * Math.PI) / 360) / 1.25;
     let distance = this.size;
     for (let k = 0; k < 8; k++) {
-      const corner = new THREE.Vector3(k & 1 ? this.box.max.x : this.box.min.x, k & 2 ? this.box.max.y : this.box.min.y, k & 4 ? this.box.max.z : this.box.min.z).sub(target);
+      const corner = new THREE.Vector3(
+        k & 1 ? this.box.max.x : this.box.min.x,
+        k & 2 ? this.box.max.y : this.box.min.y,
+        k & 4 ? this.box.max.z : this.box.min.z,
+      ).sub(target);
       const near = corner.dot(outward);
-      distance = Math.max(distance, near + Math.abs(corner.dot(up)) / tangent, near + Math.abs(corner.dot(right)) / (tangent * this.camera.aspect));
+      distance = Math.max(
+        distance,
+        near + Math.abs(corner.dot(up)) / tangent,
+        near + Math.abs(corner.dot(right)) / (tangent * this.camera.aspect),
+      );
     }
     this.camera.position.copy(target).addScaledVector(outward, distance);
     this.camera.updateProjectionMatrix();

@@ -20,7 +20,10 @@ class TakeView {
     if (drawable.takes && !drawable.takes.includes(this.number)) return;
     if (["surface", "cloud", "curves"].includes(drawable.kind)) return this.addPoints(drawable);
     if (isGround(drawable)) return;
-    const mesh = new THREE.Mesh(drawable.geometry ??= makeGeometry(drawable, this.content.meshes), makeMaterial(drawable, this.ghost));
+    const mesh = new THREE.Mesh(
+      (drawable.geometry ??= makeGeometry(drawable, this.content.meshes)),
+      makeMaterial(drawable, this.ghost),
+    );
     mesh.matrixAutoUpdate = false;
     mesh.matrix.fromArray(drawable.matrix);
     mesh.castShadow = !this.ghost;
@@ -44,7 +47,11 @@ class TakeView {
       mesh = new THREE.Mesh(geometry, makeMaterial(drawable, this.ghost));
       mesh.castShadow = mesh.receiveShadow = !this.ghost;
     } else if (drawable.kind === "cloud") {
-      mesh = new THREE.InstancedMesh(new THREE.SphereGeometry(drawable.radius, count > 5000 ? 6 : 14, count > 5000 ? 4 : 10), makeMaterial(drawable, this.ghost), count);
+      mesh = new THREE.InstancedMesh(
+        new THREE.SphereGeometry(drawable.radius, count > 5000 ? 6 : 14, count > 5000 ? 4 : 10),
+        makeMaterial(drawable, this.ghost),
+        count,
+      );
       mesh.castShadow = !this.ghost;
     } else {
       geometry.setIndex(segmentsOf(drawable.counts));
@@ -59,12 +66,14 @@ class TakeView {
 
   // Frames around a time, s from the take's start, and the share of the way between them.
   between(time) {
-    const times = this.take.times, last = this.take.frames - 1;
+    const times = this.take.times,
+      last = this.take.frames - 1;
     const t = times[0] + Math.min(Math.max(time, 0), this.duration);
     let [low, high] = [0, last];
     while (high - low > 1) {
       const middle = (low + high) >> 1;
-      if (times[middle] <= t) low = middle; else high = middle;
+      if (times[middle] <= t) low = middle;
+      else high = middle;
     }
     if (last === 0) return [0, 0, 0];
     const share = (t - times[low]) / (times[high] - times[low]);
@@ -94,7 +103,8 @@ class TakeView {
       for (let c = 0; c < series.channels; c++) out[c] = series.at(low, c) * (1 - share) + series.at(high, c) * share;
       if (drawable.kind === "cloud") {
         const matrix = new THREE.Matrix4();
-        for (let i = 0; i < series.channels / 3; i++) mesh.setMatrixAt(i, matrix.makeTranslation(out[3 * i], out[3 * i + 1], out[3 * i + 2]));
+        for (let i = 0; i < series.channels / 3; i++)
+          mesh.setMatrixAt(i, matrix.makeTranslation(out[3 * i], out[3 * i + 1], out[3 * i + 2]));
         mesh.instanceMatrix.needsUpdate = true;
       } else {
         position.needsUpdate = true;
@@ -116,7 +126,8 @@ class TakeView {
 
   // Box around everything that moves in any frame, from a few of them, and what stands near.
   bounds() {
-    const box = new THREE.Box3(), still = new THREE.Box3();
+    const box = new THREE.Box3(),
+      still = new THREE.Box3();
     const steps = Math.min(this.take.frames, 12);
     for (let k = 0; k < steps; k++) {
       this.update(steps > 1 ? (this.duration * k) / (steps - 1) : 0);
@@ -124,8 +135,12 @@ class TakeView {
       for (const group of this.bodies) box.expandByObject(group);
       for (const { mesh, series } of this.moving) {
         const array = mesh.geometry.attributes.position.array;
-        if (mesh.isInstancedMesh) for (let i = 0; i < series.channels / 3; i++) box.expandByPoint(new THREE.Vector3().setFromMatrixPosition(getInstance(mesh, i)));
-        else for (let i = 0; i < array.length; i += 3) box.expandByPoint(new THREE.Vector3(array[i], array[i + 1], array[i + 2]));
+        if (mesh.isInstancedMesh)
+          for (let i = 0; i < series.channels / 3; i++)
+            box.expandByPoint(new THREE.Vector3().setFromMatrixPosition(getInstance(mesh, i)));
+        else
+          for (let i = 0; i < array.length; i += 3)
+            box.expandByPoint(new THREE.Vector3(array[i], array[i + 1], array[i + 2]));
       }
     }
     for (const mesh of this.statics.children) {

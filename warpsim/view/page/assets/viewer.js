@@ -5,8 +5,18 @@ class Viewer {
     this.content = content;
     this.stage = new Stage(document.getElementById("view"));
     this.views = content.takes.map((take, number) => new TakeView(this.stage, content, take, number));
-    this.learning = this.views.filter((view) => view.take.iteration !== null).sort((a, b) => a.take.iteration - b.take.iteration);
-    this.options = { ghosts: true, contacts: true, targets: true, joints: false, com: false, colliders: false, shadows: true };
+    this.learning = this.views
+      .filter((view) => view.take.iteration !== null)
+      .sort((a, b) => a.take.iteration - b.take.iteration);
+    this.options = {
+      ghosts: true,
+      contacts: true,
+      targets: true,
+      joints: false,
+      com: false,
+      colliders: false,
+      shadows: true,
+    };
     this.hidden = new Set();
     Object.assign(this, { selected: null, followed: null, sideBySide: false, iteration: null, watching: false });
     this.arrangeStage();
@@ -35,7 +45,8 @@ class Viewer {
       const ground = this.stage.makeGround(linearColor(plane.color), new THREE.Matrix4().fromArray(plane.matrix), size);
       ground.userData.drawable = plane;
     }
-    if (!planes.length) this.stage.makeGround(null, new THREE.Matrix4().makeTranslation(0, 0, box.min.z - 0.02 * size), size);
+    if (!planes.length)
+      this.stage.makeGround(null, new THREE.Matrix4().makeTranslation(0, 0, box.min.z - 0.02 * size), size);
     this.stage.frame(box, size);
   }
 
@@ -56,7 +67,8 @@ class Viewer {
       const place = shown.indexOf(view);
       view.show(place >= 0, view === first || this.sideBySide, this.options.colliders ? "colliders" : "visuals");
       const [column, row] = [place % columns, Math.floor(place / columns)];
-      if (this.sideBySide && place >= 0) view.root.position.set((column - (columns - 1) / 2) * dx, -(row - (rows - 1) / 2) * dy, 0);
+      if (this.sideBySide && place >= 0)
+        view.root.position.set((column - (columns - 1) / 2) * dx, -(row - (rows - 1) / 2) * dy, 0);
       else view.root.position.set(0, 0, 0);
     }
     this.shown = shown;
@@ -98,8 +110,10 @@ class Viewer {
 
   toggleTake(number) {
     if (this.iteration !== null) this.showIteration(null);
-    else if (this.views[number].ghost && !this.options.ghosts) { this.options.ghosts = true; this.hidden.delete(number); }
-    else if (this.hidden.has(number)) this.hidden.delete(number);
+    else if (this.views[number].ghost && !this.options.ghosts) {
+      this.options.ghosts = true;
+      this.hidden.delete(number);
+    } else if (this.hidden.has(number)) this.hidden.delete(number);
     else this.hidden.add(number);
     this.arrange();
   }
@@ -128,17 +142,28 @@ class Viewer {
   }
 
   nextIteration() {
-    if (this.player.time < this.player.duration + 0.4 * this.player.speed) { this.update(); return true; }
+    if (this.player.time < this.player.duration + 0.4 * this.player.speed) {
+      this.update();
+      return true;
+    }
     const place = this.learning.findIndex((view) => view.number === this.iteration);
     this.showIteration(this.learning[(place + 1) % this.learning.length].number);
     return true;
   }
 
-  setSpeed(speed) { this.player.speed = speed; this.update(); }
+  setSpeed(speed) {
+    this.player.speed = speed;
+    this.update();
+  }
 
-  setLoop(on) { this.player.loop = on; this.update(); }
+  setLoop(on) {
+    this.player.loop = on;
+    this.update();
+  }
 
-  toggleTheme() { this.stage.setTheme(this.stage.theme === "dark" ? "light" : "dark"); }
+  toggleTheme() {
+    this.stage.setTheme(this.stage.theme === "dark" ? "light" : "dark");
+  }
 
   resetView() {
     this.followed = null;
@@ -152,11 +177,24 @@ class Viewer {
     const caster = new THREE.Raycaster();
     caster.setFromCamera(at, this.stage.camera);
     caster.params.Line.threshold = 0.01 * this.stage.size;
-    const meshes = this.shown.filter((view) => !view.ghost).flatMap((view) => view.meshes.filter((mesh) => mesh.visible && (mesh.parent !== view.statics || view.statics.visible)));
-    const ghosts = this.shown.filter((view) => view.ghost).flatMap((view) => view.meshes.filter((mesh) => mesh.visible && mesh.parent !== view.statics));
+    const meshes = this.shown
+      .filter((view) => !view.ghost)
+      .flatMap((view) =>
+        view.meshes.filter((mesh) => mesh.visible && (mesh.parent !== view.statics || view.statics.visible)),
+      );
+    const ghosts = this.shown
+      .filter((view) => view.ghost)
+      .flatMap((view) => view.meshes.filter((mesh) => mesh.visible && mesh.parent !== view.statics));
     const grounds = this.stage.grounds.filter((ground) => ground.userData.drawable);
     const hit = caster.intersectObjects([...meshes, ...ghosts, ...grounds], false)[0];
-    return hit ? { drawable: hit.object.userData.drawable, take: hit.object.userData.take ?? this.shown[0], point: hit.point, mesh: hit.object } : null;
+    return hit
+      ? {
+          drawable: hit.object.userData.drawable,
+          take: hit.object.userData.take ?? this.shown[0],
+          point: hit.point,
+          mesh: hit.object,
+        }
+      : null;
   }
 
   pathOf(picked) {
@@ -169,7 +207,9 @@ class Viewer {
     for (const mesh of this.glowing ?? []) mesh.material.emissive?.setHex(0);
     this.selected = picked;
     const body = picked?.drawable.body;
-    this.glowing = !picked ? [] : picked.take.meshes.filter((mesh) => (body >= 0 ? mesh.userData.drawable.body === body : mesh === picked.mesh));
+    this.glowing = !picked
+      ? []
+      : picked.take.meshes.filter((mesh) => (body >= 0 ? mesh.userData.drawable.body === body : mesh === picked.mesh));
     for (const mesh of this.glowing) mesh.material.emissive?.setHex(0x14306b);
     if (!picked) this.followed = null;
     this.panels.showBody(picked);
@@ -178,7 +218,9 @@ class Viewer {
 
   selectPath(path) {
     const view = this.shown.find((each) => !each.ghost) ?? this.shown[0];
-    const mesh = view?.meshes.find((each) => this.pathOf({ drawable: each.userData.drawable }) === path || each.userData.drawable.path === path);
+    const mesh = view?.meshes.find(
+      (each) => this.pathOf({ drawable: each.userData.drawable }) === path || each.userData.drawable.path === path,
+    );
     this.select(mesh ? { drawable: mesh.userData.drawable, take: view, mesh } : null);
     return !!mesh;
   }
@@ -202,10 +244,12 @@ class Viewer {
 
   listen() {
     const canvas = this.stage.renderer.domElement;
-    let down = null, hovered = 0;
+    let down = null,
+      hovered = 0;
     canvas.addEventListener("pointerdown", (event) => (down = [event.clientX, event.clientY]));
     canvas.addEventListener("pointerup", (event) => {
-      if (down && event.button === 0 && Math.hypot(event.clientX - down[0], event.clientY - down[1]) < 4) this.select(this.pick(event.clientX, event.clientY));
+      if (down && event.button === 0 && Math.hypot(event.clientX - down[0], event.clientY - down[1]) < 4)
+        this.select(this.pick(event.clientX, event.clientY));
       down = null;
     });
     canvas.addEventListener("pointermove", (event) => {
@@ -218,7 +262,10 @@ class Viewer {
     canvas.addEventListener("pointerleave", () => this.panels.showTip(null));
     canvas.addEventListener("dblclick", (event) => {
       const picked = this.pick(event.clientX, event.clientY);
-      if (picked) { this.stage.controls.target.copy(picked.point); this.stage.dirty = true; }
+      if (picked) {
+        this.stage.controls.target.copy(picked.point);
+        this.stage.dirty = true;
+      }
     });
     window.addEventListener("keydown", (event) => this.key(event));
   }
@@ -227,14 +274,37 @@ class Viewer {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
     const frames = event.shiftKey ? 10 : 1;
     const flip = (name) => this.panels.switches[name] && this.setOption(name, !this.options[name]);
-    const faster = (way) => this.setSpeed(SPEEDS[Math.min(Math.max(SPEEDS.indexOf(this.player.speed) + way, 0), SPEEDS.length - 1)]);
+    const faster = (way) =>
+      this.setSpeed(SPEEDS[Math.min(Math.max(SPEEDS.indexOf(this.player.speed) + way, 0), SPEEDS.length - 1)]);
     const actions = {
-      " ": () => this.player.toggle(), ArrowLeft: () => this.player.stepBy(-frames), ArrowRight: () => this.player.stepBy(frames),
-      Home: () => this.player.seek(0), End: () => { this.player.pause(); this.player.seek(this.player.duration); }, "[": () => faster(-1), "]": () => faster(1),
-      l: () => this.setLoop(!this.player.loop), f: () => this.toggleFollow(), t: () => this.toggleTrail(), g: () => flip("ghosts"),
-      s: () => this.panels.side && this.setLayout(!this.sideBySide), c: () => flip("colliders"), v: () => flip("contacts"), j: () => flip("joints"), m: () => flip("com"), x: () => flip("targets"),
-      d: () => this.toggleTheme(), r: () => this.resetView(), "?": () => (this.panels.help.hidden = !this.panels.help.hidden), h: () => (this.panels.help.hidden = !this.panels.help.hidden),
-      Escape: () => { this.panels.help.hidden = true; this.select(null); },
+      " ": () => this.player.toggle(),
+      ArrowLeft: () => this.player.stepBy(-frames),
+      ArrowRight: () => this.player.stepBy(frames),
+      Home: () => this.player.seek(0),
+      End: () => {
+        this.player.pause();
+        this.player.seek(this.player.duration);
+      },
+      "[": () => faster(-1),
+      "]": () => faster(1),
+      l: () => this.setLoop(!this.player.loop),
+      f: () => this.toggleFollow(),
+      t: () => this.toggleTrail(),
+      g: () => flip("ghosts"),
+      s: () => this.panels.side && this.setLayout(!this.sideBySide),
+      c: () => flip("colliders"),
+      v: () => flip("contacts"),
+      j: () => flip("joints"),
+      m: () => flip("com"),
+      x: () => flip("targets"),
+      d: () => this.toggleTheme(),
+      r: () => this.resetView(),
+      "?": () => (this.panels.help.hidden = !this.panels.help.hidden),
+      h: () => (this.panels.help.hidden = !this.panels.help.hidden),
+      Escape: () => {
+        this.panels.help.hidden = true;
+        this.select(null);
+      },
     };
     const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!action) return;
@@ -256,62 +326,4 @@ class Viewer {
     };
     requestAnimationFrame(tick);
   }
-
-  // What a script around the page may use.
-  handle() {
-    const { player, stage } = this;
-    return {
-      content: this.content,
-      get time() { return player.shownTime; },
-      get playing() { return player.playing; },
-      get duration() { return player.duration; },
-      play: () => player.play(),
-      pause: () => player.pause(),
-      seek: (time) => { player.pause(); player.seek(time); },
-      shown: () => this.shown.map((view) => view.take.name),
-      setOption: (name, on) => this.setOption(name, on),
-      setTheme: (name) => stage.setTheme(name),
-      setLayout: (sideBySide) => this.setLayout(sideBySide),
-      showIteration: (iteration) => this.showIteration(iteration === null ? null : this.learning.find((view) => view.take.iteration === iteration).number),
-      setCamera: (position, target) => { stage.camera.position.set(...position); stage.controls.target.set(...target); stage.controls.update(); stage.camera.updateMatrixWorld(); stage.dirty = true; },
-      project: (point) => { const seen = new THREE.Vector3(...point).project(stage.camera); return [((seen.x + 1) / 2) * stage.element.clientWidth, ((1 - seen.y) / 2) * stage.element.clientHeight]; },
-      pick: (x, y) => this.pathOf(this.pick(x, y)),
-      select: (path) => this.selectPath(path),
-      selected: () => this.pathOf(this.selected),
-      follow: () => this.toggleFollow(),
-      trail: () => this.toggleTrail(),
-      contacts: () => this.overlays.contactCount ?? 0,
-      pose: (take, body, time) => { const p = new THREE.Vector3(), q = new THREE.Quaternion(); this.views[take].pose(body, time, p, q); return [...p.toArray(), q.w, q.x, q.y, q.z]; },
-      draw: () => { stage.controls.update(); stage.render(); this.overlays.placeLabels(); },
-    };
-  }
 }
-
-// Wishes in the address: #theme=dark&t=0.5&play=0
-function wishes() {
-  return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-}
-
-async function start() {
-  const three = document.createElement("script");
-  three.textContent = new TextDecoder().decode(await inflate("three"));
-  document.head.appendChild(three);
-  const content = unpack(await inflate("data"));
-  const viewer = new Viewer(content);
-  const wish = wishes();
-  const dark = window.matchMedia?.("(prefers-color-scheme: dark)").matches;
-  viewer.stage.setTheme(wish.theme ?? (dark ? "dark" : "light"));
-  if (wish.t !== undefined) viewer.player.seek(Number(wish.t));
-  if (wish.play !== "0") viewer.player.play();
-  viewer.run();
-  viewer.stage.render();
-  document.getElementById("busy").remove();
-  return viewer.handle();
-}
-
-window.warpsim = start();
-window.warpsim.catch((error) => {
-  const text = /WebGL/i.test(String(error)) ? "This browser has no WebGL; switch it on, or open the page in another one." : `The page cannot be shown: ${error.message}`;
-  document.getElementById("busy").replaceChildren(document.createTextNode(text));
-  console.error(error);
-});
