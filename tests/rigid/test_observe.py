@@ -72,15 +72,19 @@ def test_derivatives_of_an_observed_state():
     state = random_state(model, 1)
     sim = Simulator(scene_from_mjmodel(model), outputs=OUTPUTS)
 
-    def observe(q, qd, mass, com, stiffness):
-        sim.set_parameters({"body.mass": mass, "body.com": com, "joint.stiffness": stiffness})
+    mass = sim.parameter("body.mass")[0]
+
+    def observe(q, qd, heavier, com, stiffness):
+        # some bodies have no mass, and may not have less
+        sim.set_parameters({"body.mass": heavier * mass, "body.com": com, "joint.stiffness": stiffness})
         observed = sim.reset(q=q, qd=qd)
         return tuple(observed[name] for name in OUTPUTS)
 
     inputs = (
         torch.tensor(state.qpos, requires_grad=True),
         torch.tensor(state.qvel, requires_grad=True),
-        *(sim.parameter(name)[0].requires_grad_() for name in ("body.mass", "body.com", "joint.stiffness")),
+        torch.ones_like(mass, requires_grad=True),
+        *(sim.parameter(name)[0].requires_grad_() for name in ("body.com", "joint.stiffness")),
     )
     assert torch.autograd.gradcheck(observe, inputs, fast_mode=True, eps=1e-6, atol=1e-5, rtol=1e-6)
 

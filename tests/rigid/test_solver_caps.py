@@ -162,7 +162,7 @@ def Sphere "Ball" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsCollisio
 def test_the_ledger_says_that_a_cap_was_raised_and_how_to_keep_it(tmp_path, name, text, path, prefix):
     file = tmp_path / name
     file.write_text(text)
-    expected = {"iterations": "3: raised to 100", "tolerance": "0.0001: lowered to 1e-08"}
+    expected = {"iterations": "3: raised to 500", "tolerance": "0.0001: lowered to 1e-08"}
     for scene in (load_scene(file), Simulator(file).scene):
         for attribute, words in expected.items():
             (entry,) = [e for e in scene.ledger if (e.path, e.attribute) == (path, prefix + attribute)]
@@ -220,7 +220,7 @@ def test_a_record_of_a_kept_cap_is_replayed_with_it(tmp_path):
 def test_the_command_line_keeps_the_cap(tmp_path, capsys):
     file = tmp_path / "a.xml"
     file.write_text(MJCF)
-    for flags, text in (([], "at most 100 iterations"), (["--iterations", "authored"], "at most 3 iterations")):
+    for flags, text in (([], "at most 500 iterations"), (["--iterations", "authored"], "at most 3 iterations")):
         assert main(["inspect", str(file), *flags]) == 0
         assert text in capsys.readouterr().out
 
@@ -362,4 +362,4 @@ def test_gradcheck_probes_the_scene_as_it_is(too_few):
 def test_gradcheck_of_a_capped_scene_says_what_ran():
     found = slider().gradcheck(2, parameters=(), window=1)
     assert found.ok and found.sections, str(found)
-    assert "solver: tolerance 1e-10, at most 100 iterations" in str(found)
+    assert "solver: tolerance 1e-10, at most 500 iterations" in str(found)

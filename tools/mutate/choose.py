@@ -84,6 +84,8 @@ def _imported(name: str, file: Path, known: dict[str, Path]) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             found.add(node.value)  # of a package that imports its parts by name when they are asked for
+            if node.value.endswith("."):  # the first part of such a name
+                found |= {module for module in known if module.startswith(node.value)}
         elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
             found.add(node.module)
             found |= {f"{node.module}.{alias.name}" for alias in node.names}

@@ -32,8 +32,10 @@ class Course:
         self._last: Stop | None = None
 
     def see(self, seen: Progress) -> None:
-        """Takes note of an iteration."""
-        self._last = Stop(seen.row.iteration, seen.row.loss, seen.x.detach().clone())
+        """Takes note of an iteration; of several starts side by side, the best so far."""
+        several = seen.x.shape != seen.best_x.shape
+        loss, x = (seen.best_loss, seen.best_x) if several else (seen.row.loss, seen.x)
+        self._last = Stop(seen.row.iteration, loss, x.detach().clone())
         if is_shown(seen.row.iteration):
             self._kept.append(self._last)
 

@@ -11,6 +11,7 @@ from typing import Any
 from warpsim.core.errors import InputError
 
 _KEY = "sha256"
+_ADVICE = "use a copy that is whole, or make it again (a search: without --resume)"
 
 
 def signed(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,9 +30,9 @@ def read_json(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:  # bytes that are no text are a ValueError too
-        raise InputError(f"{path}: not a JSON file: {error}") from error
+        raise InputError(f"{path} is damaged, or no JSON file: {error}; {_ADVICE}") from error
     if not isinstance(data, dict):
-        raise InputError(f"{path}: its JSON holds a {type(data).__name__}, not an object")
+        raise InputError(f"{path} is damaged: its JSON holds a {type(data).__name__}, not an object; {_ADVICE}")
     return data
 
 
@@ -44,8 +45,7 @@ def verified(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     content = {name: value for name, value in data.items() if name != _KEY}
     if data.get(_KEY) != _checksum(content):
         raise InputError(
-            f"{path} is damaged or was edited: its content does not have the checksum it was written with; "
-            "use a copy that is whole, or make it again"
+            f"{path} is damaged or was edited: its content does not have the checksum it was written with; {_ADVICE}"
         )
     return content
 

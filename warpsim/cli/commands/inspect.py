@@ -7,6 +7,7 @@ import argparse
 from warpsim.cli.commands.common import add_source
 from warpsim.engine.engine import Engine
 from warpsim.io.load import load_scene, warn_of_ledger
+from warpsim.scene.convergence import with_stop
 from warpsim.sim.contents import Contents
 from warpsim.sim.control_names import ControlNames, default_controls
 from warpsim.sim.describe import describe
@@ -23,6 +24,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prints the description."""
     scene = load_scene(arguments.scene, strict=arguments.strict, keyframe=arguments.keyframe)
+    scene = with_stop(scene, arguments.iterations)
     if arguments.strict is not False:
         warn_of_ledger(scene, arguments.scene)
     engine = Engine(scene, worlds=1, device="cpu")

@@ -163,10 +163,12 @@ def _straight_box(probe: _Probe, bounds: tuple[float, float]) -> tuple[np.ndarra
     for i, scale in enumerate(scales(probe.value)):
         for side, bound in enumerate(bounds):
             for reach in _REACH:
-                end = _within(start[i], (2 * side - 1) * reach * scale, bound)
-                agreed = probe.agrees(np.where(np.arange(len(start)) == i, end, start))
+                for end in _within(start[i], (2 * side - 1) * reach * scale, bound):
+                    agreed = probe.agrees(np.where(np.arange(len(start)) == i, end, start))
+                    if agreed:
+                        ends[side, i] = end
+                        break
                 if agreed:
-                    ends[side, i] = end
                     break
                 bends |= agreed is False
                 if agreed is False and reach == _REACH[-1]:
@@ -191,10 +193,11 @@ def _corners(ends: np.ndarray, every: bool) -> list[np.ndarray]:
     return [ends[side, np.arange(count)] for side in sides]
 
 
-def _within(value: float, move: float, bound: float) -> float:
-    """The moved value; where that is beyond the bound, most of the way to it."""
+def _within(value: float, move: float, bound: float) -> tuple[float, ...]:
+    """The moved value; where that is beyond the bound, the bound (which may have no meaning), and most of the way."""
     moved = value + move
-    return moved if (bound - moved) * move > 0 or np.isinf(bound) else bound + (value - bound) * 2.0**-10
+    inside = (bound - moved) * move > 0 or np.isinf(bound)
+    return (moved,) if inside else (bound, bound + (value - bound) * 2.0**-10)
 
 
 @dataclass(frozen=True)
