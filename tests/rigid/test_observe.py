@@ -72,11 +72,12 @@ def test_derivatives_of_an_observed_state():
     state = random_state(model, 1)
     sim = Simulator(scene_from_mjmodel(model), outputs=OUTPUTS)
 
-    mass = sim.parameter("body.mass")[0]
+    mass, stiffness = (sim.parameter(name)[0] for name in ("body.mass", "joint.stiffness"))
 
-    def observe(q, qd, heavier, com, stiffness):
-        # some bodies have no mass, and may not have less
-        sim.set_parameters({"body.mass": heavier * mass, "body.com": com, "joint.stiffness": stiffness})
+    def observe(q, qd, heavier, com, stiffer):
+        # some bodies have no mass and some joints no spring, and may not have less
+        given = {"body.mass": heavier * mass, "body.com": com, "joint.stiffness": stiffer * stiffness}
+        sim.set_parameters(given)
         observed = sim.reset(q=q, qd=qd)
         return tuple(observed[name] for name in OUTPUTS)
 
@@ -84,7 +85,8 @@ def test_derivatives_of_an_observed_state():
         torch.tensor(state.qpos, requires_grad=True),
         torch.tensor(state.qvel, requires_grad=True),
         torch.ones_like(mass, requires_grad=True),
-        *(sim.parameter(name)[0].requires_grad_() for name in ("body.com", "joint.stiffness")),
+        sim.parameter("body.com")[0].requires_grad_(),
+        torch.ones_like(stiffness, requires_grad=True),
     )
     assert torch.autograd.gradcheck(observe, inputs, fast_mode=True, eps=1e-6, atol=1e-5, rtol=1e-6)
 
