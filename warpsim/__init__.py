@@ -14,7 +14,7 @@ _PUBLIC = {
     "NetworkPolicy": "warpsim.sim.network_policy",
     "Randomization": "warpsim.sim.randomization",
     "optimize": "warpsim.task.solve",
-    "OptimisedTask": "warpsim.task.solve",
+    "OptimizedTask": "warpsim.task.solve",
     "Task": "warpsim.task.task",
     "Scene": "warpsim.scene",
     "load_scene": "warpsim.io.load",

@@ -13,7 +13,7 @@ from warpsim.core.errors import InputError, OutputError
 from warpsim.io.usd import author
 from warpsim.io.usd.motion import ContactFrame, Motion
 from warpsim.io.usd.reader import read_usd
-from warpsim.io.usd.writer import OptimisedValue, write_result
+from warpsim.io.usd.writer import OptimizedValue, write_result
 
 
 def validation_errors(stage) -> list[str]:
@@ -138,7 +138,7 @@ def test_results_are_valid(tmp_path, source):
     scene = read_usd(source)
     motion = rollout(scene, 5)
     motion.contacts = [ContactFrame(np.ones((n, 3)), np.ones((n, 3))) for n in (0, 1, 2, 1, 0)]
-    values = [OptimisedValue("/World/Root/Base/Box", "physics:mass", 3.0, initial=2.0, gradient=-0.5)]
+    values = [OptimizedValue("/World/Root/Base/Box", "physics:mass", 3.0, initial=2.0, gradient=-0.5)]
     write_result(tmp_path / "out.usda", source, scene, motion, values=values)
     stage = Usd.Stage.Open(str(tmp_path / "out.usda"))
     assert validation_errors(stage) == []
@@ -161,8 +161,8 @@ def test_velocities(tmp_path, source):
 def test_optimized_values(tmp_path, source):
     scene = read_usd(source)
     values = [
-        OptimisedValue("/World/Root/Base/Box", "physics:mass", np.float64(3.0), initial=2.0, gradient=-0.5),
-        OptimisedValue("/World/Root/Base", "xformOp:translate", np.array([1.0, 2.0, 3.0])),
+        OptimizedValue("/World/Root/Base/Box", "physics:mass", np.float64(3.0), initial=2.0, gradient=-0.5),
+        OptimizedValue("/World/Root/Base", "xformOp:translate", np.array([1.0, 2.0, 3.0])),
     ]
     files = write_result(tmp_path / "best.usda", source, scene, values=values)
     assert [path.name for path in files] == ["best.usda", "best.values.usda"]
@@ -173,7 +173,7 @@ def test_optimized_values(tmp_path, source):
     again = read_usd(files[0])
     np.testing.assert_allclose(again.bodies[0].position, [1, 2, 3])
     with pytest.raises(InputError, match="nothing:here"):
-        write_result(tmp_path / "x.usda", source, scene, values=[OptimisedValue("/World", "nothing:here", 1.0)])
+        write_result(tmp_path / "x.usda", source, scene, values=[OptimizedValue("/World", "nothing:here", 1.0)])
 
 
 def test_other_op_stacks_become_matrices(tmp_path):

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from warpsim.core.errors import InputError
-from warpsim.io.usd.writer import OptimisedValue
+from warpsim.io.usd.writer import OptimizedValue
 from warpsim.optimizers.plain_problem import PlainVariables
 from warpsim.sim.attributes.attribute import Attribute
 
@@ -304,7 +304,7 @@ class Variables:
 
     def optimized(
         self, x: torch.Tensor, gradients: Mapping[Attribute, Any] | None = None, *, world: int = 0
-    ) -> list[OptimisedValue]:
+    ) -> list[OptimizedValue]:
         """What `write_result` puts into the result's layer.
 
         Args:
@@ -318,7 +318,7 @@ class Variables:
             numbers = numbers[world] if numbers.ndim > len(attribute.shape) else numbers
             slope = None if gradients is None else gradients.get(attribute)
             found.append(
-                OptimisedValue(
+                OptimizedValue(
                     attribute.prim_path,
                     attribute.name,
                     attribute.kind.stored(numbers),

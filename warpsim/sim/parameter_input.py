@@ -14,7 +14,7 @@ from warpsim.autograd.parameters import Parameters
 from warpsim.autograd.watched import Watched, check_unchanged, watch
 from warpsim.core.errors import InputError
 from warpsim.engine.engine import Engine
-from warpsim.io.usd.writer import OptimisedValue
+from warpsim.io.usd.writer import OptimizedValue
 from warpsim.sim.attributes.attribute import Attribute
 from warpsim.sim.attributes.table import AttributeTable
 
@@ -45,7 +45,7 @@ class InForce:
         """Raises if a tensor that was given has been changed in place."""
         check_unchanged(self.given, "`set_parameters`")
 
-    def values(self, world: int) -> list[OptimisedValue]:
+    def values(self, world: int) -> list[OptimizedValue]:
         """The values of attributes in one world, as a result's layer holds them."""
         found = []
         for attribute, value in self.attributes.items():
@@ -53,7 +53,7 @@ class InForce:
             own = numbers[world] if numbers.ndim > len(attribute.shape) else numbers
             initial = attribute.kind.stored(attribute.numbers)
             found.append(
-                OptimisedValue(attribute.prim_path, attribute.name, attribute.kind.stored(own), initial=initial)
+                OptimizedValue(attribute.prim_path, attribute.name, attribute.kind.stored(own), initial=initial)
             )
         return found
 

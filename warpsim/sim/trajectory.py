@@ -21,7 +21,7 @@ from warpsim.core.notebook import facts_html, folded_page_html
 from warpsim.io.scene_files import is_usd, scene_files
 from warpsim.io.usd.export.result import export_result
 from warpsim.io.usd.motion import ContactFrame, Motion
-from warpsim.io.usd.writer import OptimisedValue, write_result
+from warpsim.io.usd.writer import OptimizedValue, write_result
 from warpsim.rigid.model.joint_names import find_joint
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.topology import Layout
@@ -59,9 +59,9 @@ class _Contents:
 class _Values:
     """Values of USD attributes, world by world: what a saved trajectory keeps of the parameters it was made with."""
 
-    by_world: tuple[list[OptimisedValue], ...]
+    by_world: tuple[list[OptimizedValue], ...]
 
-    def __call__(self, world: int) -> list[OptimisedValue]:
+    def __call__(self, world: int) -> list[OptimizedValue]:
         return self.by_world[world]
 
 
@@ -188,7 +188,7 @@ class Trajectory(Observed):
         self._source = source
         self.model: Model | None = model
         self.made_with = made_with
-        self._values: Callable[[int], list[OptimisedValue]] | None = None if made_with is None else made_with.values
+        self._values: Callable[[int], list[OptimizedValue]] | None = None if made_with is None else made_with.values
         self.times = interval * np.arange(len(self["q"]))
 
     def __getstate__(self) -> dict[str, Any]:

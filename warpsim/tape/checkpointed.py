@@ -8,13 +8,11 @@ gradients = tape.backward(run, output_seeds={"cost": EveryStep(np.ones(worlds))}
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from warpsim.core.errors import InputError, UnconvergedError, unknown_name, whole_number
 from warpsim.core.kernel_lock import KERNELS
@@ -29,6 +27,7 @@ from warpsim.tape.journal import Resumable
 from warpsim.tape.parameters import ParameterSet, StaleInputError
 from warpsim.tape.part import Keep, Part
 from warpsim.tape.program import Field, Program
+from warpsim.tape.progress import bar, quiet
 from warpsim.tape.run import Gradients, Run
 from warpsim.tape.schedule import Plan, Schedule, make_plan
 from warpsim.tape.selection import Selection, names, select
@@ -92,9 +91,8 @@ class CheckpointedTape:
         self._home = homes.make(storage, program.device)
         self._parameters = ParameterSet(program.parameters)
         inside = threads > program.worlds and getattr(program, "divisible", False)
-        self._team = teams.Team(1 if inside else threads)
+        self._team, crew = teams.Team(1 if inside else threads), crew_of(threads) if inside else None
         split = teams.split(program, groups, self._team.threads)
-        crew = crew_of(threads) if inside else None
         self.plan: Plan = make_plan(
             footprint.measure(part for part, _ in split),
             steps,
@@ -278,8 +276,8 @@ class CheckpointedTape:
             except UnconvergedError:  # the other groups go on, so that the last step of all is named
                 pass
 
-        with self._bar("backward", progress) as tick:
-            self._team.run(_quiet(pull_back), work)
+        with bar(self._team, self.plan.segments * len(self._sweeps), "backward", progress) as tick:
+            self._team.run(quiet(pull_back), work)
         unsolved = convergence.Unsolved()
         for pull in pulls:
             unsolved.add(pull.unsolved)
@@ -308,8 +306,8 @@ class CheckpointedTape:
             except NonFiniteError as error:  # the other groups go on, so that all of them reach the steps before
                 failures.append(error)
 
-        with self._bar("forward", progress) as tick:
-            self._team.run(_quiet(step), work)
+        with bar(self._team, self.plan.segments * len(self._sweeps), "forward", progress) as tick:
+            self._team.run(quiet(step), work)
         if failures:
             raise min(failures, key=lambda error: error.step)
         for part, journal in zip(run.parts, run.journals, strict=False):
@@ -401,26 +399,3 @@ class CheckpointedTape:
         if run.step < self.plan.steps:
             raise InputError(f"this run has taken {run.step} of {self.plan.steps} steps; advance it to the end first")
         self._parameters.compare(run.parameter_checksums)
-
-    @contextmanager
-    def _bar(self, what: str, shown: bool) -> Iterator[Callable[[], None]]:
-        """A progress bar over segments, as the function to call after each; threads may call it."""
-        if not shown:
-            yield _nothing
-            return
-        with tqdm(total=self.plan.segments * len(self._sweeps), desc=what, unit="segment") as bar:
-            yield self._team.guarded(lambda: bar.update())
-
-
-def _quiet(task: Callable[[Any], None]) -> Callable[[Any], None]:
-    """The same task without NumPy's warnings: numbers that overflow are looked for, and reported, by `diagnostics`."""
-
-    def quiet(item: Any) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            task(item)
-
-    return quiet
-
-
-def _nothing() -> None:
-    """No progress bar."""

@@ -1,10 +1,11 @@
 """Tasks: what may vary in a scene and what is wanted of it, read from USD or made in Python, and their optimization."""
 
 from warpsim.task.controls import Control, Feedback, Knots, Periodic, Steps
+from warpsim.task.optimized import OptimizedTask
 from warpsim.task.outcome import Outcome
 from warpsim.task.problem import Choice, TaskProblem
 from warpsim.task.read import read_task, task_paths
-from warpsim.task.solve import OptimisedTask, optimize
+from warpsim.task.solve import optimize
 from warpsim.task.stress import Stress, StressRow, stress
 from warpsim.task.task import SearchSpec, Task, VariableSpec
 
@@ -13,7 +14,7 @@ __all__ = [
     "Control",
     "Feedback",
     "Knots",
-    "OptimisedTask",
+    "OptimizedTask",
     "Outcome",
     "Periodic",
     "SearchSpec",

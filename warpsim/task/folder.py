@@ -26,7 +26,7 @@ from warpsim.check.records.signed import read_json, signed, verified
 from warpsim.core.errors import CacheWarning, InputError, OutputError
 from warpsim.core.files import write_text
 from warpsim.io.usd.motion import Motion
-from warpsim.io.usd.writer import OptimisedValue, result_files, write_result
+from warpsim.io.usd.writer import OptimizedValue, result_files, write_result
 from warpsim.optimizers.search import Progress
 from warpsim.task.outcome import Outcome
 from warpsim.task.plot import loss_plot
@@ -113,7 +113,7 @@ class ResultFolder:
         return write_result(self.result, self._source, self._problem.sim.scene, values=values, provenance=provenance)
 
     def write_result(
-        self, outcome: Outcome, values: Sequence[OptimisedValue], provenance: Mapping[str, Any]
+        self, outcome: Outcome, values: Sequence[OptimizedValue], provenance: Mapping[str, Any]
     ) -> list[Path]:
         """The whole result."""
         return write_result(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from warpsim.io.usd.writer import OptimisedValue
+from warpsim.io.usd.writer import OptimizedValue
 from warpsim.task.problem import TaskProblem
 
 
@@ -19,7 +19,7 @@ def is_prim(name: str) -> bool:
 
 def chosen_values(
     problem: TaskProblem, x: torch.Tensor, gradients: Mapping[str, np.ndarray] | None = None
-) -> list[OptimisedValue]:
+) -> list[OptimizedValue]:
     """Every value that x (n,) sets: variables as their attributes' types store them, controls and durations as doubles.
 
     Args:
@@ -27,7 +27,7 @@ def chosen_values(
         x: (n,).
         gradients: d loss / d attribute by path, kept beside the values.
     """
-    found: list[OptimisedValue] = []
+    found: list[OptimizedValue] = []
     choice = problem.choice(x[None].detach())
     if problem.variables is not None:
         part = x.detach()[: problem.variables.size]
@@ -42,10 +42,10 @@ def chosen_values(
         if not is_prim(bound.control.name):
             continue
         found.append(
-            OptimisedValue(bound.control.name, "values", values[0].cpu().numpy().ravel(), type_name="double[]")
+            OptimizedValue(bound.control.name, "values", values[0].cpu().numpy().ravel(), type_name="double[]")
         )
     if problem.task.duration_range is not None and is_prim(problem.task.name):
         name = problem.task.name
-        found.append(OptimisedValue(name, "duration", float(choice.duration[0]), problem.task.duration))
-        found.append(OptimisedValue(name, "steps", problem.steps, type_name="int"))
+        found.append(OptimizedValue(name, "duration", float(choice.duration[0]), problem.task.duration))
+        found.append(OptimizedValue(name, "steps", problem.steps, type_name="int"))
     return found

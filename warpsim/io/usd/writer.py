@@ -34,7 +34,7 @@ from warpsim.scene import Scene
 
 
 @dataclass
-class OptimisedValue:
+class OptimizedValue:
     """A new value of a USD attribute, in the attribute's own units."""
 
     path: str
@@ -54,7 +54,7 @@ def write_result(
     scene: Scene,
     motion: Motion | None = None,
     *,
-    values: list[OptimisedValue] | None = None,
+    values: list[OptimizedValue] | None = None,
     provenance: Mapping[str, Any] | None = None,
     states: bool = True,
     start_code: float | None = None,
@@ -204,7 +204,7 @@ def _copy_stage_metadata(stage: Usd.Stage, layer: Sdf.Layer) -> None:
         layer.defaultPrim = stage.GetDefaultPrim().GetPath().pathString.lstrip("/")
 
 
-def _values(stage: Usd.Stage, values: list[OptimisedValue]) -> Sdf.Layer:
+def _values(stage: Usd.Stage, values: list[OptimizedValue]) -> Sdf.Layer:
     """Sparse overrides, typed as in the source, with the value before and the gradient as customData."""
     layer = Sdf.Layer.CreateAnonymous(".usda")
     _copy_stage_metadata(stage, layer)
