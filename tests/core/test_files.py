@@ -152,7 +152,7 @@ def test_checkpoints_find_no_room(small_disk):
 
 _ON_DISK = """
 import sys
-sys.path.insert(0, "tests")
+sys.path.insert(0, "tests/support")
 import numpy as np
 from tape_toys import Chain
 from warpsim.core.errors import OutputError

@@ -12,7 +12,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 _COMPILE = """
 import sys
 import warp as wp
-from warpsim import kernels
+from warpsim.core import kernels
 from warpsim.tape import knots
 kernels.initialize()
 sys.stderr.isatty = lambda: {terminal}

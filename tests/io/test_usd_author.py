@@ -33,7 +33,7 @@ def test_unknown_attributes_raise():
     with pytest.raises(InputError, match="stifness"):
         author.revolute(body, "Joint2", None, body, "Z", drive={"stifness": 1})
     with pytest.raises(TypeError):
-        author.sphere(body, "Shape", 0.5, color=(1, 0, 0))
+        author.sphere(body, "Shape", 0.5, tint=(1, 0, 0))
 
 
 @pytest.mark.parametrize("value", ["heavy", (1, 2), None])
