@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from divided_net import DividedNet
+from tools.bench.net import DividedNet
 from warpsim.core.errors import InputError
 from warpsim.tape import CheckpointedTape
 from warpsim.tape.crew import Crew, crew_of
