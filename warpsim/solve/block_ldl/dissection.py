@@ -16,8 +16,11 @@ from warpsim.solve.block_ldl.pattern import BlockPattern
 
 LEAF = 40
 """Parts of at most so many nodes are ordered by minimum degree."""
-_SHARES = (0.42, 0.5, 0.58)
+_SHARES = (0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65)
 """Of a part's nodes on the first side of the cuts that are tried."""
+_WIDTH = 2.0
+_BELOW = 30.0
+"""Guesses of what a part of n nodes will cost: a separator of _WIDTH √n nodes, and _BELOW n^1.5 under it."""
 _DIRECTIONS = np.array(
     [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, -1, 0), (1, 0, 1), (1, 0, -1), (0, 1, 1), (0, 1, -1)], float
 )
@@ -92,7 +95,11 @@ def _keys(nodes: list[int], neighbors: list[set[int]], places: np.ndarray | None
         across = np.asarray(places, float)[nodes] @ _DIRECTIONS.T
         keys = [across[:, i] for i in range(across.shape[1]) if np.ptp(across[:, i]) > 1e-9 * (1 + np.ptp(across))]
         if keys:
-            return keys
+            return keys + _distance_keys(nodes, neighbors)
+    return _distance_keys(nodes, neighbors)
+
+
+def _distance_keys(nodes: list[int], neighbors: list[set[int]]) -> list[np.ndarray]:
     within = set(nodes)
 
     def farthest(distance: dict[int, int]) -> int:
@@ -108,14 +115,27 @@ def _keys(nodes: list[int], neighbors: list[set[int]], places: np.ndarray | None
     return [a, a - b, c, c - d]
 
 
+def _estimate(pivots: float, rows: float) -> float:
+    """Work of a front, up to a factor."""
+    return pivots * pivots * pivots / 3 + pivots * pivots * rows + pivots * rows * rows
+
+
+def _outlook(part: list[int], neighbors: list[set[int]]) -> float:
+    """Work that a part will take, guessed from its size and from how much lies around it."""
+    around = set().union(*(neighbors[node] for node in part)).difference(part) if part else set()
+    across = _WIDTH * len(part) ** 0.5
+    return _estimate(across, len(around)) + _BELOW * len(part) ** 1.5
+
+
 def _best_cut(
     nodes: list[int], neighbors: list[set[int]], places: np.ndarray | None
 ) -> tuple[list[int], list[int], list[int]]:
     """Two parts without an edge between them, and what separates them."""
     best: tuple[float, list[int], list[int], list[int]] | None = None
     tried = set()
+    around = len(set().union(*(neighbors[node] for node in nodes)).difference(nodes))
     for key in _keys(nodes, neighbors, places):
-        order = np.lexsort((nodes, key))
+        order = np.lexsort((np.array(nodes), key))
         for share in _SHARES:
             first = frozenset(nodes[i] for i in order[: int(share * len(nodes))])
             if first in tried:
@@ -124,8 +144,7 @@ def _best_cut(
             cover = _cover(first, set(nodes), neighbors)
             one = [node for node in nodes if node in first and node not in cover]
             two = [node for node in nodes if node not in first and node not in cover]
-            # work on a separator grows with the cube of its size; a small first half leaves a large second one
-            cost = len(cover) ** 3 + 0.02 * (len(one) ** 2.0 + len(two) ** 2.0)
+            cost = _estimate(len(cover), around) + _outlook(one, neighbors) + _outlook(two, neighbors)
             if best is None or cost < best[0]:
                 best = (cost, one, two, sorted(cover))
     assert best is not None

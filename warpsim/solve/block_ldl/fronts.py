@@ -88,7 +88,8 @@ def _merged(fronts: list[Front]) -> list[Front]:
             parent.pivots = fronts[best].pivots + parent.pivots
             parent.children = [c for c in parent.children if c != best] + fronts[best].children
             gone[best] = True
-    number, kept = {}, []
+    number: dict[int, int] = {}
+    kept: list[Front] = []
     for i, front in enumerate(fronts):
         if not gone[i]:
             number[i] = len(kept)

@@ -24,7 +24,7 @@ _VECTOR = """
         scalar x[8];
         CUDA_CALLABLE scalar& operator[](int i) { return x[i]; }
         CUDA_CALLABLE V operator*(scalar s) const { V r; for (int i = 0; i < 8; ++i) r.x[i] = x[i] * s; return r; }
-        CUDA_CALLABLE V operator*(const V& b) const { V r; for (int i = 0; i < 8; ++i) r.x[i] = x[i] * b.x[i]; return r; }
+        CUDA_CALLABLE V operator*(V b) const { for (int i = 0; i < 8; ++i) b.x[i] *= x[i]; return b; }
         CUDA_CALLABLE V operator-() const { V r; for (int i = 0; i < 8; ++i) r.x[i] = -x[i]; return r; }
         CUDA_CALLABLE void operator+=(const V& b) { for (int i = 0; i < 8; ++i) x[i] += b.x[i]; }
         CUDA_CALLABLE void operator-=(const V& b) { for (int i = 0; i < 8; ++i) x[i] -= b.x[i]; }
@@ -102,10 +102,11 @@ _FACTOR = (
         for (int c = 0; c < N; ++c) {
             scalar d = l[c][c];
             const int block = plan.order.data[first + (j + c) / 3], axis = (j + c) % 3;
-            const scalar own = fabs(on_diagonal[9 * block + 4 * axis]);
+            const scalar entry = on_diagonal[9 * block + 4 * axis], own = entry < 0 ? -entry : entry;
             if (!(d > smallest * own)) {
                 ++wrong;
-                if (shift > 0) d = wp::max(fabs(d), shift * own);
+                const scalar size = d < 0 ? -d : d;
+                if (shift > 0) d = size > shift * own ? size : shift * own;
             }
             inverse[c] = 1 / d;
             for (int r = c + 1; r < N; ++r) {
@@ -236,7 +237,8 @@ _SOLVE = (
         for (int r = above; r < j + N; ++r) t[r] = kept[r - above];
         for (int c = N - 1; c >= 0; --c) {
             V& s = sum[c];
-            scalar value = y[c] * Pj[c * lead + j + c] - (((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])));
+            const scalar below = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+            scalar value = y[c] * Pj[c * lead + j + c] - below;
             for (int e = c + 1; e < N; ++e) value -= Pj[c * lead + j + e] * y[e];
             y[c] = value;
             t[j + c] = value;

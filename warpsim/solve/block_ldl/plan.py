@@ -29,7 +29,9 @@ class BlockPlan:
     row: wp.array(dtype=wp.int32)  # places of the update rows, front by front
     child: wp.array(dtype=wp.int32)  # children, front by front
     first_run: wp.array(dtype=wp.int32)  # (F + 1,)
-    run: wp.array2d(dtype=wp.int32)  # (runs, 3): a front's update rows that stay together in its parent: block, place, length
+    run: wp.array2d(
+        dtype=wp.int32
+    )  # (runs, 3): update rows that stay together in the parent: first, place there, length
     entry: wp.array2d(dtype=wp.int32)  # (m, 3): coupling, offset in the panel, 1 if transposed
 
 
@@ -121,9 +123,7 @@ class _Layout:
         lead = _padded(total)
         # rows of the update matrix keep their alignment in the panel: it begins with the panel's group of eight
         update = self.arena.take(max(LANES, (lead - pivots // LANES * LANES) * (total - pivots)))
-        self.table.append(
-            [first, pivots, total, self.panels, update, len(self.row), len(self.entry), len(self.child)]
-        )
+        self.table.append([first, pivots, total, self.panels, update, len(self.row), len(self.entry), len(self.child)])
         places = {first + p: p for p in range(len(front.pivots))}
         places |= {row: len(front.pivots) + r for r, row in enumerate(rows)}
         for p in range(len(front.pivots)):
