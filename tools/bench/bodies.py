@@ -28,7 +28,7 @@ from warpsim.tape import CheckpointedTape
 COUNTS = (50, 100, 200)
 PLACES = ("apart", "heap")
 _SETTLE = {"apart": 200, "heap": 600}
-_ROOM = 12
+_ROOM = 6
 """Contact places per body."""
 _GAP = 5e-3
 """m: how far half of the bodies may end from where MuJoCo has them, since contact points are not the same."""
