@@ -11,7 +11,7 @@ from warpsim.core.precision import numpy_real, real
 from warpsim.rigid.compile.compile import compile_model
 from warpsim.solve.hessian import factor_hessian, solve_hessian
 from warpsim.solve.rows import DRY_FRICTION, ELLIPTIC, EQUALITY, UNILATERAL, RowCapacity, Rows, allocate_rows
-from warpsim.solve.sparsity import TreeSparsity
+from warpsim.solve.sparsity import TreeSparsity, hessian_sizes
 
 SIZES = {
     int(EQUALITY): (1, 2, 3, 5, 6),
@@ -36,7 +36,7 @@ def _solve_kernel(
 ):
     w = wp.tid()
     failed[w] = factor_hessian(rows, t, w, y, matrix, implicit, known, factor, envelope)
-    solve_hessian(t.nv, w, factor, envelope, x)
+    solve_hessian(t, w, factor, envelope, x)
 
 
 class Problem:
@@ -123,15 +123,16 @@ def _slope(g: dict, y: np.ndarray) -> np.ndarray:
 
 def _solved(problem: Problem, rows: Rows, y: np.ndarray, right: np.ndarray, factor: wp.array | None = None):
     """x with H x = right; with a factor, that one may be kept."""
-    n, device = problem.model.nv, problem.model.device
+    device = problem.model.device
 
     def on_device(values: np.ndarray) -> wp.array:
         return wp.array(values.astype(numpy_real)[None], dtype=real, device=device)
 
     known = int(factor is not None)
     if factor is None:
-        factor = wp.full((1, n * (n + 1) // 2), np.nan, dtype=real, device=device)
-        problem.envelope = wp.full((1, n), -7, dtype=wp.int32, device=device)
+        reals, integers = hessian_sizes(problem.model.sparsity)
+        factor = wp.full((1, reals), np.nan, dtype=real, device=device)
+        problem.envelope = wp.full((1, integers), -7, dtype=wp.int32, device=device)
     x, failed = on_device(right), wp.zeros(1, dtype=wp.int32, device=device)
     inputs = [
         problem.model.sparsity,

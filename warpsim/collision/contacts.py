@@ -1,10 +1,10 @@
-"""Contact generation: from shape poses to packed contacts, in three stages.
+"""Contact generation: from shape poses to packed contacts, in four stages.
 
-1. *Narrow phase* (untaped): every pair writes the integer features that touch to its own places.
-2. *Pack* (untaped): one thread per world gathers them, in pair order, into the contact places.
-3. *Rebuild* (taped): distance, point and frame of every contact from poses, sizes and the frozen integers, with the
-true
-   derivative of all three in both poses and both sizes.
+1. *Broad phase* (untaped): lists the pairs that are near, where there are many; see `broad`.
+2. *Narrow phase* (untaped): every near pair writes the integer features that touch to its own places.
+3. *Pack* (untaped): one thread per world gathers them, in pair order, into the contact places.
+4. *Rebuild* (taped): distance, point and frame of every contact from poses, sizes and the frozen integers, with the
+   true derivative of all three in both poses and both sizes.
 
 How to call it::
 
@@ -13,8 +13,8 @@ How to call it::
     contacts = Contacts.allocate(worlds, table.max_contacts, device, requires_grad=True)   # one per tape slot
 
     shapes = ShapePoses(position, rotation, size)          # (worlds, shapes) arrays of the slot
-    find_contacts(table, shapes, pair_margin, search, contacts)       # stages 1 and 2
-    rebuild_contacts(table, shapes, contacts)                         # stage 3
+    find_contacts(table, shapes, pair_margin, search, contacts)       # stages 1 to 3
+    rebuild_contacts(table, shapes, contacts)                         # stage 4
     contacts.check_overflow()                                         # on the host, when convenient
 
 `table.pair_shapes` and `pair_margin[world, pair]` share the table's own pair order. Only the first
@@ -28,9 +28,11 @@ from dataclasses import dataclass
 import numpy as np
 import warp as wp
 
+from warpsim.collision.broad import BroadPhase
 from warpsim.collision.geometry import Geometry, build_geometry
 from warpsim.collision.groups import GROUPS, PairGroup, group_of
 from warpsim.collision.kinds import KIND_CODE, pair_case
+from warpsim.collision.near import LANES
 from warpsim.collision.pack import pack_kernel
 from warpsim.collision.pairs import collision_pairs
 from warpsim.core.errors import InputError, SimulationError
@@ -155,8 +157,10 @@ class PairTable:
 class SearchWork:
     """Scratch of the untaped search; nothing in it outlives `find_contacts`."""
 
+    broad: BroadPhase
+    """Which pairs are near."""
     pair_count: wp.array
-    """(W, np) int32: active candidates of a pair."""
+    """(W, np) int32: active candidates of a near pair."""
     candidate_feature: wp.array
     """(W, nc) int64."""
     candidate_seed: wp.array
@@ -166,7 +170,10 @@ class SearchWork:
     def allocate(table: PairTable, worlds: int) -> SearchWork:
         """Allocates scratch for a number of worlds on the table's device."""
         device = table.pair_case.device
+        pairs, kinds = table.pair_shapes.numpy(), table.shape_kind.numpy()
+        first = [start for _group, start, _stop in table.ranges] + [table.pair_count]
         return SearchWork(
+            broad=BroadPhase.allocate(pairs, kinds, first, worlds, device),
             pair_count=wp.zeros((worlds, table.pair_count), dtype=wp.int32, device=device),
             candidate_feature=wp.zeros((worlds, table.candidates), dtype=wp.int64, device=device),
             candidate_seed=wp.zeros((worlds, table.seeds), dtype=vec3, device=device),
@@ -238,18 +245,20 @@ def find_contacts(
     """
     worlds = shapes.position.shape[0]
     device = table.pair_case.device
-    for group, first, stop in table.ranges:
+    search.broad.find(table.shape_kind, table.geometry.unit_radius, shapes.position, shapes.size, pair_margin)
+    for number, (group, first, stop) in enumerate(table.ranges):
         wp.launch(
             group.narrow,
-            dim=(worlds, stop - first),
+            dim=(worlds, min(stop - first, LANES)),
             inputs=[
-                first,
+                number,
                 table.shape_kind,
                 table.geometry.unit_radius,
                 table.pair_shapes,
                 table.pair_case,
                 table.pair_start,
                 *table.mesh_data(group),
+                search.broad.near,
                 shapes.position,
                 shapes.rotation,
                 shapes.size,
@@ -262,7 +271,13 @@ def find_contacts(
     wp.launch(
         pack_kernel,
         dim=worlds,
-        inputs=[table.pair_start, search.pair_count, search.candidate_feature, search.candidate_seed],
+        inputs=[
+            table.pair_start,
+            search.broad.near,
+            search.pair_count,
+            search.candidate_feature,
+            search.candidate_seed,
+        ],
         outputs=[contacts.count, contacts.pair, contacts.feature, contacts.seed],
         device=device,
         record_tape=False,

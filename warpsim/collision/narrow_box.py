@@ -10,16 +10,18 @@ from warpsim.collision.box_contact import ball_box, sphere_cylinder
 from warpsim.collision.box_search import box_region, find_capsule_box, sphere_cylinder_feature
 from warpsim.collision.kinds import CAPSULE_BOX, SPHERE_BOX, SPHERE_CYLINDER
 from warpsim.collision.maths import column
+from warpsim.collision.near import LANES, NearPairs
 from warpsim.core.precision import quat, real, vec3
 from warpsim.core.spatial import quat_matrix
 
 wp.set_module_options({"enable_backward": False})
 
 
-@wp.kernel(enable_backward=False)
-def narrow_box_kernel(
+@wp.func
+def _narrow_box_pair(
     # topology
-    first_pair: int,
+    world: int,
+    pair: int,
     shape_kind: wp.array(dtype=int),
     shape_unit_radius: wp.array(dtype=real),
     pair_shapes: wp.array2d(dtype=int),
@@ -34,9 +36,6 @@ def narrow_box_kernel(
     pair_count: wp.array2d(dtype=int),
     candidate_feature: wp.array2d(dtype=wp.int64),
 ):
-    """Active features of sphere–box, sphere–cylinder, capsule–box and box–box pairs."""
-    world, local = wp.tid()
-    pair = first_pair + local
     a = pair_shapes[pair, 0]
     b = pair_shapes[pair, 1]
     position_a = shape_position[world, a]
@@ -75,4 +74,43 @@ def narrow_box_kernel(
     else:
         pair_count[world, pair] = find_box_box(
             position_a, frame_a, size_a, position_b, frame_b, size_b, margin, world, start, candidate_feature
+        )
+
+
+@wp.kernel(enable_backward=False)
+def narrow_box_kernel(
+    # topology
+    group: int,
+    shape_kind: wp.array(dtype=int),
+    shape_unit_radius: wp.array(dtype=real),
+    pair_shapes: wp.array2d(dtype=int),
+    pair_case: wp.array(dtype=int),
+    pair_start: wp.array(dtype=int),
+    # near pairs, and the state
+    near: NearPairs,
+    shape_position: wp.array2d(dtype=vec3),
+    shape_rotation: wp.array2d(dtype=quat),
+    shape_size: wp.array2d(dtype=vec3),
+    pair_margin: wp.array2d(dtype=real),
+    # out
+    pair_count: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
+):
+    """Active features of sphere–box, sphere–cylinder, capsule–box and box–box pairs."""
+    world, lane = wp.tid()
+    for place in range(near.first[world, group] + lane, near.first[world, group + 1], LANES):
+        _narrow_box_pair(
+            world,
+            near.pair[world, place],
+            shape_kind,
+            shape_unit_radius,
+            pair_shapes,
+            pair_case,
+            pair_start,
+            shape_position,
+            shape_rotation,
+            shape_size,
+            pair_margin,
+            pair_count,
+            candidate_feature,
         )

@@ -22,6 +22,7 @@ from warpsim.collision.convex_search import find_features
 from warpsim.collision.core import Core
 from warpsim.collision.epa import closest_cores
 from warpsim.collision.kinds import BOX, HULL, PLANE
+from warpsim.collision.near import LANES, NearPairs
 from warpsim.collision.selection import beats, spread
 from warpsim.collision.support import HullData, core_radius
 from warpsim.core.precision import quat, real, vec3
@@ -153,10 +154,11 @@ def find_convex(
     return 1
 
 
-@wp.kernel(enable_backward=False)
-def narrow_convex_kernel(
+@wp.func
+def _narrow_convex_pair(
     # topology
-    first_pair: int,
+    world: int,
+    pair: int,
     shape_kind: wp.array(dtype=int),
     shape_unit_radius: wp.array(dtype=real),
     pair_shapes: wp.array2d(dtype=int),
@@ -173,9 +175,6 @@ def narrow_convex_kernel(
     candidate_feature: wp.array2d(dtype=wp.int64),
     candidate_seed: wp.array2d(dtype=vec3),
 ):
-    """Active features of general convex pairs, with the normal each was found at."""
-    world, local = wp.tid()
-    pair = first_pair + local
     i = pair_shapes[pair, 0]
     j = pair_shapes[pair, 1]
     margin = pair_margin[world, pair]
@@ -199,3 +198,46 @@ def narrow_convex_kernel(
     pair_count[world, pair] = find_convex(
         a, b, hulls, margin, radius_a, radius_b, world, pair_start[pair], candidate_feature, candidate_seed
     )
+
+
+@wp.kernel(enable_backward=False)
+def narrow_convex_kernel(
+    # topology
+    group: int,
+    shape_kind: wp.array(dtype=int),
+    shape_unit_radius: wp.array(dtype=real),
+    pair_shapes: wp.array2d(dtype=int),
+    pair_case: wp.array(dtype=int),
+    pair_start: wp.array(dtype=int),
+    hulls: HullData,
+    # near pairs, and the state
+    near: NearPairs,
+    shape_position: wp.array2d(dtype=vec3),
+    shape_rotation: wp.array2d(dtype=quat),
+    shape_size: wp.array2d(dtype=vec3),
+    pair_margin: wp.array2d(dtype=real),
+    # out
+    pair_count: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
+    candidate_seed: wp.array2d(dtype=vec3),
+):
+    """Active features of general convex pairs, with the normal each was found at."""
+    world, lane = wp.tid()
+    for place in range(near.first[world, group] + lane, near.first[world, group + 1], LANES):
+        _narrow_convex_pair(
+            world,
+            near.pair[world, place],
+            shape_kind,
+            shape_unit_radius,
+            pair_shapes,
+            pair_case,
+            pair_start,
+            hulls,
+            shape_position,
+            shape_rotation,
+            shape_size,
+            pair_margin,
+            pair_count,
+            candidate_feature,
+            candidate_seed,
+        )

@@ -12,6 +12,7 @@ from warpsim.collision.core import Core
 from warpsim.collision.field_contact import field_contact, material_point, material_point_count
 from warpsim.collision.grid import GridData, grid_bound, has_grid
 from warpsim.collision.kinds import PLANE, SPHERE
+from warpsim.collision.near import LANES, NearPairs
 from warpsim.collision.selection import beats, spread
 from warpsim.collision.support import HullData, core_radius
 from warpsim.core.precision import quat, real, vec3
@@ -90,10 +91,11 @@ def find_in_field(
     return total
 
 
-@wp.kernel(enable_backward=False)
-def narrow_field_kernel(
+@wp.func
+def _narrow_field_pair(
     # topology
-    first_pair: int,
+    world: int,
+    pair: int,
     shape_kind: wp.array(dtype=int),
     shape_unit_radius: wp.array(dtype=real),
     pair_shapes: wp.array2d(dtype=int),
@@ -110,9 +112,6 @@ def narrow_field_kernel(
     pair_count: wp.array2d(dtype=int),
     candidate_feature: wp.array2d(dtype=wp.int64),
 ):
-    """Active points of pairs with a mesh or height field; a sphere's center alone says all of its contact."""
-    world, local = wp.tid()
-    pair = first_pair + local
     i = pair_shapes[pair, 0]
     j = pair_shapes[pair, 1]
     margin = pair_margin[world, pair]
@@ -135,3 +134,46 @@ def narrow_field_kernel(
     if a.kind != SPHERE:
         count += find_in_field(b, a, radius_a, hulls, grids, margin, 1, world, start + count, candidate_feature)
     pair_count[world, pair] = count
+
+
+@wp.kernel(enable_backward=False)
+def narrow_field_kernel(
+    # topology
+    group: int,
+    shape_kind: wp.array(dtype=int),
+    shape_unit_radius: wp.array(dtype=real),
+    pair_shapes: wp.array2d(dtype=int),
+    pair_case: wp.array(dtype=int),
+    pair_start: wp.array(dtype=int),
+    hulls: HullData,
+    grids: GridData,
+    # near pairs, and the state
+    near: NearPairs,
+    shape_position: wp.array2d(dtype=vec3),
+    shape_rotation: wp.array2d(dtype=quat),
+    shape_size: wp.array2d(dtype=vec3),
+    pair_margin: wp.array2d(dtype=real),
+    # out
+    pair_count: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
+):
+    """Active points of pairs with a mesh or height field; a sphere's center alone says all of its contact."""
+    world, lane = wp.tid()
+    for place in range(near.first[world, group] + lane, near.first[world, group + 1], LANES):
+        _narrow_field_pair(
+            world,
+            near.pair[world, place],
+            shape_kind,
+            shape_unit_radius,
+            pair_shapes,
+            pair_case,
+            pair_start,
+            hulls,
+            grids,
+            shape_position,
+            shape_rotation,
+            shape_size,
+            pair_margin,
+            pair_count,
+            candidate_feature,
+        )

@@ -18,6 +18,7 @@ from warpsim.collision.kinds import (
     SPHERE_SPHERE,
 )
 from warpsim.collision.maths import TINY
+from warpsim.collision.near import LANES, NearPairs
 from warpsim.collision.plane_contact import box_corner, end_sign, plane_cone, plane_cylinder, plane_ellipsoid
 from warpsim.collision.round_contact import capsule_capsule, segment_parameter, sphere_capsule
 from warpsim.collision.witness import line_parameters
@@ -226,10 +227,11 @@ def find_among_round(
     )
 
 
-@wp.kernel(enable_backward=False)
-def narrow_primitive_kernel(
+@wp.func
+def _narrow_primitive_pair(
     # topology
-    first_pair: int,
+    world: int,
+    pair: int,
     shape_kind: wp.array(dtype=int),
     shape_unit_radius: wp.array(dtype=real),
     pair_shapes: wp.array2d(dtype=int),
@@ -244,9 +246,6 @@ def narrow_primitive_kernel(
     pair_count: wp.array2d(dtype=int),
     candidate_feature: wp.array2d(dtype=wp.int64),
 ):
-    """Active features of pairs among planes, spheres and capsules, and of planes with the other primitives."""
-    world, local = wp.tid()
-    pair = first_pair + local
     a = pair_shapes[pair, 0]
     b = pair_shapes[pair, 1]
     kind_a = shape_kind[a]
@@ -280,5 +279,44 @@ def narrow_primitive_kernel(
             margin,
             world,
             start,
+            candidate_feature,
+        )
+
+
+@wp.kernel(enable_backward=False)
+def narrow_primitive_kernel(
+    # topology
+    group: int,
+    shape_kind: wp.array(dtype=int),
+    shape_unit_radius: wp.array(dtype=real),
+    pair_shapes: wp.array2d(dtype=int),
+    pair_case: wp.array(dtype=int),
+    pair_start: wp.array(dtype=int),
+    # near pairs, and the state
+    near: NearPairs,
+    shape_position: wp.array2d(dtype=vec3),
+    shape_rotation: wp.array2d(dtype=quat),
+    shape_size: wp.array2d(dtype=vec3),
+    pair_margin: wp.array2d(dtype=real),
+    # out
+    pair_count: wp.array2d(dtype=int),
+    candidate_feature: wp.array2d(dtype=wp.int64),
+):
+    """Active features of pairs among planes, spheres and capsules, and of planes with the other primitives."""
+    world, lane = wp.tid()
+    for place in range(near.first[world, group] + lane, near.first[world, group + 1], LANES):
+        _narrow_primitive_pair(
+            world,
+            near.pair[world, place],
+            shape_kind,
+            shape_unit_radius,
+            pair_shapes,
+            pair_case,
+            pair_start,
+            shape_position,
+            shape_rotation,
+            shape_size,
+            pair_margin,
+            pair_count,
             candidate_feature,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.collision.near import NearPairs
 from warpsim.core.precision import vec3
 
 wp.set_module_options({"enable_backward": False})
@@ -14,6 +15,7 @@ def pack_kernel(
     # topology
     pair_start: wp.array(dtype=int),
     # in
+    near: NearPairs,
     pair_count: wp.array2d(dtype=int),
     candidate_feature: wp.array2d(dtype=wp.int64),
     candidate_seed: wp.array2d(dtype=vec3),
@@ -28,7 +30,8 @@ def pack_kernel(
     places = contact_pair.shape[1]
     seeds = candidate_seed.shape[1]
     total = int(0)
-    for pair in range(pair_count.shape[1]):
+    for place in range(near.first[world, near.first.shape[1] - 1]):
+        pair = near.pair[world, place]
         start = pair_start[pair]
         for i in range(pair_count[world, pair]):
             if total < places:

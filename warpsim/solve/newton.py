@@ -200,7 +200,7 @@ def _newton_kernel(
             last = norm
             for d in range(n):
                 v.direction[w, d] = -v.gradient[w, d]
-            solve_hessian(n, w, factor, envelope, v.direction)
+            solve_hessian(t, w, factor, envelope, v.direction)
             # stiff rows round at ε D |aref|, above the floor; a direction at the rounding of a says so in their stead
             size = free + wp.sqrt(dot(n, w, a, a))
             still = wp.where(wp.sqrt(dot(n, w, v.direction, v.direction)) <= real(16.0) * _EPSILON * size, 1, 0)

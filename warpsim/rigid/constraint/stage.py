@@ -305,7 +305,7 @@ def _one_stage_adjoint_kernel(
         residual_adjoint[w, d] = -qdd_adjoint[w, d]
         if t.dof_prescribed[d] == 1:
             residual_adjoint[w, d] = real(0.0)
-    solve_hessian(t.nv, w, factor, envelope, residual_adjoint)
+    solve_hessian(t, w, factor, envelope, residual_adjoint)
 
 
 @wp.kernel(enable_backward=False)
@@ -326,7 +326,7 @@ def _two_stage_adjoint_kernel(
         solver_adjoint[w, d] = solver_adjoint[w, d] - qdd_adjoint[w, d]
         if t.dof_prescribed[d] == 1:
             solver_adjoint[w, d] = real(0.0)
-    solve_hessian(t.nv, w, factor, envelope, solver_adjoint)
+    solve_hessian(t, w, factor, envelope, solver_adjoint)
     for d in range(t.nv):
         solver_adjoint[w, d] = solver_adjoint[w, d] - final_adjoint[w, d]
 

@@ -40,7 +40,7 @@ from warpsim.rigid.model.shape_mass import ShapeMassTopology
 from warpsim.rigid.model.tendons import TendonTopology
 from warpsim.rigid.model.topology import Layout, Topology
 from warpsim.scene.description import Options, Sensor
-from warpsim.solve.sparsity import TreeSparsity
+from warpsim.solve.sparsity import TreeSparsity, tree_sparsity
 
 DRIVE_GAINS = ("drive.stiffness", "drive.damping")
 WEIGHTS = ("weight.body", "weight.dof", "weight.tendon", *DRIVE_GAINS)
@@ -166,9 +166,8 @@ class Model:
 
     def __post_init__(self) -> None:
         real = self.world.timestep.dtype
-        self.sparsity = TreeSparsity()
-        for name in self.sparsity._cls.vars:  # type: ignore[attr-defined]
-            setattr(self.sparsity, name, getattr(self.topology, name))
+        t = self.topology
+        self.sparsity = tree_sparsity(self.nv, t.row_start, t.row_column, t.dof_prescribed)
         self.zero_dofs = wp.zeros((self.worlds, self.nv), dtype=real, device=self.device)
         self.no_activation = wp.zeros((self.worlds, 0), dtype=real, device=self.device)
 

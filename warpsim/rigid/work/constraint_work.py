@@ -21,6 +21,7 @@ from warpsim.rigid.work.row_settings import (
 from warpsim.scene.description import EQUALITY_KINDS
 from warpsim.solve.newton import NewtonVectors, allocate_vectors
 from warpsim.solve.rows import RowCapacity, Rows, allocate_rows
+from warpsim.solve.sparsity import hessian_sizes
 from warpsim.tape.arena import Arena
 
 
@@ -42,8 +43,8 @@ class ConstraintWork:
     acceleration: wp.array  # (W, nv + 1) vec6, gravity included
     body_force: wp.array  # (W, nbody) vec6
     residual: wp.array  # (W, nv): of the equation of motion at a*, constraint forces included
-    factor: wp.array  # (W, nv (nv + 1) / 2): of H at a*, no gradient
-    envelope: wp.array  # (W, nv) int32
+    factor: wp.array  # (W, …): of H at a*, no gradient
+    envelope: wp.array  # (W, …) int32: which entries the factor holds
     status: wp.array  # (W, 2) int32: iterations, code of `newton.STATUS_TEXT`
     error: wp.array  # (W,): scaled norm of the solver's gradient
 
@@ -88,6 +89,7 @@ def make_constraint_work(m: Model, arena: Arena, qdd: wp.array) -> ConstraintWor
 
     contacts = space()
     solver_qdd = live(m.nv, real) if m.two_stage else qdd
+    factor_size, list_size = hessian_sizes(m.sparsity)
     return ConstraintWork(
         contacts=contacts,
         soft_contacts=space() if m.softened_backward else contacts,
@@ -101,8 +103,8 @@ def make_constraint_work(m: Model, arena: Arena, qdd: wp.array) -> ConstraintWor
         acceleration=live(m.nv + 1 if m.two_stage else 0, vec6),
         body_force=live(m.nbody if m.two_stage else 0, vec6),
         residual=live(m.nv if m.two_stage else 0, real),
-        factor=fixed(m.nv * (m.nv + 1) // 2, real),
-        envelope=fixed(m.nv, wp.int32),
+        factor=fixed(factor_size, real),
+        envelope=fixed(list_size, wp.int32),
         status=fixed(2, wp.int32),
         error=arena.array((w,), real, differentiable=False),
     )
