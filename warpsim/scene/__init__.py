@@ -17,6 +17,7 @@ from warpsim.scene.description import (
     Site,
     Source,
     Tendon,
+    TendonPoint,
 )
 from warpsim.scene.heightfield import heightfield_mesh
 from warpsim.scene.validate import validate
@@ -38,6 +39,7 @@ __all__ = [
     "Site",
     "Source",
     "Tendon",
+    "TendonPoint",
     "heightfield_mesh",
     "validate",
 ]

@@ -232,12 +232,30 @@ class Site:
 
 
 @dataclass
+class TendonPoint:
+    """A place on the way of a spatial tendon."""
+
+    kind: str
+    """"site": passes through it; "shape": wraps around a sphere or cylinder that stands between two sites; "pulley":
+    a branch of the tendon ends and another begins."""
+    name: str = ""
+    """Of the site or shape."""
+    side: str | None = None
+    """shape: name of a site on the side on which the tendon passes; one inside the shape makes it pass through."""
+    divisor: float = 1.0
+    """pulley: what lengths of the branch after it are divided by."""
+
+
+@dataclass
 class Tendon:
-    """A fixed tendon: length = Σ coefficient · q over hinge and slide joints."""
+    """A fixed tendon, length = Σ coefficient · q over hinge and slide joints, or a spatial one, with a `path`.
+
+    Length, and what is made of it, is in m for spatial tendons, otherwise in the unit of the joints.
+    """
 
     name: str
-    joints: list[str]
-    coefficients: np.ndarray
+    joints: list[str] = field(default_factory=list)
+    coefficients: np.ndarray = field(default_factory=lambda: np.zeros(0))
     stiffness: float = 0.0
     damping: float = 0.0
     spring_range: tuple[float, float] | None = None
@@ -249,6 +267,8 @@ class Tendon:
     friction_loss: float = 0.0
     friction_solref: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLREF))
     friction_solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
+    path: list[TendonPoint] = field(default_factory=list)
+    """Of a spatial tendon, whose length is that of the shortest way; empty for a fixed one."""
 
 
 @dataclass

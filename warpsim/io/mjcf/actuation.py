@@ -1,4 +1,4 @@
-"""Fixed tendons and actuators of a MuJoCo model."""
+"""Tendons and actuators of a MuJoCo model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from warpsim.io.mjcf.bodies import joint_kind
 from warpsim.io.mjcf.engine import mujoco
 from warpsim.io.mjcf.source import MjSource, interval
-from warpsim.scene.description import Actuator, Tendon
+from warpsim.scene.description import Actuator, Tendon, TendonPoint
 
 _UNSUPPORTED_TENDON_FIELDS = {
     "stiffnesspoly": "only linear springs are modeled",
@@ -43,27 +43,38 @@ _BIASES = (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE)
 
 
 def read_tendons(source: MjSource) -> list[Tendon]:
-    """The fixed tendons; spatial ones are noted as unsupported and left out."""
+    """All tendons, in MuJoCo's order."""
     model = source.model
     source.unsupported_nonzero("tendon", range(model.ntendon), "tendon", _UNSUPPORTED_TENDON_FIELDS)
-    tendons = []
-    for index in range(model.ntendon):
-        first, count = model.tendon_adr[index], model.tendon_num[index]
-        if np.all(model.wrap_type[first : first + count] == mujoco.mjtWrap.mjWRAP_JOINT):
-            tendons.append(_read_tendon(source, index))
+    return [_read_tendon(source, index) for index in range(model.ntendon)]
+
+
+def _read_path(source: MjSource, index: int) -> list[TendonPoint]:
+    """Sites, shapes and pulleys of a spatial tendon."""
+    model, names = source.model, source.names
+    first, points = model.tendon_adr[index], []
+    for place in range(first, first + model.tendon_num[index]):
+        kind, target, value = mujoco.mjtWrap(model.wrap_type[place]), model.wrap_objid[place], model.wrap_prm[place]
+        if kind == mujoco.mjtWrap.mjWRAP_PULLEY:
+            points.append(TendonPoint("pulley", divisor=float(value)))
+        elif kind == mujoco.mjtWrap.mjWRAP_SITE:
+            points.append(TendonPoint("site", names["site"][target]))
         else:
-            source.unsupported(source.path("tendon", index), "spatial", "only fixed tendons are modeled")
-    return tendons
+            side = names["site"][round(value)] if value >= 0 else None
+            points.append(TendonPoint("shape", names["geom"][target], side))
+    return points
 
 
 def _read_tendon(source: MjSource, index: int) -> Tendon:
     model = source.model
     path = slice(model.tendon_adr[index], model.tendon_adr[index] + model.tendon_num[index])
+    fixed = bool(np.all(model.wrap_type[path] == mujoco.mjtWrap.mjWRAP_JOINT))
     limited = bool(model.tendon_limited[index]) and not source.disabled("limit")
     return Tendon(
         name=source.names["tendon"][index],
-        joints=[source.names["joint"][joint] for joint in model.wrap_objid[path]],
-        coefficients=model.wrap_prm[path].copy(),
+        joints=[source.names["joint"][joint] for joint in model.wrap_objid[path]] if fixed else [],
+        coefficients=model.wrap_prm[path].copy() if fixed else np.zeros(0),
+        path=[] if fixed else _read_path(source, index),
         stiffness=0.0 if source.disabled("spring") else float(model.tendon_stiffness[index]),
         damping=0.0 if source.disabled("damper") else float(model.tendon_damping[index]),
         spring_range=interval(model.tendon_lengthspring[index]),

@@ -14,6 +14,7 @@ from warpsim.core.errors import InputError
 from warpsim.core.precision import quat, real, vec2, vec3, vec6
 from warpsim.geometry.mesh_mass import mesh_mass_properties
 from warpsim.rigid.compile.damping_ratio import set_ratio_damping
+from warpsim.rigid.compile.tendons import set_slack_lengths, tendons
 from warpsim.rigid.model.actuators import DYNAMICS_CODES, ActuatorTopology, DriveTopology
 from warpsim.rigid.model.contact_mixing import contact_mixing, no_pairs
 from warpsim.rigid.model.equalities import equalities
@@ -28,13 +29,11 @@ from warpsim.rigid.model.parameters import (
     JointParameters,
     ShapeParameters,
     SiteParameters,
-    TendonParameters,
     WeightParameters,
     WorldParameters,
 )
 from warpsim.rigid.model.shape_mass import SHAPE_CODES, ShapeMassTopology
 from warpsim.rigid.model.tables import Tables
-from warpsim.rigid.model.tendons import TendonTopology
 from warpsim.rigid.model.topology import Layout, build_topology, to_device
 from warpsim.scene import Body, Joint, Scene, Shape, Tendon, validate
 from warpsim.scene.description import JOINT_DOF_SIZE
@@ -104,47 +103,6 @@ def _joint_parameters(t: Tables, joints: list[Joint], rows: SimpleNamespace) -> 
     p.damping = t.parameter("joint.damping", rows.damping, real)
     p.armature = t.parameter("joint.armature", rows.armature, real)
     return p
-
-
-def _tendon_pairs(starts: list[int], dofs: list[int], rows: SimpleNamespace) -> list[tuple[int, int, int, int]]:
-    """(tendon, term a, term b, entry of the mass matrix or -1) of all terms on one chain."""
-    chain = [rows.row_column[rows.row_start[d] : rows.row_start[d + 1]].tolist() for d in range(rows.nv)]
-    pairs = []
-    for tendon in range(len(starts) - 1):
-        terms = range(starts[tendon], starts[tendon + 1])
-        for a in terms:
-            for b in terms:
-                if dofs[b] in chain[dofs[a]]:
-                    pairs.append((tendon, a, b, int(rows.row_start[dofs[a]] + chain[dofs[a]].index(dofs[b]))))
-                elif dofs[a] in chain[dofs[b]]:
-                    pairs.append((tendon, a, b, -1))
-    return pairs
-
-
-def _tendons(t: Tables, scene: Scene, layout: Layout, rows: SimpleNamespace) -> tuple[TendonTopology, TendonParameters]:
-    starts, coordinates, dofs, coefficients, springs = [0], [], [], [], []
-    reference = t.authored["joint.reference"].numpy()[0]
-    for tendon in scene.tendons:
-        index = [layout.joint(name) for name in tendon.joints]
-        coordinates += [int(layout.joint_q[j]) for j in index]
-        dofs += [int(layout.joint_dof[j]) for j in index]
-        coefficients += list(tendon.coefficients)
-        starts.append(len(dofs))
-        slack = float(sum(c * reference[layout.joint_q[j]] for c, j in zip(tendon.coefficients, index, strict=True)))
-        springs.append((slack, slack) if tendon.spring_range is None else tendon.spring_range)
-    topology = TendonTopology()
-    topology.count = len(scene.tendons)
-    topology.start, topology.q, topology.dof = t.integers(starts), t.integers(coordinates), t.integers(dofs)
-    pairs = _tendon_pairs(starts, dofs, rows)
-    topology.pair_count = len(pairs)
-    for k, name in enumerate(("pair_tendon", "pair_a", "pair_b", "pair_entry")):
-        setattr(topology, name, t.integers([pair[k] for pair in pairs]))
-    p = TendonParameters()
-    p.coefficient = t.parameter("tendon.coefficient", coefficients, real)
-    p.stiffness = t.parameter("tendon.stiffness", [x.stiffness for x in scene.tendons], real)
-    p.damping = t.parameter("tendon.damping", [x.damping for x in scene.tendons], real)
-    p.spring_range = t.parameter("tendon.spring_range", springs, vec2)
-    return topology, p
 
 
 def _transmission(scene: Scene, layout: Layout, kind: str, target: str) -> tuple[int, int, int, int]:
@@ -240,6 +198,7 @@ def _weights(t: Tables, layout: Layout) -> WeightParameters:
     p.body = t.derived(len(layout.body_names), vec2)
     p.dof = t.derived(layout.nv, real)
     p.tendon = t.derived(len(layout.tendon_names), real)
+    p.tendon_length = t.derived(len(layout.tendon_names), real)
     return p
 
 
@@ -318,7 +277,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
     t = Tables(worlds, device)
     body = _body_parameters(t, bodies)
     joint = _joint_parameters(t, joints, rows)
-    tendon_topology, tendon = _tendons(t, scene, layout, arrays)
+    tendon_topology, tendon = tendons(t, scene, layout, arrays)
     actuator_topology, actuator, activation = _actuators(t, scene, layout)
     drive_topology, drive = _drives(t, scene, layout)
     site = SiteParameters()
@@ -361,6 +320,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         initial_qd=np.array(rows.qd0, np.float64),
         initial_activation=np.array(activation, np.float64),
         has_tendon_forces=any(x.stiffness or x.damping for x in scene.tendons),
+        has_spatial_tendons=any(x.path for x in scene.tendons),
         has_medium=bool(scene.medium.density or scene.medium.viscosity),
         has_joint_actuators=bool(transmissions - {"site"}),
         has_site_actuators="site" in transmissions,
@@ -369,5 +329,6 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         damped=any(j.damping > 0 for j in joints),
         **_constraints(t, scene, layout, joints, bodies),
     )
+    set_slack_lengths(model, scene)
     set_ratio_damping(model, scene)
     return model

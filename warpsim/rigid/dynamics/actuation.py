@@ -29,9 +29,10 @@ from warpsim.rigid.model.parameters import (
     DriveParameters,
     SiteParameters,
 )
-from warpsim.rigid.model.tendons import TendonTopology, tendon_length, tendon_rate
+from warpsim.rigid.model.tendons import TendonMotion, TendonTopology, tendon_length, tendon_rate
 from warpsim.rigid.model.topology import Topology
 from warpsim.rigid.work.state import Control, State, Work
+from warpsim.rigid.work.tendon_work import tendon_motion
 
 
 @wp.func
@@ -93,7 +94,7 @@ def dof_count(transmission: int) -> int:
 def _length(
     a: ActuatorTopology,
     tt: TendonTopology,
-    coefficient: wp.array2d(dtype=real),
+    x: TendonMotion,
     q: wp.array2d(dtype=real),
     w: int,
     i: int,
@@ -103,7 +104,7 @@ def _length(
     if kind == JOINT:
         return gear[0] * q[w, a.q[i]]
     if kind == TENDON:
-        return gear[0] * tendon_length(tt, coefficient, q, w, a.target[i])
+        return gear[0] * tendon_length(tt, x, q, w, a.target[i])
     if kind == BALL_JOINT:
         return wp.dot(vec3(gear[0], gear[1], gear[2]), quat_log(read_quat(q, w, a.q[i])))
     return real(0.0)
@@ -121,14 +122,14 @@ def _dof_rate(qd: wp.array2d(dtype=real), w: int, d: int, gear: vec6, count: int
 def _rate(
     a: ActuatorTopology,
     tt: TendonTopology,
-    coefficient: wp.array2d(dtype=real),
+    x: TendonMotion,
     qd: wp.array2d(dtype=real),
     w: int,
     i: int,
     gear: vec6,
 ) -> real:
     if a.transmission[i] == TENDON:
-        return gear[0] * tendon_rate(tt, coefficient, qd, w, a.target[i])
+        return gear[0] * tendon_rate(tt, x.moment, qd, w, a.target[i])
     return _dof_rate(qd, w, a.dof[i], gear, dof_count(a.transmission[i]))
 
 
@@ -187,7 +188,7 @@ def _actuator_kernel(
     a: ActuatorTopology,
     tt: TendonTopology,
     actuator: ActuatorParameters,
-    coefficient: wp.array2d(dtype=real),
+    x: TendonMotion,
     timestep: wp.array(dtype=real),
     # state, control
     q: wp.array2d(dtype=real),
@@ -207,8 +208,8 @@ def _actuator_kernel(
         if kind != SITE:
             gear = actuator.gear[w, i]
             u = _input(a, actuator, timestep, activation, control, w, i)
-            length = _length(a, tt, coefficient, q, w, i, gear)
-            rate = _rate(a, tt, coefficient, qd, w, i, gear)
+            length = _length(a, tt, x, q, w, i, gear)
+            rate = _rate(a, tt, x, qd, w, i, gear)
             raw = _affine(actuator.gain[w, i], length, rate) * u + _affine(actuator.bias[w, i], length, rate)
             limits = actuator.force_range[w, i]
             f = clamp_range(raw, limits[0], limits[1])
@@ -221,7 +222,7 @@ def _actuator_kernel(
                 activation_rate[w, a.activation[i]] = _activation_rate(a, actuator, activation, control, w, i)
             if kind == TENDON:
                 for k in range(tt.start[a.target[i]], tt.start[a.target[i] + 1]):
-                    dof_actuation[w, tt.dof[k]] += gear[0] * coefficient[w, k] * f
+                    dof_actuation[w, tt.dof[k]] += gear[0] * x.moment[w, k] * f
             else:
                 for e in range(dof_count(kind)):
                     dof_actuation[w, a.dof[i] + e] += gear[e] * f
@@ -342,7 +343,7 @@ def actuation(m: Model, s: State, u: Control, work: Work) -> None:
                 m.actuator_topology,
                 m.tendon_topology,
                 m.actuator,
-                m.tendon.coefficient,
+                tendon_motion(m, work.tendon),
                 m.world.timestep,
                 s.q,
                 s.qd,

@@ -37,7 +37,7 @@ class JointParameters:
 
 @wp.struct
 class TendonParameters:
-    """Fixed tendons; coefficients are per term, terms in tendon order."""
+    """Per tendon; coefficients per term, terms in tendon order, those of spatial tendons zero and unused."""
 
     coefficient: wp.array2d(dtype=real)  # (W, nterm)
     stiffness: wp.array2d(dtype=real)
@@ -124,6 +124,7 @@ class WeightParameters:
     body: wp.array2d(dtype=vec2)  # (W, nbody) translation 1/kg, rotation 1/(kg·m²)
     dof: wp.array2d(dtype=real)  # (W, nv)
     tendon: wp.array2d(dtype=real)  # (W, ntendon)
+    tendon_length: wp.array2d(dtype=real)  # (W, ntendon) m, of spatial ones at the reference configuration
 
 
 @wp.struct
