@@ -33,7 +33,7 @@ CONES = ("elliptic", "pyramidal")
 SOFTENING_PASSES = ("both", "backward")
 SOLVER_STOPS = ("converged", "authored")
 TRANSMISSIONS = ("joint", "tendon", "site")
-ACTUATOR_DYNAMICS = ("none", "integrator", "filter", "filterexact")
+ACTUATOR_DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle")
 EQUALITY_KINDS = ("connect", "weld", "joint", "tendon", "distance", "axes")
 SENSOR_KINDS = (
     "jointpos",
@@ -142,6 +142,8 @@ class Joint:
     limit_solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
     actuator_force_limit: tuple[float, float] | None = None
     """Range of the summed actuator force on this hinge or slide, N·m or N."""
+    actuators_compensate: bool = False
+    """Whether compensation of weight counts among the actuators' forces, whose range then cuts it too."""
 
 
 @dataclass
@@ -271,6 +273,32 @@ class Tendon:
     """Of a spatial tendon, whose length is that of the shortest way; empty for a fixed one."""
 
 
+@dataclass(frozen=True)
+class Muscle:
+    """MuJoCo's muscle in place of an actuator's gain, its bias, or both (see `warpsim.rigid.dynamics.muscle`)."""
+
+    force: float = 1.0
+    """Largest active force at rest, N."""
+    range: tuple[float, float] = (0.75, 1.05)
+    """Shortest and longest, as shares of the resting length."""
+    length_range: tuple[float, float] = (0.0, 1.0)
+    """Lengths of the transmission at which it is so short and so long, m or rad."""
+    lmin: float = 0.5
+    """Share of the resting length below which there is no active force."""
+    lmax: float = 1.6
+    """Above which there is none."""
+    vmax: float = 1.5
+    """Speed of shortening at which there is none, resting lengths per s."""
+    fpmax: float = 1.3
+    """Passive force at `lmax`, as a share of `force`."""
+    fvmax: float = 1.2
+    """Active force at fast lengthening, as a share of `force`."""
+    active: bool = True
+    """Whether it is the gain."""
+    passive: bool = True
+    """Whether it is the bias."""
+
+
 @dataclass
 class Actuator:
     """force = (gain₀ + gain₁·length + gain₂·velocity)·input + bias₀ + bias₁·length + bias₂·velocity, as in MuJoCo.
@@ -293,13 +321,19 @@ class Actuator:
     or a tendon."""
     dynamics: str = "none"
     time_constant: float = 1.0
-    """s, for "filter" and "filterexact"."""
+    """s, for "filter" and "filterexact"; for "muscle", of rising activation."""
+    deactivation_time: float = 0.04
+    """s, for "muscle": time constant of falling activation."""
+    activation_smoothing: float = 0.0
+    """For "muscle": width, in control, over which the time constant changes; 0: at once."""
     control_range: tuple[float, float] | None = None
     force_range: tuple[float, float] | None = None
     activation_range: tuple[float, float] | None = None
     initial_activation: float = 0.0
     activation_early: bool = False
     """Force from the activation at the end of the step instead of its start (MuJoCo's actearly)."""
+    muscle: Muscle | None = None
+    """Set where it takes the place of `gain` or `bias`."""
 
 
 @dataclass

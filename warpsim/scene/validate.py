@@ -235,8 +235,10 @@ def _check_actuators(scene: Scene) -> None:
                 "tendon; set bias[2] instead"
             )
         check_fields(actuator, "control_range", "force_range", "activation_range")
-        if actuator.dynamics in ("filter", "filterexact"):
+        if actuator.dynamics in ("filter", "filterexact", "muscle"):
             check_fields(actuator, "time_constant")
+        if actuator.muscle is not None and actuator.transmission == "site":
+            raise SceneError(f"{place(actuator)}: a muscle pulls at a joint or a tendon, not at a site")
 
 
 def _check_target(actuator: Actuator, known: dict[str, set[str]]) -> None:

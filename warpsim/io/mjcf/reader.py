@@ -83,8 +83,8 @@ def scene_from_mjmodel(model: mujoco.MjModel, *, keyframe: str | None = None, st
     scene.contact_overrides = read_contact_overrides(source, scene.shapes)
     scene.excluded_bodies = read_excluded_bodies(source)
     scene.tendons = read_tendons(source)
-    scene.actuators = read_actuators(source, scene.tendons)
-    scene.equalities = read_equalities(source, scene.tendons)
+    scene.actuators = read_actuators(source)
+    scene.equalities = read_equalities(source)
     note_unread(source)
     if strict:
         _refuse([entry for entry in unsupported(source.notes) if entry.attribute != NOSLIP])

@@ -11,7 +11,7 @@ import warp as wp
 from warpsim.collision.contacts import PairTable
 from warpsim.collision.ray_cast import RayCast
 from warpsim.core.errors import InputError
-from warpsim.core.precision import quat, real, vec2, vec3, vec6
+from warpsim.core.precision import quat, real, vec2, vec3, vec5, vec6
 from warpsim.geometry.mesh_mass import mesh_mass_properties
 from warpsim.rigid.compile.damping_ratio import set_ratio_damping
 from warpsim.rigid.compile.tendons import set_slack_lengths, tendons
@@ -36,7 +36,7 @@ from warpsim.rigid.model.shape_mass import SHAPE_CODES, ShapeMassTopology
 from warpsim.rigid.model.tables import Tables
 from warpsim.rigid.model.topology import Layout, build_topology, to_device
 from warpsim.scene import Body, Joint, Scene, Shape, Tendon, validate
-from warpsim.scene.description import JOINT_DOF_SIZE
+from warpsim.scene.description import JOINT_DOF_SIZE, Muscle
 
 _OPEN = (-np.inf, np.inf)
 
@@ -142,7 +142,32 @@ def _actuators(t: Tables, scene: Scene, layout: Layout) -> tuple[ActuatorTopolog
     p.force_range = t.parameter("actuator.force_range", [a.force_range or _OPEN for a in scene.actuators], vec2)
     ranges = [a.activation_range or _OPEN for a in scene.actuators]
     p.activation_range = t.parameter("actuator.activation_range", ranges, vec2)
+    _muscles(t, scene, topology, p)
     return topology, p, initial
+
+
+def _muscles(t: Tables, scene: Scene, topology: ActuatorTopology, p: ActuatorParameters) -> None:
+    """What muscles have besides; a parameter of every actuator, or of none where no actuator is a muscle."""
+    codes = [0 if a.muscle is None else a.muscle.active + 2 * a.muscle.passive for a in scene.actuators]
+    topology.muscle = t.integers(codes)
+    muscular = any(codes) or any(a.dynamics == "muscle" for a in scene.actuators)
+    actuators = scene.actuators if muscular else []
+    muscles = [a.muscle or Muscle() for a in actuators]
+    p.deactivation_time = t.parameter("actuator.deactivation_time", [a.deactivation_time for a in actuators], real)
+    smoothing = [a.activation_smoothing for a in actuators]
+    p.activation_smoothing = t.parameter("actuator.activation_smoothing", smoothing, real)
+    p.muscle_force = t.parameter("actuator.muscle_force", [x.force for x in muscles], real)
+    p.muscle_range = t.parameter("actuator.muscle_range", [x.range for x in muscles], vec2)
+    p.muscle_length_range = t.parameter("actuator.muscle_length_range", [x.length_range for x in muscles], vec2)
+    curves = [(x.lmin, x.lmax, x.vmax, x.fpmax, x.fvmax) for x in muscles]
+    p.muscle_curve = t.parameter("actuator.muscle_curve", curves, vec5)
+
+
+def _compensated(joints: list[Joint], bodies: list[Body]) -> list[int]:
+    """Per dof, whether weight compensation acts through the joint's range of actuator forces."""
+    used = any(body.gravity_compensation != 0.0 for body in bodies)
+    flags = [used and j.actuators_compensate and j.actuator_force_limit is not None for j in joints]
+    return [int(flag) for flag, j in zip(flags, joints, strict=True) for _ in range(JOINT_DOF_SIZE[j.kind])]
 
 
 def _drives(t: Tables, scene: Scene, layout: Layout) -> tuple[DriveTopology, DriveParameters]:
@@ -287,6 +312,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
     fluid.box = wp.zeros((worlds, len(bodies) + 1), dtype=vec3, device=device)
     fluid.rotation = wp.zeros((worlds, len(bodies) + 1), dtype=quat, device=device)
     transmissions = {a.transmission for a in scene.actuators}
+    compensated = _compensated(joints, bodies)
     owners = [layout.body(s.body) for s in scene.shapes]
     model = Model(
         device=device,
@@ -326,6 +352,8 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         has_site_actuators="site" in transmissions,
         drives_loops=bool((drive_topology.loop.numpy() >= 0).any()),
         has_force_limits=any(j.actuator_force_limit is not None for j in joints),
+        actuators_compensate=any(compensated),
+        dof_compensated=t.integers(compensated),
         damped=any(j.damping > 0 for j in joints),
         **_constraints(t, scene, layout, joints, bodies),
     )

@@ -11,12 +11,14 @@ from warpsim.core.indexing import natural
 from warpsim.core.precision import quat, real, vec2, vec3, vec6
 from warpsim.core.spatial import clamp_range, outside, quat_log, quat_mul, quat_rotate, read_quat, spatial
 from warpsim.core.stages import stage
+from warpsim.rigid.dynamics.muscle import muscle_bias, muscle_gain, muscle_gain_slope, muscle_rate
 from warpsim.rigid.model.actuators import (
     BALL_JOINT,
     FILTER_EXACT,
     FREE_JOINT,
     INTEGRATOR,
     JOINT,
+    MUSCLE,
     NO_DYNAMICS,
     SITE,
     TENDON,
@@ -134,6 +136,17 @@ def _rate(
 
 
 @wp.func
+def _rate_of(kind: int, actuator: ActuatorParameters, control: real, activation: real, w: int, i: int) -> real:
+    """Rate of the activation of actuator i."""
+    if kind == MUSCLE:
+        rise = actuator.time_constant[w, i]
+        return muscle_rate(
+            control, activation, rise, actuator.deactivation_time[w, i], actuator.activation_smoothing[w, i]
+        )
+    return activation_rate_of(kind, control, activation, actuator.time_constant[w, i])
+
+
+@wp.func
 def _input(
     a: ActuatorTopology,
     actuator: ActuatorParameters,
@@ -152,7 +165,7 @@ def _input(
     if a.early[i] == 0:
         return x
     tau = actuator.time_constant[w, i]
-    rate = activation_rate_of(kind, c, x, tau)
+    rate = _rate_of(kind, actuator, c, x, w, i)
     return next_activation(kind, x, rate, tau, actuator.activation_range[w, i], timestep[w])
 
 
@@ -166,7 +179,7 @@ def _activation_rate(
     i: int,
 ) -> real:
     c = clamp_range(control[w, i], actuator.control_range[w, i][0], actuator.control_range[w, i][1])
-    return activation_rate_of(a.dynamics[i], c, activation[w, a.activation[i]], actuator.time_constant[w, i])
+    return _rate_of(a.dynamics[i], actuator, c, activation[w, a.activation[i]], w, i)
 
 
 @wp.func
@@ -175,11 +188,50 @@ def _affine(coefficients: vec3, length: real, rate: real) -> real:
 
 
 @wp.func
+def _gain(muscle: int, actuator: ActuatorParameters, length: real, rate: real, w: int, i: int) -> real:
+    if muscle % 2 == 1:
+        normal = actuator.muscle_range[w, i]
+        over = actuator.muscle_length_range[w, i]
+        return muscle_gain(actuator.muscle_force[w, i], normal, over, actuator.muscle_curve[w, i], length, rate)
+    return _affine(actuator.gain[w, i], length, rate)
+
+
+@wp.func
+def _bias(muscle: int, actuator: ActuatorParameters, length: real, rate: real, w: int, i: int) -> real:
+    if muscle >= 2:
+        normal = actuator.muscle_range[w, i]
+        over = actuator.muscle_length_range[w, i]
+        return muscle_bias(actuator.muscle_force[w, i], normal, over, actuator.muscle_curve[w, i], length)
+    return _affine(actuator.bias[w, i], length, rate)
+
+
+@wp.func
 def _slope(gain: vec3, bias: vec3, u: real, raw: real, limits: vec2) -> real:
     """d force / d rate; none where the range cuts."""
     if raw <= limits[0] or raw >= limits[1]:
         return real(0.0)
     return gain[2] * u + bias[2]
+
+
+@wp.func
+def _muscle_slope(
+    muscle: int, actuator: ActuatorParameters, length: real, rate: real, u: real, raw: real, w: int, i: int
+) -> real:
+    """d force / d rate where the gain or the bias is a muscle's."""
+    limits = actuator.force_range[w, i]
+    if raw <= limits[0] or raw >= limits[1]:
+        return real(0.0)
+    total = real(0.0)
+    if muscle % 2 == 1:
+        normal = actuator.muscle_range[w, i]
+        over = actuator.muscle_length_range[w, i]
+        curve = actuator.muscle_curve[w, i]
+        total = muscle_gain_slope(actuator.muscle_force[w, i], normal, over, curve, length, rate) * u
+    else:
+        total = actuator.gain[w, i][2] * u
+    if muscle < 2:
+        total = total + actuator.bias[w, i][2]
+    return total
 
 
 @wp.kernel
@@ -210,11 +262,15 @@ def _actuator_kernel(
             u = _input(a, actuator, timestep, activation, control, w, i)
             length = _length(a, tt, x, q, w, i, gear)
             rate = _rate(a, tt, x, qd, w, i, gear)
-            raw = _affine(actuator.gain[w, i], length, rate) * u + _affine(actuator.bias[w, i], length, rate)
+            muscle = a.muscle[i]
+            raw = _gain(muscle, actuator, length, rate, w, i) * u + _bias(muscle, actuator, length, rate, w, i)
             limits = actuator.force_range[w, i]
             f = clamp_range(raw, limits[0], limits[1])
             force[w, i] = f
-            slope[w, i] = _slope(actuator.gain[w, i], actuator.bias[w, i], u, raw, limits)
+            if muscle > 0:
+                slope[w, i] = _muscle_slope(muscle, actuator, length, rate, u, raw, w, i)
+            else:
+                slope[w, i] = _slope(actuator.gain[w, i], actuator.bias[w, i], u, raw, limits)
             saturated[w, i] = wp.where(
                 outside(raw, limits) != 0, outside(raw, limits), outside(control[w, i], actuator.control_range[w, i])
             )
@@ -289,6 +345,35 @@ def _sum_kernel(
     w = natural(wp.tid())
     for d in range(t.nv):
         dof_force[w, d] += clamp_range(dof_actuation[w, d], limit[w, d][0], limit[w, d][1])
+
+
+@wp.kernel
+def _compensation_kernel(
+    # topology, parameters
+    t: Topology,
+    by_actuators: wp.array(dtype=wp.int32),
+    mass: wp.array2d(dtype=real),
+    gravity_compensation: wp.array2d(dtype=real),
+    gravity: wp.array(dtype=vec3),
+    # work in
+    com: wp.array2d(dtype=vec3),
+    axis: wp.array2d(dtype=vec6),
+    # work out
+    dof_actuation: wp.array2d(dtype=real),
+    dof_force: wp.array2d(dtype=real),
+):
+    """Weight compensation that joints count among their actuators' forces: moved there from the passive forces."""
+    w = natural(wp.tid())
+    for b in range(1, t.nbody):
+        last = t.body_last_dof[b]
+        if last > 0:
+            force = gravity[w] * (-mass[w, b] * gravity_compensation[w, b])
+            wrench = spatial(wp.cross(com[w, b], force), force)
+            for e in range(t.row_start[last - 1], t.row_start[last]):
+                d = t.row_column[e]
+                if by_actuators[d] == 1:
+                    dof_actuation[w, d] += wp.dot(axis[w, d], wrench)
+                    dof_force[w, d] += -wp.dot(axis[w, d], wrench)
 
 
 @wp.kernel
@@ -378,6 +463,22 @@ def actuation(m: Model, s: State, u: Control, work: Work) -> None:
                 work.velocity,
             ],
             outputs=[dof_actuation, work.actuator_force, work.actuator_slope, work.activation_rate, work.saturated],
+            device=m.device,
+        )
+    if m.actuators_compensate:
+        wp.launch(
+            _compensation_kernel,
+            dim=m.worlds,
+            inputs=[
+                m.topology,
+                m.dof_compensated,
+                m.body.mass,
+                m.body.gravity_compensation,
+                m.world.gravity,
+                work.com,
+                work.axis,
+            ],
+            outputs=[work.dof_actuation, work.dof_force],
             device=m.device,
         )
     if m.has_force_limits:

@@ -1,9 +1,10 @@
 """How a tendon wraps around a circle: which way it goes (integers, untaped) and where it touches (differentiable).
 
 A sphere is wrapped in the plane of its center and the two sites, a cylinder in the plane across its axis, as in MuJoCo
-(see its documentation, "Spatial tendons"). In that plane the sites are d0 and d1, and the circle is about the origin. Outside, a tendon whose straight way would cross the circle takes the shorter way around it;
-one whose straight way passes behind the circle, seen from the side site, takes the longer. A side site inside the shape
-makes the tendon pass through it: it then touches the circle from within, where the way is shortest and reflected.
+(see its documentation, "Spatial tendons"). In that plane the sites are d0 and d1, and the circle is about the origin.
+Outside, a tendon whose straight way would cross the circle takes the shorter way around it; one whose straight way
+passes behind the circle, seen from the side site, takes the longer. A side site inside the shape makes the tendon pass
+through it: it then touches the circle from within, where the way is shortest and reflected.
 """
 
 from __future__ import annotations

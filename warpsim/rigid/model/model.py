@@ -165,6 +165,8 @@ class Model:
     has_joint_actuators: bool
     has_site_actuators: bool
     has_force_limits: bool
+    actuators_compensate: bool  # whether a joint with a range of actuator forces counts compensation among them
+    dof_compensated: wp.array  # (nv,) int32: 1 where it does
     has_constraints: bool  # whether a step has anything for the contact solver to do
     drives_loops: bool  # whether a drive acts on a joint that closes a loop
     damped: bool  # whether a joint has damping

@@ -56,6 +56,13 @@ class ActuatorParameters:
     control_range: wp.array2d(dtype=vec2)
     force_range: wp.array2d(dtype=vec2)
     activation_range: wp.array2d(dtype=vec2)
+    # empty in models without muscles
+    deactivation_time: wp.array2d(dtype=real)  # s
+    activation_smoothing: wp.array2d(dtype=real)
+    muscle_force: wp.array2d(dtype=real)  # N, at the resting length and standstill
+    muscle_range: wp.array2d(dtype=vec2)  # of the resting length
+    muscle_length_range: wp.array2d(dtype=vec2)  # of the transmission, m or rad
+    muscle_curve: wp.array2d(dtype=vec5)  # lmin, lmax, vmax, fpmax, fvmax
 
 
 @wp.struct
