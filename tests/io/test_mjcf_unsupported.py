@@ -45,7 +45,8 @@ UNSUPPORTED = {
     ),
     "muscle at a site": (
         model_of(
-            actuator='<general name="m" site="s" gaintype="muscle" lengthrange="0 1" gainprm="0.7 1 9 1 0.5 1.5 1 1 1.2"/>'
+            actuator='<general name="m" site="s" gaintype="muscle" lengthrange="0 1" '
+            'gainprm="0.7 1 9 1 0.5 1.5 1 1 1.2"/>'
         ),
         "'m': muscle",
     ),
