@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from small_models import BALL, SPATIAL, TENDON, WET, jointed, model_of
+from small_models import BALL, TENDON, WET, jointed, model_of
 from warpsim.core.errors import SceneError, UnsupportedError, UnsupportedPhysicsWarning
 from warpsim.io.mjcf import read_mjcf, scene_from_mjmodel
 from warpsim.scene import Scene, validate
@@ -29,11 +29,6 @@ UNSUPPORTED = {
         model_of(world=jointed('stiffness="1" springyield="1"')),
         "joint 'k': springyield",
     ),
-    "gravity compensation by actuators": (
-        model_of(world=jointed('actuatorgravcomp="true" actuatorfrcrange="-1 1"', body='gravcomp="1"')),
-        "joint 'k': actuatorgravcomp",
-    ),
-    "spatial tendon": (model_of(tendon=SPATIAL), "tendon 'wire': spatial"),
     "tendon stiffness polynomial": (
         model_of(tendon=TENDON.replace("name", 'stiffness="1 2" name')),
         "'t1': stiffnesspoly",
@@ -48,7 +43,13 @@ UNSUPPORTED = {
         model_of(tendon=TENDON.replace("name", 'actuatorfrcrange="-1 1" name')),
         "'t1': actfrclimited",
     ),
-    "muscle": (model_of(actuator='<muscle name="m" joint="h" lengthrange="0 1"/>'), "dyntype muscle"),
+    "muscle at a site": (
+        model_of(
+            actuator='<general name="m" site="s" gaintype="muscle" lengthrange="0 1" '
+            'gainprm="0.7 1 9 1 0.5 1.5 1 1 1.2"/>'
+        ),
+        "'m': muscle",
+    ),
     "user dynamics": (model_of(actuator='<general name="m" joint="h" dyntype="user" actdim="1"/>'), "dyntype user"),
     "user gain": (model_of(actuator='<general name="m" joint="h" gaintype="user"/>'), "gaintype user"),
     "user bias": (model_of(actuator='<general name="m" joint="h" biastype="user"/>'), "biastype user"),
@@ -65,10 +66,6 @@ UNSUPPORTED = {
     "ball in parent": (
         model_of(world=BALL.format(kind="ball"), actuator='<motor name="m" jointinparent="j"/>'),
         "'m': jointinparent",
-    ),
-    "actuator on a spatial tendon": (
-        model_of(tendon=SPATIAL, actuator='<motor name="m" tendon="wire"/>'),
-        "'m': tendon",
     ),
     "actuator damping": (model_of(actuator='<motor name="m" joint="h" damping="1"/>'), "actuator 'm': damping"),
     "actuator armature": (model_of(actuator='<motor name="m" joint="h" armature="1"/>'), "actuator 'm': armature"),
@@ -109,10 +106,6 @@ UNSUPPORTED = {
         ),
         "geom 'ring': type sdf",
     ),
-    "equality of a spatial tendon": (
-        model_of(tendon=SPATIAL, equality='<tendon name="e" tendon1="wire"/>'),
-        "'e': tendon",
-    ),
     "integrator implicit": (model_of(option='<option integrator="implicit"/>'), "integrator implicit"),
     "integrator discrete": (model_of(option='<option integrator="discrete"/>'), "integrator discrete"),
     "override": (model_of(option='<option><flag override="enable"/></option>'), "flag override"),
@@ -136,21 +129,21 @@ def test_unsupported_features_are_refused_or_noted(xml, fragment):
 def test_one_message_lists_all_that_is_unsupported():
     xml = model_of(
         option='<option integrator="implicit"/>',
-        tendon=SPATIAL,
-        actuator='<muscle name="m" joint="h" lengthrange="0 1"/><motor name="fine" joint="h"/>',
+        tendon=TENDON.replace("name", 'armature="1" name'),
+        actuator='<general name="m" joint="h" dyntype="user" actdim="1" gaintype="user"/>'
+        '<motor name="fine" joint="h"/>',
     )
     with pytest.raises(UnsupportedError) as caught:
         read_mjcf(xml)
     for fragment in (
         "integrator implicit",
-        "tendon 'wire'",
-        "actuator 'm': dyntype muscle",
-        "gaintype muscle",
+        "tendon 't1': armature",
+        "actuator 'm': dyntype user",
+        "gaintype user",
     ):
         assert fragment in str(caught.value)
     scene = read_mjcf(xml, strict=False)
     assert [actuator.name for actuator in scene.actuators] == ["fine"]
-    assert scene.tendons == []
 
 
 def test_the_no_slip_solver_is_noted_and_warned_of_once(tmp_path):
@@ -182,7 +175,7 @@ def test_harmless_features_are_only_noted():
     xml = model_of(
         '<geom name="fin" size=".1" fluidshape="ellipsoid"/>',
         option='<option solver="CG"><flag warmstart="disable" energy="enable" multiccd="disable"/></option>',
-        world='<camera name="c"/><light name="l"/>' + jointed('actuatorgravcomp="true"'),
+        world='<camera name="c"/><light name="l"/>',
     )
     scene = read_mjcf(xml)
     noted = {(entry.path, entry.attribute, entry.status) for entry in scene.ledger}
@@ -192,7 +185,6 @@ def test_harmless_features_are_only_noted():
         ("option", "flag warmstart"),
         ("option", "flag energy"),
         ("option", "flag multiccd"),
-        ("joint 'k'", "actuatorgravcomp"),
         ("model", "cameras"),
         ("model", "lights"),
     ):

@@ -18,7 +18,6 @@ def model_of(body: str = "", **sections: str) -> str:
 
 
 TENDON = '<fixed name="t1"><joint joint="h" coef="1"/></fixed>'
-SPATIAL = '<spatial name="wire"><site site="s"/><site site="t"/></spatial>'
 WET = '<option density="1"/>'
 BALL = '<body name="b" pos="1 0 0"><joint name="j" type="{kind}"/><geom size=".1"/></body>'
 

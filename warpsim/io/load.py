@@ -1,4 +1,4 @@
-"""`load_scene`: a scene from any file the package reads, chosen by its suffix, and warnings of what it lacks."""
+"""`load_scene`: a scene from anything the package reads, and warnings of what it lacks."""
 
 from __future__ import annotations
 
@@ -23,24 +23,34 @@ except WarpsimError as error:  # MuJoCo is an extra: USD works without it
     _no_mujoco = str(error)
 
 
-def load_scene(
-    source: str | PathLike[str] | Scene, *, strict: bool | None = None, keyframe: str | None = None
-) -> Scene:
+SceneSource = str | PathLike[str] | Scene | Any
+"""A file, MJCF or URDF text, a `Scene`, or MuJoCo's `MjModel` or `MjSpec` (Any: MuJoCo need not be installed)."""
+
+
+def source_path(source: SceneSource) -> Path | None:
+    """The file that a source names; None where it is no file."""
+    if isinstance(source, str) and source.lstrip().startswith("<"):
+        return None
+    return Path(fspath(source)) if isinstance(source, (str, PathLike)) else None
+
+
+def load_scene(source: SceneSource, *, strict: bool | None = None, keyframe: str | None = None) -> Scene:
     """Reads a scene.
 
     Args:
-        source: Path of a USD (.usd, .usda, .usdc, .usdz), MJCF (.xml) or URDF (.urdf) file, or a `Scene`, returned as
-            it is.
+        source: Path of a USD (.usd, .usda, .usdc, .usdz), MJCF (.xml) or URDF (.urdf) file; MJCF or URDF text, which
+            starts with "<"; a `mujoco.MjModel` or `mujoco.MjSpec`, of which nothing is kept; or a `Scene`, returned
+            as it is.
         strict: Whether physics that is not modeled raises instead of being noted in `Scene.ledger`. None: each
             reader's own rule (USD notes, MJCF and URDF raise).
         keyframe: MJCF only: name of the keyframe that gives the initial state.
     """
     if isinstance(source, Scene):
         return source
-    if not isinstance(source, (str, PathLike)):
-        raise InputError(f"a scene is a path or a `Scene`, not {source!r}")
-    path = Path(fspath(source))
     options: dict[str, Any] = {} if strict is None else {"strict": strict}
+    path = source_path(source)
+    if path is None:
+        return with_stop(_scene_of_mujoco(source, keyframe=keyframe, **options), None)
     if not path.is_file():
         raise InputError(f"no file {str(path)!r}; give a {', '.join((*USD_SUFFIXES, *MJCF_SUFFIXES))} file")
     if is_usd(path):
@@ -48,10 +58,24 @@ def load_scene(
             raise InputError(f"keyframe={keyframe!r}: keyframes are read from MJCF files, and {path} is USD")
         return with_stop(read_usd(path, **options), None)
     if path.suffix.lower() in MJCF_SUFFIXES:
-        if _no_mujoco is not None:
-            raise WarpsimError(_no_mujoco)
+        _need_mujoco()
         return with_stop(mjcf.read_mjcf(path, keyframe=keyframe, **options), None)
     raise InputError(f"{path}: unknown suffix {path.suffix!r}; use one of {', '.join((*USD_SUFFIXES, *MJCF_SUFFIXES))}")
+
+
+def _scene_of_mujoco(source: Any, **options: Any) -> Scene:
+    """The scene of XML text, an `MjModel` or an `MjSpec`."""
+    if isinstance(source, str):
+        _need_mujoco()
+        return mjcf.read_mjcf(source, **options)
+    if _no_mujoco is None and isinstance(source, mjcf.MODELS):
+        return mjcf.scene_of_model(source, **options)
+    raise InputError(f"a scene is a path, MJCF text, a `Scene`, an `MjModel` or an `MjSpec`, not {source!r}")
+
+
+def _need_mujoco() -> None:
+    if _no_mujoco is not None:
+        raise WarpsimError(_no_mujoco)
 
 
 def warn_of_ledger(scene: Scene, source: str) -> None:

@@ -10,6 +10,7 @@ from warpsim.scene.description import (
     Joint,
     Medium,
     Mesh,
+    Muscle,
     Options,
     Scene,
     Sensor,
@@ -17,6 +18,7 @@ from warpsim.scene.description import (
     Site,
     Source,
     Tendon,
+    TendonPoint,
 )
 from warpsim.scene.heightfield import heightfield_mesh
 from warpsim.scene.validate import validate
@@ -31,6 +33,7 @@ __all__ = [
     "Joint",
     "Medium",
     "Mesh",
+    "Muscle",
     "Options",
     "Scene",
     "Sensor",
@@ -38,6 +41,7 @@ __all__ = [
     "Site",
     "Source",
     "Tendon",
+    "TendonPoint",
     "heightfield_mesh",
     "validate",
 ]

@@ -33,7 +33,7 @@ CONES = ("elliptic", "pyramidal")
 SOFTENING_PASSES = ("both", "backward")
 SOLVER_STOPS = ("converged", "authored")
 TRANSMISSIONS = ("joint", "tendon", "site")
-ACTUATOR_DYNAMICS = ("none", "integrator", "filter", "filterexact")
+ACTUATOR_DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle")
 EQUALITY_KINDS = ("connect", "weld", "joint", "tendon", "distance", "axes")
 SENSOR_KINDS = (
     "jointpos",
@@ -142,6 +142,8 @@ class Joint:
     limit_solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
     actuator_force_limit: tuple[float, float] | None = None
     """Range of the summed actuator force on this hinge or slide, N·m or N."""
+    actuators_compensate: bool = False
+    """Whether compensation of weight counts among the actuators' forces, whose range then cuts it too."""
 
 
 @dataclass
@@ -232,12 +234,30 @@ class Site:
 
 
 @dataclass
+class TendonPoint:
+    """A place on the way of a spatial tendon."""
+
+    kind: str
+    """"site": passes through it; "shape": wraps around a sphere or cylinder that stands between two sites; "pulley":
+    a branch of the tendon ends and another begins."""
+    name: str = ""
+    """Of the site or shape."""
+    side: str | None = None
+    """shape: name of a site on the side on which the tendon passes; one inside the shape makes it pass through."""
+    divisor: float = 1.0
+    """pulley: what lengths of the branch after it are divided by."""
+
+
+@dataclass
 class Tendon:
-    """A fixed tendon: length = Σ coefficient · q over hinge and slide joints."""
+    """A fixed tendon, length = Σ coefficient · q over hinge and slide joints, or a spatial one, with a `path`.
+
+    Length, and what is made of it, is in m for spatial tendons, otherwise in the unit of the joints.
+    """
 
     name: str
-    joints: list[str]
-    coefficients: np.ndarray
+    joints: list[str] = field(default_factory=list)
+    coefficients: np.ndarray = field(default_factory=lambda: np.zeros(0))
     stiffness: float = 0.0
     damping: float = 0.0
     spring_range: tuple[float, float] | None = None
@@ -249,6 +269,34 @@ class Tendon:
     friction_loss: float = 0.0
     friction_solref: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLREF))
     friction_solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
+    path: list[TendonPoint] = field(default_factory=list)
+    """Of a spatial tendon, whose length is that of the shortest way; empty for a fixed one."""
+
+
+@dataclass(frozen=True)
+class Muscle:
+    """MuJoCo's muscle in place of an actuator's gain, its bias, or both (see `warpsim.rigid.dynamics.muscle`)."""
+
+    force: float = 1.0
+    """Largest active force at rest, N."""
+    range: tuple[float, float] = (0.75, 1.05)
+    """Shortest and longest, as shares of the resting length."""
+    length_range: tuple[float, float] = (0.0, 1.0)
+    """Lengths of the transmission at which it is so short and so long, m or rad."""
+    lmin: float = 0.5
+    """Share of the resting length below which there is no active force."""
+    lmax: float = 1.6
+    """Above which there is none."""
+    vmax: float = 1.5
+    """Speed of shortening at which there is none, resting lengths per s."""
+    fpmax: float = 1.3
+    """Passive force at `lmax`, as a share of `force`."""
+    fvmax: float = 1.2
+    """Active force at fast lengthening, as a share of `force`."""
+    active: bool = True
+    """Whether it is the gain."""
+    passive: bool = True
+    """Whether it is the bias."""
 
 
 @dataclass
@@ -273,13 +321,19 @@ class Actuator:
     or a tendon."""
     dynamics: str = "none"
     time_constant: float = 1.0
-    """s, for "filter" and "filterexact"."""
+    """s, for "filter" and "filterexact"; for "muscle", of rising activation."""
+    deactivation_time: float = 0.04
+    """s, for "muscle": time constant of falling activation."""
+    activation_smoothing: float = 0.0
+    """For "muscle": width, in control, over which the time constant changes; 0: at once."""
     control_range: tuple[float, float] | None = None
     force_range: tuple[float, float] | None = None
     activation_range: tuple[float, float] | None = None
     initial_activation: float = 0.0
     activation_early: bool = False
     """Force from the activation at the end of the step instead of its start (MuJoCo's actearly)."""
+    muscle: Muscle | None = None
+    """Set where it takes the place of `gain` or `bias`."""
 
 
 @dataclass

@@ -38,6 +38,8 @@ from warpsim.scene.description import (
     Mesh,
     Scene,
     Shape,
+    Tendon,
+    TendonPoint,
 )
 from warpsim.scene.mass_checks import check_masses
 from warpsim.scene.ranges import POSITIVE
@@ -169,11 +171,50 @@ def _check_scalar_joint(where: str, name: str | None, kinds: dict[str, str]) -> 
 def _check_tendons(scene: Scene) -> None:
     kinds = {joint.name: joint.kind for joint in scene.joints}
     for tendon in scene.tendons:
-        if not tendon.joints:
+        if tendon.path:
+            _check_path(scene, tendon)
+        elif not tendon.joints:
             raise SceneError(f"{place(tendon)} runs over no joint; name at least one")
         for joint in tendon.joints:
             _check_scalar_joint(place(tendon), joint, kinds)
         check_fields(tendon, "stiffness", "damping", "friction_loss", "limit", "spring_range")
+
+
+def _check_path(scene: Scene, tendon: Tendon) -> None:
+    """A path leads from site to site, with at most one shape between two; pulleys part branches of two or more."""
+    where, sites = place(tendon), {site.name for site in scene.sites}
+    if tendon.joints:
+        raise SceneError(f"{where} has both joints and a path; a tendon is fixed or spatial")
+    round_shapes = {shape.name for shape in scene.shapes if shape.kind in ("sphere", "cylinder")}
+    for point in tendon.path:
+        if point.kind not in ("site", "shape", "pulley"):
+            raise SceneError(f"{where}: a path has no {point.kind!r}; use site, shape or pulley")
+        if point.kind == "pulley" and not point.divisor > 0:
+            raise SceneError(f"{where}: a pulley's divisor is {point.divisor:g}; it must be above zero")
+        if point.kind != "pulley":
+            known = sites if point.kind == "site" else round_shapes
+            check_reference(
+                f"{where}, path", "site" if point.kind == "site" else "sphere or cylinder", point.name, known
+            )
+        if point.side is not None:
+            check_reference(f"{where}, side", "site", point.side, sites)
+    for branch in path_branches(tendon):
+        kinds = [point.kind for point in branch]
+        whole = len(kinds) >= 2 and kinds[0] == kinds[-1] == "site"
+        if not whole or any(a == b == "shape" for a, b in zip(kinds, kinds[1:], strict=False)):
+            shown = ", ".join(kinds) or "nothing"
+            raise SceneError(f"{where}: a branch of its path is {shown}; begin and end with sites, one between shapes")
+
+
+def path_branches(tendon: Tendon) -> list[list[TendonPoint]]:
+    """What stands between pulleys on a spatial tendon's path."""
+    branches: list[list[TendonPoint]] = [[]]
+    for n, point in enumerate(tendon.path):
+        if point.kind != "pulley":
+            branches[-1].append(point)
+        elif n:
+            branches.append([])
+    return branches
 
 
 def _check_actuators(scene: Scene) -> None:
@@ -194,8 +235,10 @@ def _check_actuators(scene: Scene) -> None:
                 "tendon; set bias[2] instead"
             )
         check_fields(actuator, "control_range", "force_range", "activation_range")
-        if actuator.dynamics in ("filter", "filterexact"):
+        if actuator.dynamics in ("filter", "filterexact", "muscle"):
             check_fields(actuator, "time_constant")
+        if actuator.muscle is not None and actuator.transmission == "site":
+            raise SceneError(f"{place(actuator)}: a muscle pulls at a joint or a tendon, not at a site")
 
 
 def _check_target(actuator: Actuator, known: dict[str, set[str]]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from warpsim.autograd.step import Stepper
 from warpsim.autograd.watched import Watched, check_unchanged, watch
 from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.engine.engine import Engine, ParameterValues, RolloutSpec
-from warpsim.io.load import load_scene, warn_of_ledger
+from warpsim.io.load import SceneSource, load_scene, source_path, warn_of_ledger
 from warpsim.rigid.step.program import held_controls, output_fields
 from warpsim.scene import Scene
 from warpsim.scene.convergence import with_stop
@@ -58,7 +57,7 @@ class Stepping(Contents):
 
     def __init__(
         self,
-        source: str | PathLike[str] | Scene,
+        source: SceneSource,
         *,
         worlds: int = 1,
         device: str | wp.Device = "cpu",
@@ -75,7 +74,7 @@ class Stepping(Contents):
         """Loads and compiles.
 
         Args:
-            source: A USD, MJCF or URDF file, or a `Scene`.
+            source: A USD, MJCF or URDF file, MJCF text, a `mujoco.MjModel` or `mujoco.MjSpec`, or a `Scene`.
             worlds: Independent copies that are stepped together.
             device: Warp device, "cpu" or "cuda:0".
             controls: What a control is made of, in this order: any of "actuator" (actuator inputs), "drive_target" (rad
@@ -99,9 +98,10 @@ class Stepping(Contents):
             unconverged: What a gradient does about a step whose solver did not converge all the same: "raise"
                 `UnconvergedError`, which names step, world and residual, or "warn" and return what was computed.
         """
+        path = source_path(source)
         self.scene = with_stop(load_scene(source, strict=strict, keyframe=keyframe), iterations)
         if strict is not False and not isinstance(source, Scene):
-            warn_of_ledger(self.scene, fspath(source))
+            warn_of_ledger(self.scene, str(path or self.scene.name))
         if max_contacts is not None:
             whole_number("max_contacts", max_contacts)
         chosen = given_fields(impacts=impacts, max_contacts=max_contacts)
@@ -116,7 +116,7 @@ class Stepping(Contents):
             "iterations": iterations,
             "unconverged": unconverged,
         }
-        self._source = Source(self.scene, None if isinstance(source, Scene) else Path(fspath(source)))
+        self._source = Source(self.scene, path)
         self._engine = Engine(self.scene, worlds=worlds, device=device, unconverged=unconverged)
         model = self._engine.model
         super().__init__(self._engine, ControlLayout(model, default_controls(model) if controls is None else controls))

@@ -1,4 +1,4 @@
-"""Fixed tendons and actuators of a MuJoCo model."""
+"""Tendons and actuators of a MuJoCo model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from warpsim.io.mjcf.bodies import joint_kind
 from warpsim.io.mjcf.engine import mujoco
 from warpsim.io.mjcf.source import MjSource, interval
-from warpsim.scene.description import Actuator, Tendon
+from warpsim.scene.description import Actuator, Muscle, Tendon, TendonPoint
 
 _UNSUPPORTED_TENDON_FIELDS = {
     "stiffnesspoly": "only linear springs are modeled",
@@ -37,33 +37,45 @@ _DYNAMICS = {
     mujoco.mjtDyn.mjDYN_INTEGRATOR: "integrator",
     mujoco.mjtDyn.mjDYN_FILTER: "filter",
     mujoco.mjtDyn.mjDYN_FILTEREXACT: "filterexact",
+    mujoco.mjtDyn.mjDYN_MUSCLE: "muscle",
 }
-_GAINS = (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE)
-_BIASES = (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE)
+_GAINS = (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE, mujoco.mjtGain.mjGAIN_MUSCLE)
+_BIASES = (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE, mujoco.mjtBias.mjBIAS_MUSCLE)
 
 
 def read_tendons(source: MjSource) -> list[Tendon]:
-    """The fixed tendons; spatial ones are noted as unsupported and left out."""
+    """All tendons, in MuJoCo's order."""
     model = source.model
     source.unsupported_nonzero("tendon", range(model.ntendon), "tendon", _UNSUPPORTED_TENDON_FIELDS)
-    tendons = []
-    for index in range(model.ntendon):
-        first, count = model.tendon_adr[index], model.tendon_num[index]
-        if np.all(model.wrap_type[first : first + count] == mujoco.mjtWrap.mjWRAP_JOINT):
-            tendons.append(_read_tendon(source, index))
+    return [_read_tendon(source, index) for index in range(model.ntendon)]
+
+
+def _read_path(source: MjSource, index: int) -> list[TendonPoint]:
+    """Sites, shapes and pulleys of a spatial tendon."""
+    model, names = source.model, source.names
+    first, points = model.tendon_adr[index], []
+    for place in range(first, first + model.tendon_num[index]):
+        kind, target, value = mujoco.mjtWrap(model.wrap_type[place]), model.wrap_objid[place], model.wrap_prm[place]
+        if kind == mujoco.mjtWrap.mjWRAP_PULLEY:
+            points.append(TendonPoint("pulley", divisor=float(value)))
+        elif kind == mujoco.mjtWrap.mjWRAP_SITE:
+            points.append(TendonPoint("site", names["site"][target]))
         else:
-            source.unsupported(source.path("tendon", index), "spatial", "only fixed tendons are modeled")
-    return tendons
+            side = names["site"][round(value)] if value >= 0 else None
+            points.append(TendonPoint("shape", names["geom"][target], side))
+    return points
 
 
 def _read_tendon(source: MjSource, index: int) -> Tendon:
     model = source.model
     path = slice(model.tendon_adr[index], model.tendon_adr[index] + model.tendon_num[index])
+    fixed = bool(np.all(model.wrap_type[path] == mujoco.mjtWrap.mjWRAP_JOINT))
     limited = bool(model.tendon_limited[index]) and not source.disabled("limit")
     return Tendon(
         name=source.names["tendon"][index],
-        joints=[source.names["joint"][joint] for joint in model.wrap_objid[path]],
-        coefficients=model.wrap_prm[path].copy(),
+        joints=[source.names["joint"][joint] for joint in model.wrap_objid[path]] if fixed else [],
+        coefficients=model.wrap_prm[path].copy() if fixed else np.zeros(0),
+        path=[] if fixed else _read_path(source, index),
         stiffness=0.0 if source.disabled("spring") else float(model.tendon_stiffness[index]),
         damping=0.0 if source.disabled("damper") else float(model.tendon_damping[index]),
         spring_range=interval(model.tendon_lengthspring[index]),
@@ -77,16 +89,15 @@ def _read_tendon(source: MjSource, index: int) -> Tendon:
     )
 
 
-def read_actuators(source: MjSource, tendons: list[Tendon]) -> list[Actuator]:
+def read_actuators(source: MjSource) -> list[Actuator]:
     """Actuators that can be modeled, in MuJoCo's order; the others are noted as unsupported and left out."""
     model = source.model
     source.unsupported_nonzero("actuator", range(model.nactuator), "actuator", _UNSUPPORTED_ACTUATOR_FIELDS)
     if model.nactuator and source.disabled("actuation"):
         source.unsupported("option", "flag actuation", "actuation cannot be switched off; remove the actuators")
-    known_tendons = {tendon.name for tendon in tendons}
     actuators = []
     for index in range(model.nactuator):
-        troubles = list(_actuator_troubles(source, index, known_tendons))
+        troubles = list(_actuator_troubles(source, index))
         for attribute, reason in troubles:
             source.unsupported(source.path("actuator", index), attribute, reason)
         if not troubles:
@@ -94,7 +105,7 @@ def read_actuators(source: MjSource, tendons: list[Tendon]) -> list[Actuator]:
     return actuators
 
 
-def _actuator_troubles(source: MjSource, index: int, tendons: set[str]) -> Iterator[tuple[str, str]]:
+def _actuator_troubles(source: MjSource, index: int) -> Iterator[tuple[str, str]]:
     """Yields (attribute, reason) for all that keeps an actuator from being read."""
     model = source.model
     group = int(model.actuator_group[index])
@@ -108,8 +119,6 @@ def _actuator_troubles(source: MjSource, index: int, tendons: set[str]) -> Itera
         yield f"transmission {_word(transmission)}", "only joint, tendon and site transmissions are modeled"
     elif transmission == mujoco.mjtTrn.mjTRN_SITE and reference >= 0:
         yield "refsite", "site transmissions are modeled in the site's own frame"
-    elif transmission == mujoco.mjtTrn.mjTRN_TENDON and source.names["tendon"][target] not in tendons:
-        yield "tendon", "its tendon is not modeled"
     elif transmission == mujoco.mjtTrn.mjTRN_JOINTINPARENT and joint_kind(source, target) in ("ball", "free"):
         yield "jointinparent", "ball and free joints are driven in the child's frame"
     for field, supported in (("dyntype", _DYNAMICS), ("gaintype", _GAINS), ("biastype", _BIASES)):
@@ -117,6 +126,34 @@ def _actuator_troubles(source: MjSource, index: int, tendons: set[str]) -> Itera
         value = enum(getattr(model, f"actuator_{field}")[index])
         if value not in supported:
             yield f"{field} {_word(value)}", f"modeled are {', '.join(map(_word, supported))}"
+
+    gain, bias = _muscular(model, index)
+    if (gain or bias) and transmission == mujoco.mjtTrn.mjTRN_SITE:
+        yield "muscle", "muscles at sites are not modeled"
+    if gain and bias and not np.array_equal(model.actuator_gainprm[index, :9], model.actuator_biasprm[index, :9]):
+        yield "biasprm", "a muscle's active and passive force have the same parameters"
+
+
+def _muscular(model: mujoco.MjModel, index: int) -> tuple[bool, bool]:
+    """Whether an actuator's gain and bias are a muscle's."""
+    gain = model.actuator_gaintype[index] == mujoco.mjtGain.mjGAIN_MUSCLE
+    return bool(gain), bool(model.actuator_biastype[index] == mujoco.mjtBias.mjBIAS_MUSCLE)
+
+
+def _read_muscle(model: mujoco.MjModel, index: int) -> Muscle | None:
+    active, passive = _muscular(model, index)
+    if not active and not passive:
+        return None
+    prm = (model.actuator_gainprm if active else model.actuator_biasprm)[index]
+    force = prm[2] if prm[2] >= 0 else prm[3] / max(1e-15, model.actuator_acc0[index])
+    return Muscle(
+        force=float(force),
+        range=interval(prm[:2]),
+        length_range=interval(model.actuator_lengthrange[index]),
+        **{name: float(prm[4 + k]) for k, name in enumerate(("lmin", "lmax", "vmax", "fpmax", "fvmax"))},
+        active=active,
+        passive=passive,
+    )
 
 
 def _word(value: Enum) -> str:
@@ -131,18 +168,22 @@ def _read_actuator(source: MjSource, index: int) -> Actuator:
     affine_gain = model.actuator_gaintype[index] == mujoco.mjtGain.mjGAIN_AFFINE
     affine_bias = model.actuator_biastype[index] == mujoco.mjtBias.mjBIAS_AFFINE
     gain = model.actuator_gainprm[index, :3]
+    muscle, dynamics = _read_muscle(model, index), model.actuator_dynprm[index]
     clamped = bool(model.actuator_ctrllimited[control]) and not source.disabled("clampctrl")
     return Actuator(
         name=source.names["actuator"][index],
         transmission=transmission,
         target=source.names[transmission][model.actuator_trnid[index, 0]],
         gear=model.actuator_gear[model.actuator_outadr[index]].copy(),
-        gain=gain.copy() if affine_gain else np.array([gain[0], 0.0, 0.0]),
+        gain=gain.copy() if affine_gain else np.array([0.0 if muscle else gain[0], 0.0, 0.0]),
         bias=model.actuator_biasprm[index, :3].copy() if affine_bias else np.zeros(3),
         dynamics=_DYNAMICS[mujoco.mjtDyn(model.actuator_dyntype[index])],
-        time_constant=float(model.actuator_dynprm[index, 0]),
+        time_constant=float(dynamics[0]),
+        deactivation_time=float(dynamics[1]),
+        activation_smoothing=float(dynamics[2]),
         control_range=interval(model.actuator_ctrlrange[control]) if clamped else None,
         force_range=interval(model.actuator_forcerange[index]) if model.actuator_forcelimited[index] else None,
         activation_range=interval(model.actuator_actrange[index]) if model.actuator_actlimited[index] else None,
         activation_early=bool(model.actuator_actearly[index]),
+        muscle=muscle,
     )

@@ -120,6 +120,7 @@ def _read_joint(source: MjSource, index: int) -> Joint:
         limit_solref=model.jnt_solref[index].copy(),
         limit_solimp=model.jnt_solimp[index].copy(),
         actuator_force_limit=interval(model.jnt_actfrcrange[index]) if model.jnt_actfrclimited[index] else None,
+        actuators_compensate=bool(model.jnt_actgravcomp[index]),
     )
 
 
@@ -140,8 +141,3 @@ def _note_joint(source: MjSource, index: int, kind: str) -> None:
         source.unsupported(path, "dampingpoly", "only linear damping is modeled")
     if kind == "ball" and not np.array_equal(model.qpos0[model.jnt_qposadr[index] :][:4], [1, 0, 0, 0]):
         source.unsupported(path, "qpos0", "the reference of a ball joint is the identity")
-    if model.jnt_actgravcomp[index]:
-        if model.jnt_actfrclimited[index] and np.any(model.body_gravcomp != 0):
-            source.unsupported(path, "actuatorgravcomp", "force limits act on actuators alone, not on compensation")
-        else:
-            source.ignored(path, "actuatorgravcomp", "makes no difference without gravcomp and actuatorfrcrange")

@@ -6,7 +6,7 @@ import numpy as np
 
 from warpsim.io.mjcf.engine import mujoco
 from warpsim.io.mjcf.source import MjSource
-from warpsim.scene.description import Equality, Tendon
+from warpsim.scene.description import Equality
 
 _KINDS = {
     mujoco.mjtEq.mjEQ_CONNECT: "connect",
@@ -16,9 +16,8 @@ _KINDS = {
 }
 
 
-def read_equalities(source: MjSource, tendons: list[Tendon]) -> list[Equality]:
+def read_equalities(source: MjSource) -> list[Equality]:
     """Equalities that can be modeled; the others are noted as unsupported and left out."""
-    known_tendons = {tendon.name for tendon in tendons}
     equalities = []
     for index in range(source.model.neq):
         kind = mujoco.mjtEq(source.model.eq_type[index])
@@ -26,11 +25,7 @@ def read_equalities(source: MjSource, tendons: list[Tendon]) -> list[Equality]:
         if kind not in _KINDS:
             source.unsupported(path, f"type {kind.name.removeprefix('mjEQ_').lower()}", "it is not modeled")
             continue
-        equality = _read_equality(source, index, _KINDS[kind])
-        if equality.kind == "tendon" and not {equality.a, equality.b or equality.a} <= known_tendons:
-            source.unsupported(path, "tendon", "its tendon is not modeled")
-            continue
-        equalities.append(equality)
+        equalities.append(_read_equality(source, index, _KINDS[kind]))
     return equalities
 
 

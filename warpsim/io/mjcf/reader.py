@@ -19,6 +19,9 @@ from warpsim.scene.description import Scene
 from warpsim.scene.ledger import LedgerEntry, unsupported
 from warpsim.scene.validate import validate
 
+MODELS = (mujoco.MjModel, mujoco.MjSpec)
+"""What `scene_of_model` takes."""
+
 
 def read_mjcf(path_or_xml: str | Path, *, keyframe: str | None = None, strict: bool = True) -> Scene:
     """Reads an MJCF or URDF file, or MJCF text, through MuJoCo's own compiler.
@@ -57,6 +60,23 @@ def _compile(path_or_xml: str | Path) -> mujoco.MjModel:
         raise SceneError(f"MuJoCo cannot compile {where}: {str(error).strip()}; correct the file there") from error
 
 
+def scene_of_model(
+    source: mujoco.MjModel | mujoco.MjSpec, *, keyframe: str | None = None, strict: bool = True
+) -> Scene:
+    """The scene of a compiled model, or of a specification, compiled here as it now is; see `scene_from_mjmodel`.
+
+    Raises:
+        SceneError: MuJoCo cannot compile the specification.
+    """
+    if isinstance(source, mujoco.MjModel):
+        return scene_from_mjmodel(source, keyframe=keyframe, strict=strict)
+    try:
+        model = source.compile()
+    except ValueError as error:
+        raise SceneError(f"MuJoCo cannot compile the MjSpec: {str(error).strip()}; correct it") from error
+    return scene_from_mjmodel(model, keyframe=keyframe, strict=strict)
+
+
 def scene_from_mjmodel(model: mujoco.MjModel, *, keyframe: str | None = None, strict: bool = True) -> Scene:
     """Converts a compiled MuJoCo model, whatever has been edited in it since.
 
@@ -83,8 +103,8 @@ def scene_from_mjmodel(model: mujoco.MjModel, *, keyframe: str | None = None, st
     scene.contact_overrides = read_contact_overrides(source, scene.shapes)
     scene.excluded_bodies = read_excluded_bodies(source)
     scene.tendons = read_tendons(source)
-    scene.actuators = read_actuators(source, scene.tendons)
-    scene.equalities = read_equalities(source, scene.tendons)
+    scene.actuators = read_actuators(source)
+    scene.equalities = read_equalities(source)
     note_unread(source)
     if strict:
         _refuse([entry for entry in unsupported(source.notes) if entry.attribute != NOSLIP])

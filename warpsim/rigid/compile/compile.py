@@ -11,9 +11,10 @@ import warp as wp
 from warpsim.collision.contacts import PairTable
 from warpsim.collision.ray_cast import RayCast
 from warpsim.core.errors import InputError
-from warpsim.core.precision import quat, real, vec2, vec3, vec6
+from warpsim.core.precision import quat, real, vec2, vec3, vec5, vec6
 from warpsim.geometry.mesh_mass import mesh_mass_properties
 from warpsim.rigid.compile.damping_ratio import set_ratio_damping
+from warpsim.rigid.compile.tendons import set_slack_lengths, tendons
 from warpsim.rigid.model.actuators import DYNAMICS_CODES, ActuatorTopology, DriveTopology
 from warpsim.rigid.model.contact_mixing import contact_mixing, no_pairs
 from warpsim.rigid.model.equalities import equalities
@@ -28,16 +29,14 @@ from warpsim.rigid.model.parameters import (
     JointParameters,
     ShapeParameters,
     SiteParameters,
-    TendonParameters,
     WeightParameters,
     WorldParameters,
 )
 from warpsim.rigid.model.shape_mass import SHAPE_CODES, ShapeMassTopology
 from warpsim.rigid.model.tables import Tables
-from warpsim.rigid.model.tendons import TendonTopology
 from warpsim.rigid.model.topology import Layout, build_topology, to_device
 from warpsim.scene import Body, Joint, Scene, Shape, Tendon, validate
-from warpsim.scene.description import JOINT_DOF_SIZE
+from warpsim.scene.description import JOINT_DOF_SIZE, Muscle
 
 _OPEN = (-np.inf, np.inf)
 
@@ -106,47 +105,6 @@ def _joint_parameters(t: Tables, joints: list[Joint], rows: SimpleNamespace) -> 
     return p
 
 
-def _tendon_pairs(starts: list[int], dofs: list[int], rows: SimpleNamespace) -> list[tuple[int, int, int, int]]:
-    """(tendon, term a, term b, entry of the mass matrix or -1) of all terms on one chain."""
-    chain = [rows.row_column[rows.row_start[d] : rows.row_start[d + 1]].tolist() for d in range(rows.nv)]
-    pairs = []
-    for tendon in range(len(starts) - 1):
-        terms = range(starts[tendon], starts[tendon + 1])
-        for a in terms:
-            for b in terms:
-                if dofs[b] in chain[dofs[a]]:
-                    pairs.append((tendon, a, b, int(rows.row_start[dofs[a]] + chain[dofs[a]].index(dofs[b]))))
-                elif dofs[a] in chain[dofs[b]]:
-                    pairs.append((tendon, a, b, -1))
-    return pairs
-
-
-def _tendons(t: Tables, scene: Scene, layout: Layout, rows: SimpleNamespace) -> tuple[TendonTopology, TendonParameters]:
-    starts, coordinates, dofs, coefficients, springs = [0], [], [], [], []
-    reference = t.authored["joint.reference"].numpy()[0]
-    for tendon in scene.tendons:
-        index = [layout.joint(name) for name in tendon.joints]
-        coordinates += [int(layout.joint_q[j]) for j in index]
-        dofs += [int(layout.joint_dof[j]) for j in index]
-        coefficients += list(tendon.coefficients)
-        starts.append(len(dofs))
-        slack = float(sum(c * reference[layout.joint_q[j]] for c, j in zip(tendon.coefficients, index, strict=True)))
-        springs.append((slack, slack) if tendon.spring_range is None else tendon.spring_range)
-    topology = TendonTopology()
-    topology.count = len(scene.tendons)
-    topology.start, topology.q, topology.dof = t.integers(starts), t.integers(coordinates), t.integers(dofs)
-    pairs = _tendon_pairs(starts, dofs, rows)
-    topology.pair_count = len(pairs)
-    for k, name in enumerate(("pair_tendon", "pair_a", "pair_b", "pair_entry")):
-        setattr(topology, name, t.integers([pair[k] for pair in pairs]))
-    p = TendonParameters()
-    p.coefficient = t.parameter("tendon.coefficient", coefficients, real)
-    p.stiffness = t.parameter("tendon.stiffness", [x.stiffness for x in scene.tendons], real)
-    p.damping = t.parameter("tendon.damping", [x.damping for x in scene.tendons], real)
-    p.spring_range = t.parameter("tendon.spring_range", springs, vec2)
-    return topology, p
-
-
 def _transmission(scene: Scene, layout: Layout, kind: str, target: str) -> tuple[int, int, int, int]:
     """Code, target index, first coordinate and first dof of a transmission."""
     if kind == "tendon":
@@ -184,7 +142,32 @@ def _actuators(t: Tables, scene: Scene, layout: Layout) -> tuple[ActuatorTopolog
     p.force_range = t.parameter("actuator.force_range", [a.force_range or _OPEN for a in scene.actuators], vec2)
     ranges = [a.activation_range or _OPEN for a in scene.actuators]
     p.activation_range = t.parameter("actuator.activation_range", ranges, vec2)
+    _muscles(t, scene, topology, p)
     return topology, p, initial
+
+
+def _muscles(t: Tables, scene: Scene, topology: ActuatorTopology, p: ActuatorParameters) -> None:
+    """What muscles have besides; a parameter of every actuator, or of none where no actuator is a muscle."""
+    codes = [0 if a.muscle is None else a.muscle.active + 2 * a.muscle.passive for a in scene.actuators]
+    topology.muscle = t.integers(codes)
+    muscular = any(codes) or any(a.dynamics == "muscle" for a in scene.actuators)
+    actuators = scene.actuators if muscular else []
+    muscles = [a.muscle or Muscle() for a in actuators]
+    p.deactivation_time = t.parameter("actuator.deactivation_time", [a.deactivation_time for a in actuators], real)
+    smoothing = [a.activation_smoothing for a in actuators]
+    p.activation_smoothing = t.parameter("actuator.activation_smoothing", smoothing, real)
+    p.muscle_force = t.parameter("actuator.muscle_force", [x.force for x in muscles], real)
+    p.muscle_range = t.parameter("actuator.muscle_range", [x.range for x in muscles], vec2)
+    p.muscle_length_range = t.parameter("actuator.muscle_length_range", [x.length_range for x in muscles], vec2)
+    curves = [(x.lmin, x.lmax, x.vmax, x.fpmax, x.fvmax) for x in muscles]
+    p.muscle_curve = t.parameter("actuator.muscle_curve", curves, vec5)
+
+
+def _compensated(joints: list[Joint], bodies: list[Body]) -> list[int]:
+    """Per dof, whether weight compensation acts through the joint's range of actuator forces."""
+    used = any(body.gravity_compensation != 0.0 for body in bodies)
+    flags = [used and j.actuators_compensate and j.actuator_force_limit is not None for j in joints]
+    return [int(flag) for flag, j in zip(flags, joints, strict=True) for _ in range(JOINT_DOF_SIZE[j.kind])]
 
 
 def _drives(t: Tables, scene: Scene, layout: Layout) -> tuple[DriveTopology, DriveParameters]:
@@ -240,6 +223,7 @@ def _weights(t: Tables, layout: Layout) -> WeightParameters:
     p.body = t.derived(len(layout.body_names), vec2)
     p.dof = t.derived(layout.nv, real)
     p.tendon = t.derived(len(layout.tendon_names), real)
+    p.tendon_length = t.derived(len(layout.tendon_names), real)
     return p
 
 
@@ -318,7 +302,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
     t = Tables(worlds, device)
     body = _body_parameters(t, bodies)
     joint = _joint_parameters(t, joints, rows)
-    tendon_topology, tendon = _tendons(t, scene, layout, arrays)
+    tendon_topology, tendon = tendons(t, scene, layout, arrays)
     actuator_topology, actuator, activation = _actuators(t, scene, layout)
     drive_topology, drive = _drives(t, scene, layout)
     site = SiteParameters()
@@ -328,6 +312,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
     fluid.box = wp.zeros((worlds, len(bodies) + 1), dtype=vec3, device=device)
     fluid.rotation = wp.zeros((worlds, len(bodies) + 1), dtype=quat, device=device)
     transmissions = {a.transmission for a in scene.actuators}
+    compensated = _compensated(joints, bodies)
     owners = [layout.body(s.body) for s in scene.shapes]
     model = Model(
         device=device,
@@ -361,13 +346,17 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         initial_qd=np.array(rows.qd0, np.float64),
         initial_activation=np.array(activation, np.float64),
         has_tendon_forces=any(x.stiffness or x.damping for x in scene.tendons),
+        has_spatial_tendons=any(x.path for x in scene.tendons),
         has_medium=bool(scene.medium.density or scene.medium.viscosity),
         has_joint_actuators=bool(transmissions - {"site"}),
         has_site_actuators="site" in transmissions,
         drives_loops=bool((drive_topology.loop.numpy() >= 0).any()),
         has_force_limits=any(j.actuator_force_limit is not None for j in joints),
+        actuators_compensate=any(compensated),
+        dof_compensated=t.integers(compensated),
         damped=any(j.damping > 0 for j in joints),
         **_constraints(t, scene, layout, joints, bodies),
     )
+    set_slack_lengths(model, scene)
     set_ratio_damping(model, scene)
     return model

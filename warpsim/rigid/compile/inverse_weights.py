@@ -13,6 +13,7 @@ so M needs no adjoint.
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,6 +27,7 @@ from warpsim.rigid.dynamics.mass_matrix import mass_matrix
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.tendons import TendonTopology
 from warpsim.rigid.model.topology import Topology
+from warpsim.rigid.work.tendon_work import TendonWork, make_tendon_work, tendon_motion
 from warpsim.solve.sparse_ldl import ldl_factor
 from warpsim.tape.program import Arrays
 
@@ -51,7 +53,7 @@ def _response_kernel(
     t: Topology,
     tendon: TendonTopology,
     rows: WeightRows,
-    coefficient: wp.array2d(dtype=real),
+    moment: wp.array2d(dtype=real),
     # work in
     axis: wp.array2d(dtype=vec6),
     com: wp.array2d(dtype=vec3),
@@ -82,7 +84,7 @@ def _response_kernel(
         for k in range(tendon.start[index], tendon.start[index + 1]):
             d = tendon.dof[k]
             if t.body_tree[t.dof_body[d]] == rows.tree[r]:
-                x[w, first + rows.dof_place[d]] = x[w, first + rows.dof_place[d]] + coefficient[w, k]
+                x[w, first + rows.dof_place[d]] = x[w, first + rows.dof_place[d]] + moment[w, k]
     # LᵀDL solve (see `sparse_ldl`), restricted to the tree
     for n in range(size):
         i = size - 1 - n
@@ -121,7 +123,7 @@ def _tendon_rate(
     t: Topology,
     tendon: TendonTopology,
     rows: WeightRows,
-    coefficient: wp.array2d(dtype=real),
+    moment: wp.array2d(dtype=real),
     x: wp.array2d(dtype=real),
     w: int,
     r: int,
@@ -130,7 +132,7 @@ def _tendon_rate(
     for k in range(tendon.start[rows.index[r]], tendon.start[rows.index[r] + 1]):
         d = tendon.dof[k]
         if t.body_tree[t.dof_body[d]] == rows.tree[r]:
-            total += coefficient[w, k] * x[w, rows.first[r] + rows.dof_place[d]]
+            total += moment[w, k] * x[w, rows.first[r] + rows.dof_place[d]]
     return total
 
 
@@ -172,7 +174,7 @@ def _row_kernel(
     rows: WeightRows,
     mass: wp.array2d(dtype=real),
     armature: wp.array2d(dtype=real),
-    coefficient: wp.array2d(dtype=real),
+    moment: wp.array2d(dtype=real),
     # work in
     axis: wp.array2d(dtype=vec6),
     com: wp.array2d(dtype=vec3),
@@ -195,7 +197,7 @@ def _row_kernel(
         elif rows.kind[r] == DOF:
             value[w, r] = real(2.0) * x[w, rows.first[r] + rows.dof_place[index]] - energy
         else:
-            value[w, r] = real(2.0) * _tendon_rate(t, tendon, rows, coefficient, x, w, r) - energy
+            value[w, r] = real(2.0) * _tendon_rate(t, tendon, rows, moment, x, w, r) - energy
 
 
 @wp.func
@@ -243,6 +245,10 @@ def _weight_kernel(
 
 def _reference_work(m: Model) -> Any:
     """What `kinematics` and `mass_matrix` write, of `Work` and `Scratch`."""
+
+    def array(count: int, dtype: type, *, taped: bool) -> wp.array:
+        return wp.zeros((m.worlds, count), dtype=dtype, device=m.device, requires_grad=taped)
+
     counts = {
         **dict(link_position=(m.nlink, vec3), link_rotation=(m.nlink, quat), axis=(m.nv, vec6)),
         **dict(com=(m.nbody, vec3), inertia=(m.nbody, vec6), velocity=(m.nv + 1, vec6)),
@@ -250,10 +256,8 @@ def _reference_work(m: Model) -> Any:
         **dict(composite_mass=(m.nbody, real), composite_moment=(m.nbody, vec3), composite_inertia=(m.nbody, vec6)),
     }
     return SimpleNamespace(
-        **{
-            name: wp.zeros((m.worlds, count), dtype=dtype, device=m.device, requires_grad=name in _TAPED)
-            for name, (count, dtype) in counts.items()
-        }
+        **{name: array(count, dtype, taped=name in _TAPED) for name, (count, dtype) in counts.items()},
+        tendon=make_tendon_work(m, partial(array, taped=True), partial(array, taped=False)),
     )
 
 
@@ -283,7 +287,7 @@ class InverseWeights:
                 rows,
                 m.body.mass,
                 m.joint.armature,
-                m.tendon.coefficient,
+                tendon_motion(m, work.tendon).moment,
                 work.axis,
                 work.com,
                 work.inertia,
@@ -299,12 +303,18 @@ class InverseWeights:
             outputs=[weight.body, weight.dof, weight.tendon],
             device=m.device,
         )
+        if work.tendon is not None:
+            wp.copy(weight.tendon_length, work.tendon.length)
 
     def zero_adjoints(self) -> None:
         """Clears the adjoints of intermediates, before a backward pass."""
         self._value.grad.zero_()
         for name in _TAPED:
             getattr(self._work, name).grad.zero_()
+        tendon: TendonWork | None = self._work.tendon
+        if tendon is not None:
+            for array in (tendon.span_length, tendon.pull, tendon.length, tendon.moment):
+                array.grad.zero_()
 
     def _respond(self, m: Model) -> None:
         """x = M⁻¹jᵀ of all rows, untaped."""
@@ -324,7 +334,7 @@ class InverseWeights:
                 m.topology,
                 m.tendon_topology,
                 self._rows,
-                m.tendon.coefficient,
+                tendon_motion(m, work.tendon).moment,
                 work.axis,
                 work.com,
                 work.factor,

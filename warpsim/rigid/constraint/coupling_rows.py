@@ -13,7 +13,7 @@ from warpsim.core.precision import real, vec5
 from warpsim.rigid.constraint.tendon_rows import append_tendon
 from warpsim.rigid.model.equalities import JOINT, EqualityTopology
 from warpsim.rigid.model.parameters import EqualityParameters
-from warpsim.rigid.model.tendons import TendonTopology, tendon_length, tendon_rate
+from warpsim.rigid.model.tendons import TendonMotion, TendonTopology, tendon_length, tendon_rate
 from warpsim.rigid.model.topology import Topology
 from warpsim.rigid.work.row_settings import EqualitySettings
 from warpsim.solve.impedance import impedance, reference_acceleration, spring_damper, stiffness_weight
@@ -25,7 +25,8 @@ from warpsim.solve.rows import EQUALITY, Rows, close_single
 def _coordinate(
     c: EqualitySettings,
     t: TendonTopology,
-    coefficient: wp.array2d(dtype=real),
+    x: TendonMotion,
+    tendon_reference: wp.array2d(dtype=real),
     reference: wp.array2d(dtype=real),
     q: wp.array2d(dtype=real),
     w: int,
@@ -37,14 +38,16 @@ def _coordinate(
         return real(0.0)
     if kind == JOINT:
         return q[w, c.joint_q[i]] - reference[w, c.joint_q[i]]
-    return tendon_length(t, coefficient, q, w, i) - tendon_length(t, coefficient, reference, w, i)
+    if t.spatial[i] == 1:
+        return tendon_length(t, x, q, w, i) - tendon_reference[w, i]
+    return tendon_length(t, x, q, w, i) - tendon_length(t, x, reference, w, i)
 
 
 @wp.func
 def _rate(
     c: EqualitySettings,
     t: TendonTopology,
-    coefficient: wp.array2d(dtype=real),
+    x: TendonMotion,
     qd: wp.array2d(dtype=real),
     w: int,
     kind: int,
@@ -55,7 +58,7 @@ def _rate(
         return real(0.0)
     if kind == JOINT:
         return qd[w, c.joint_dof[i]]
-    return tendon_rate(t, coefficient, qd, w, i)
+    return tendon_rate(t, x.moment, qd, w, i)
 
 
 @wp.func
@@ -92,7 +95,7 @@ def _slope(p: vec5, x: real, i: int) -> real:
 def _push(
     c: EqualitySettings,
     t: TendonTopology,
-    coefficient: wp.array2d(dtype=real),
+    x: TendonMotion,
     w: int,
     kind: int,
     i: int,
@@ -105,7 +108,7 @@ def _push(
             dof_force[w, c.joint_dof[i]] += f
         else:
             for k in range(t.start[i], t.start[i + 1]):
-                dof_force[w, t.dof[k]] += coefficient[w, k] * f
+                dof_force[w, t.dof[k]] += x.moment[w, k] * f
 
 
 @wp.kernel
@@ -115,7 +118,8 @@ def _coupling_force_kernel(
     y: EqualityTopology,
     t: TendonTopology,
     e: EqualityParameters,
-    coefficient: wp.array2d(dtype=real),
+    x: TendonMotion,
+    tendon_reference: wp.array2d(dtype=real),
     reference: wp.array2d(dtype=real),
     dof_weight: wp.array2d(dtype=real),
     tendon_weight: wp.array2d(dtype=real),
@@ -133,15 +137,17 @@ def _coupling_force_kernel(
         kind = y.kind[i]
         a = y.a[i]
         b = y.b[i]
-        xb = _coordinate(c, t, coefficient, reference, q, w, kind, b)
+        xb = _coordinate(c, t, x, tendon_reference, reference, q, w, kind, b)
         slope = _slope(e.polynomial[w, i], xb, b)
-        violation = _coordinate(c, t, coefficient, reference, q, w, kind, a) - _polynomial(e.polynomial[w, i], xb)
-        rate = _rate(c, t, coefficient, qd, w, kind, a) - slope * _rate(c, t, coefficient, qd, w, kind, b)
-        change = _rate(c, t, coefficient, qdd, w, kind, a) - slope * _rate(c, t, coefficient, qdd, w, kind, b)
+        violation = _coordinate(c, t, x, tendon_reference, reference, q, w, kind, a) - _polynomial(
+            e.polynomial[w, i], xb
+        )
+        rate = _rate(c, t, x, qd, w, kind, a) - slope * _rate(c, t, x, qd, w, kind, b)
+        change = _rate(c, t, x, qdd, w, kind, a) - slope * _rate(c, t, x, qdd, w, kind, b)
         inverse = _weight(c, dof_weight, tendon_weight, w, kind, a) + _weight(c, dof_weight, tendon_weight, w, kind, b)
         f = bilateral_force(e.solref[w, i], e.solimp[w, i], inverse, violation, rate, change, timestep[w], c.safe)
-        _push(c, t, coefficient, w, kind, a, f, dof_force)
-        _push(c, t, coefficient, w, kind, b, -slope * f, dof_force)
+        _push(c, t, x, w, kind, a, f, dof_force)
+        _push(c, t, x, w, kind, b, -slope * f, dof_force)
 
 
 @wp.func
@@ -150,7 +156,7 @@ def _append_coordinate(
     d: Topology,
     c: EqualitySettings,
     t: TendonTopology,
-    coefficient: wp.array2d(dtype=real),
+    x: TendonMotion,
     w: int,
     kind: int,
     i: int,
@@ -161,7 +167,7 @@ def _append_coordinate(
     if i < 0:
         return n
     if kind != JOINT:
-        return append_tendon(rows, d, t, coefficient, w, i, n, factor)
+        return append_tendon(rows, d, t, x, w, i, n, factor)
     dof = c.joint_dof[i]
     if d.dof_prescribed[dof] == 1:
         return n
@@ -178,7 +184,8 @@ def _coupling_rows_kernel(
     y: EqualityTopology,
     t: TendonTopology,
     e: EqualityParameters,
-    coefficient: wp.array2d(dtype=real),
+    x: TendonMotion,
+    tendon_reference: wp.array2d(dtype=real),
     reference: wp.array2d(dtype=real),
     dof_weight: wp.array2d(dtype=real),
     tendon_weight: wp.array2d(dtype=real),
@@ -195,14 +202,16 @@ def _coupling_rows_kernel(
         kind = y.kind[i]
         a = y.a[i]
         b = y.b[i]
-        xb = _coordinate(c, t, coefficient, reference, q, w, kind, b)
+        xb = _coordinate(c, t, x, tendon_reference, reference, q, w, kind, b)
         slope = _slope(e.polynomial[w, i], xb, b)
-        violation = _coordinate(c, t, coefficient, reference, q, w, kind, a) - _polynomial(e.polynomial[w, i], xb)
-        rate = _rate(c, t, coefficient, qd, w, kind, a) - slope * _rate(c, t, coefficient, qd, w, kind, b)
+        violation = _coordinate(c, t, x, tendon_reference, reference, q, w, kind, a) - _polynomial(
+            e.polynomial[w, i], xb
+        )
+        rate = _rate(c, t, x, qd, w, kind, a) - slope * _rate(c, t, x, qd, w, kind, b)
         inverse = _weight(c, dof_weight, tendon_weight, w, kind, a) + _weight(c, dof_weight, tendon_weight, w, kind, b)
         z = impedance(e.solimp[w, i], violation)
         kb = spring_damper(e.solref[w, i], e.solimp[w, i], timestep[w], c.safe)
-        columns = _append_coordinate(rows, d, c, t, coefficient, w, kind, a, 0, real(1.0))
-        columns = _append_coordinate(rows, d, c, t, coefficient, w, kind, b, columns, -slope)
+        columns = _append_coordinate(rows, d, c, t, x, w, kind, a, 0, real(1.0))
+        columns = _append_coordinate(rows, d, c, t, x, w, kind, b, columns, -slope)
         aref = reference_acceleration(kb, z, violation, rate)
         close_single(rows, w, EQUALITY, columns, stiffness_weight(z, inverse), aref, real(0.0))

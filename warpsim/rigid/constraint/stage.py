@@ -32,6 +32,7 @@ from warpsim.rigid.model.model import Model
 from warpsim.rigid.work.constraint_work import ConstraintScratch, ConstraintWork
 from warpsim.rigid.work.row_settings import ContactSettings, EqualitySettings, LoopRowSettings, TendonRowSettings
 from warpsim.rigid.work.state import State, Work
+from warpsim.rigid.work.tendon_work import tendon_motion
 from warpsim.scene.convergence import solver_limits
 from warpsim.solve.hessian import solve_hessian
 from warpsim.solve.native import mass_product
@@ -82,8 +83,8 @@ def _equality_inputs(m: Model, c: EqualitySettings) -> list:
     return [c, m.equality_topology, m.equality, m.weight.body, m.world.timestep]
 
 
-def _coupling_inputs(m: Model, c: EqualitySettings) -> list:
-    parameters = [m.equality, m.tendon.coefficient, m.joint.reference]
+def _coupling_inputs(m: Model, work: Work, c: EqualitySettings) -> list:
+    parameters = [m.equality, tendon_motion(m, work.tendon), m.weight.tendon_length, m.joint.reference]
     weights = [m.weight.dof, m.weight.tendon, m.world.timestep]
     return [c, m.equality_topology, m.tendon_topology, *parameters, *weights]
 
@@ -93,8 +94,9 @@ def _loop_inputs(m: Model, c: LoopRowSettings) -> list:
     return [*topology, m.equality, m.loop, m.drive, m.weight.body, m.world.timestep]
 
 
-def _tendon_inputs(m: Model, c: TendonRowSettings) -> list:
-    return [m.tendon_topology, c, m.tendon.coefficient, m.tendon_limit, m.weight.tendon, m.world.timestep]
+def _tendon_inputs(m: Model, work: Work, c: TendonRowSettings) -> list:
+    motion = tendon_motion(m, work.tendon)
+    return [m.tendon_topology, c, motion, m.tendon_limit, m.weight.tendon, m.world.timestep]
 
 
 @stage
@@ -142,17 +144,17 @@ def _rows(
     if equality.axes_count:
         launch(_axes_rows_kernel, m.topology, *_equality_inputs(m, equality), *poses)
     if equality.coupling_count:
-        launch(_coupling_rows_kernel, m.topology, *_coupling_inputs(m, equality), s.q, s.qd)
+        launch(_coupling_rows_kernel, m.topology, *_coupling_inputs(m, work, equality), s.q, s.qd)
     if loop.count:
         launch(_loop_rows_kernel, *_loop_inputs(m, loop), work.saturated, *poses)
     if joint.friction_count:
         launch(_dry_rows_kernel, joint, m.limit, m.weight.dof, m.world.timestep, s.qd)
     if tendon.friction_count:
-        launch(_tendon_dry_rows_kernel, m.topology, *_tendon_inputs(m, tendon), s.qd)
+        launch(_tendon_dry_rows_kernel, m.topology, *_tendon_inputs(m, work, tendon), s.qd)
     if joint.limit_count:
         launch(_limit_rows_kernel, joint, m.limit, m.weight.dof, m.world.timestep, s.q, s.qd)
     if tendon.limit_count:
-        launch(_tendon_limit_rows_kernel, m.topology, *_tendon_inputs(m, tendon), s.q, s.qd)
+        launch(_tendon_limit_rows_kernel, m.topology, *_tendon_inputs(m, work, tendon), s.q, s.qd)
     if m.max_contacts:
         x = contacts
         launch(
@@ -225,11 +227,11 @@ def constraint_forces(
         wp.launch(kernel, dim=m.worlds, inputs=inputs, outputs=[out], device=m.device)
 
     if equality.coupling_count:
-        launch(_coupling_force_kernel, [*_coupling_inputs(m, equality), *motion], work.dof_force)
+        launch(_coupling_force_kernel, [*_coupling_inputs(m, work, equality), *motion], work.dof_force)
     if joint.limit_count or joint.friction_count:
         launch(_joint_force_kernel, [joint, m.limit, m.weight.dof, m.world.timestep, *motion], work.dof_force)
     if tendon.limit_count or tendon.friction_count:
-        launch(_tendon_force_kernel, [*_tendon_inputs(m, tendon), *motion], work.dof_force)
+        launch(_tendon_force_kernel, [*_tendon_inputs(m, work, tendon), *motion], work.dof_force)
     if equality.body_count or equality.axes_count or m.max_contacts:
         twists_of_rates(m, c.qdd_fixed, work.axis, c.twist)
     motion = [work.origin, work.link_position, work.link_rotation, work.velocity, c.bias, c.twist]

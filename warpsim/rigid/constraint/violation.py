@@ -14,11 +14,12 @@ from warpsim.rigid.model.equalities import CONNECT, DISTANCE, WELD, EqualityTopo
 from warpsim.rigid.model.loops import LoopTopology
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.parameters import EqualityParameters, LimitParameters
-from warpsim.rigid.model.tendons import TendonTopology
+from warpsim.rigid.model.tendons import TendonMotion, TendonTopology
 from warpsim.rigid.model.topology import Topology
 from warpsim.rigid.work.constraint_work import ConstraintScratch
 from warpsim.rigid.work.row_settings import EqualitySettings, JointRowSettings
 from warpsim.rigid.work.state import State, Work
+from warpsim.rigid.work.tendon_work import tendon_motion
 
 
 @wp.func
@@ -79,7 +80,8 @@ def _coordinate_error_kernel(
     x: EqualityTopology,
     tendon: TendonTopology,
     e: EqualityParameters,
-    coefficient: wp.array2d(dtype=real),
+    motion: TendonMotion,
+    tendon_reference: wp.array2d(dtype=real),
     reference: wp.array2d(dtype=real),
     joint: JointRowSettings,
     limit: LimitParameters,
@@ -94,8 +96,8 @@ def _coordinate_error_kernel(
     for n in range(c.coupling_count):
         i = c.coupling[n]
         kind = x.kind[i]
-        own = _coordinate(c, tendon, coefficient, reference, q, w, kind, x.a[i])
-        other = _coordinate(c, tendon, coefficient, reference, q, w, kind, x.b[i])
+        own = _coordinate(c, tendon, motion, tendon_reference, reference, q, w, kind, x.a[i])
+        other = _coordinate(c, tendon, motion, tendon_reference, reference, q, w, kind, x.b[i])
         worst = wp.max(worst, wp.abs(own - _polynomial(e.polynomial[w, i], other)))
     for n in range(joint.limit_count):
         if joint.limit_ball[n] == 0:
@@ -150,7 +152,8 @@ def constraint_error(m: Model, s: State, work: Work, scratch: ConstraintScratch 
         m.equality_topology,
         m.tendon_topology,
         m.equality,
-        m.tendon.coefficient,
+        tendon_motion(m, work.tendon),
+        m.weight.tendon_length,
         m.joint.reference,
         scratch.joint_settings,
         m.limit,

@@ -11,12 +11,14 @@ from warpsim.core.indexing import natural
 from warpsim.core.precision import quat, real, vec2, vec3, vec6
 from warpsim.core.spatial import clamp_range, outside, quat_log, quat_mul, quat_rotate, read_quat, spatial
 from warpsim.core.stages import stage
+from warpsim.rigid.dynamics.muscle import muscle_bias, muscle_gain, muscle_gain_slope, muscle_rate
 from warpsim.rigid.model.actuators import (
     BALL_JOINT,
     FILTER_EXACT,
     FREE_JOINT,
     INTEGRATOR,
     JOINT,
+    MUSCLE,
     NO_DYNAMICS,
     SITE,
     TENDON,
@@ -29,9 +31,10 @@ from warpsim.rigid.model.parameters import (
     DriveParameters,
     SiteParameters,
 )
-from warpsim.rigid.model.tendons import TendonTopology, tendon_length, tendon_rate
+from warpsim.rigid.model.tendons import TendonMotion, TendonTopology, tendon_length, tendon_rate
 from warpsim.rigid.model.topology import Topology
 from warpsim.rigid.work.state import Control, State, Work
+from warpsim.rigid.work.tendon_work import tendon_motion
 
 
 @wp.func
@@ -93,7 +96,7 @@ def dof_count(transmission: int) -> int:
 def _length(
     a: ActuatorTopology,
     tt: TendonTopology,
-    coefficient: wp.array2d(dtype=real),
+    x: TendonMotion,
     q: wp.array2d(dtype=real),
     w: int,
     i: int,
@@ -103,7 +106,7 @@ def _length(
     if kind == JOINT:
         return gear[0] * q[w, a.q[i]]
     if kind == TENDON:
-        return gear[0] * tendon_length(tt, coefficient, q, w, a.target[i])
+        return gear[0] * tendon_length(tt, x, q, w, a.target[i])
     if kind == BALL_JOINT:
         return wp.dot(vec3(gear[0], gear[1], gear[2]), quat_log(read_quat(q, w, a.q[i])))
     return real(0.0)
@@ -121,15 +124,26 @@ def _dof_rate(qd: wp.array2d(dtype=real), w: int, d: int, gear: vec6, count: int
 def _rate(
     a: ActuatorTopology,
     tt: TendonTopology,
-    coefficient: wp.array2d(dtype=real),
+    x: TendonMotion,
     qd: wp.array2d(dtype=real),
     w: int,
     i: int,
     gear: vec6,
 ) -> real:
     if a.transmission[i] == TENDON:
-        return gear[0] * tendon_rate(tt, coefficient, qd, w, a.target[i])
+        return gear[0] * tendon_rate(tt, x.moment, qd, w, a.target[i])
     return _dof_rate(qd, w, a.dof[i], gear, dof_count(a.transmission[i]))
+
+
+@wp.func
+def _rate_of(kind: int, actuator: ActuatorParameters, control: real, activation: real, w: int, i: int) -> real:
+    """Rate of the activation of actuator i."""
+    if kind == MUSCLE:
+        rise = actuator.time_constant[w, i]
+        return muscle_rate(
+            control, activation, rise, actuator.deactivation_time[w, i], actuator.activation_smoothing[w, i]
+        )
+    return activation_rate_of(kind, control, activation, actuator.time_constant[w, i])
 
 
 @wp.func
@@ -151,7 +165,7 @@ def _input(
     if a.early[i] == 0:
         return x
     tau = actuator.time_constant[w, i]
-    rate = activation_rate_of(kind, c, x, tau)
+    rate = _rate_of(kind, actuator, c, x, w, i)
     return next_activation(kind, x, rate, tau, actuator.activation_range[w, i], timestep[w])
 
 
@@ -165,12 +179,30 @@ def _activation_rate(
     i: int,
 ) -> real:
     c = clamp_range(control[w, i], actuator.control_range[w, i][0], actuator.control_range[w, i][1])
-    return activation_rate_of(a.dynamics[i], c, activation[w, a.activation[i]], actuator.time_constant[w, i])
+    return _rate_of(a.dynamics[i], actuator, c, activation[w, a.activation[i]], w, i)
 
 
 @wp.func
 def _affine(coefficients: vec3, length: real, rate: real) -> real:
     return coefficients[0] + coefficients[1] * length + coefficients[2] * rate
+
+
+@wp.func
+def _gain(muscle: int, actuator: ActuatorParameters, length: real, rate: real, w: int, i: int) -> real:
+    if muscle % 2 == 1:
+        normal = actuator.muscle_range[w, i]
+        over = actuator.muscle_length_range[w, i]
+        return muscle_gain(actuator.muscle_force[w, i], normal, over, actuator.muscle_curve[w, i], length, rate)
+    return _affine(actuator.gain[w, i], length, rate)
+
+
+@wp.func
+def _bias(muscle: int, actuator: ActuatorParameters, length: real, rate: real, w: int, i: int) -> real:
+    if muscle >= 2:
+        normal = actuator.muscle_range[w, i]
+        over = actuator.muscle_length_range[w, i]
+        return muscle_bias(actuator.muscle_force[w, i], normal, over, actuator.muscle_curve[w, i], length)
+    return _affine(actuator.bias[w, i], length, rate)
 
 
 @wp.func
@@ -181,13 +213,34 @@ def _slope(gain: vec3, bias: vec3, u: real, raw: real, limits: vec2) -> real:
     return gain[2] * u + bias[2]
 
 
+@wp.func
+def _muscle_slope(
+    muscle: int, actuator: ActuatorParameters, length: real, rate: real, u: real, raw: real, w: int, i: int
+) -> real:
+    """d force / d rate where the gain or the bias is a muscle's."""
+    limits = actuator.force_range[w, i]
+    if raw <= limits[0] or raw >= limits[1]:
+        return real(0.0)
+    total = real(0.0)
+    if muscle % 2 == 1:
+        normal = actuator.muscle_range[w, i]
+        over = actuator.muscle_length_range[w, i]
+        curve = actuator.muscle_curve[w, i]
+        total = muscle_gain_slope(actuator.muscle_force[w, i], normal, over, curve, length, rate) * u
+    else:
+        total = actuator.gain[w, i][2] * u
+    if muscle < 2:
+        total = total + actuator.bias[w, i][2]
+    return total
+
+
 @wp.kernel
 def _actuator_kernel(
     # topology, parameters
     a: ActuatorTopology,
     tt: TendonTopology,
     actuator: ActuatorParameters,
-    coefficient: wp.array2d(dtype=real),
+    x: TendonMotion,
     timestep: wp.array(dtype=real),
     # state, control
     q: wp.array2d(dtype=real),
@@ -207,13 +260,17 @@ def _actuator_kernel(
         if kind != SITE:
             gear = actuator.gear[w, i]
             u = _input(a, actuator, timestep, activation, control, w, i)
-            length = _length(a, tt, coefficient, q, w, i, gear)
-            rate = _rate(a, tt, coefficient, qd, w, i, gear)
-            raw = _affine(actuator.gain[w, i], length, rate) * u + _affine(actuator.bias[w, i], length, rate)
+            length = _length(a, tt, x, q, w, i, gear)
+            rate = _rate(a, tt, x, qd, w, i, gear)
+            muscle = a.muscle[i]
+            raw = _gain(muscle, actuator, length, rate, w, i) * u + _bias(muscle, actuator, length, rate, w, i)
             limits = actuator.force_range[w, i]
             f = clamp_range(raw, limits[0], limits[1])
             force[w, i] = f
-            slope[w, i] = _slope(actuator.gain[w, i], actuator.bias[w, i], u, raw, limits)
+            if muscle > 0:
+                slope[w, i] = _muscle_slope(muscle, actuator, length, rate, u, raw, w, i)
+            else:
+                slope[w, i] = _slope(actuator.gain[w, i], actuator.bias[w, i], u, raw, limits)
             saturated[w, i] = wp.where(
                 outside(raw, limits) != 0, outside(raw, limits), outside(control[w, i], actuator.control_range[w, i])
             )
@@ -221,7 +278,7 @@ def _actuator_kernel(
                 activation_rate[w, a.activation[i]] = _activation_rate(a, actuator, activation, control, w, i)
             if kind == TENDON:
                 for k in range(tt.start[a.target[i]], tt.start[a.target[i] + 1]):
-                    dof_actuation[w, tt.dof[k]] += gear[0] * coefficient[w, k] * f
+                    dof_actuation[w, tt.dof[k]] += gear[0] * x.moment[w, k] * f
             else:
                 for e in range(dof_count(kind)):
                     dof_actuation[w, a.dof[i] + e] += gear[e] * f
@@ -291,6 +348,35 @@ def _sum_kernel(
 
 
 @wp.kernel
+def _compensation_kernel(
+    # topology, parameters
+    t: Topology,
+    by_actuators: wp.array(dtype=wp.int32),
+    mass: wp.array2d(dtype=real),
+    gravity_compensation: wp.array2d(dtype=real),
+    gravity: wp.array(dtype=vec3),
+    # work in
+    com: wp.array2d(dtype=vec3),
+    axis: wp.array2d(dtype=vec6),
+    # work out
+    dof_actuation: wp.array2d(dtype=real),
+    dof_force: wp.array2d(dtype=real),
+):
+    """Weight compensation that joints count among their actuators' forces: moved there from the passive forces."""
+    w = natural(wp.tid())
+    for b in range(1, t.nbody):
+        last = t.body_last_dof[b]
+        if last > 0:
+            force = gravity[w] * (-mass[w, b] * gravity_compensation[w, b])
+            wrench = spatial(wp.cross(com[w, b], force), force)
+            for e in range(t.row_start[last - 1], t.row_start[last]):
+                d = t.row_column[e]
+                if by_actuators[d] == 1:
+                    dof_actuation[w, d] += wp.dot(axis[w, d], wrench)
+                    dof_force[w, d] += -wp.dot(axis[w, d], wrench)
+
+
+@wp.kernel
 def _drive_kernel(
     # topology, parameters
     d: DriveTopology,
@@ -342,7 +428,7 @@ def actuation(m: Model, s: State, u: Control, work: Work) -> None:
                 m.actuator_topology,
                 m.tendon_topology,
                 m.actuator,
-                m.tendon.coefficient,
+                tendon_motion(m, work.tendon),
                 m.world.timestep,
                 s.q,
                 s.qd,
@@ -377,6 +463,22 @@ def actuation(m: Model, s: State, u: Control, work: Work) -> None:
                 work.velocity,
             ],
             outputs=[dof_actuation, work.actuator_force, work.actuator_slope, work.activation_rate, work.saturated],
+            device=m.device,
+        )
+    if m.actuators_compensate:
+        wp.launch(
+            _compensation_kernel,
+            dim=m.worlds,
+            inputs=[
+                m.topology,
+                m.dof_compensated,
+                m.body.mass,
+                m.body.gravity_compensation,
+                m.world.gravity,
+                work.com,
+                work.axis,
+            ],
+            outputs=[work.dof_actuation, work.dof_force],
             device=m.device,
         )
     if m.has_force_limits:

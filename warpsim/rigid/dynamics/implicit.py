@@ -24,6 +24,7 @@ from warpsim.rigid.model.parameters import FluidParameters, SiteParameters, Worl
 from warpsim.rigid.model.tendons import TendonTopology
 from warpsim.rigid.model.topology import Topology
 from warpsim.rigid.work.state import State, Work
+from warpsim.rigid.work.tendon_work import tendon_motion
 
 
 @wp.func
@@ -123,7 +124,7 @@ def _slope_kernel(
 def _tendon_product_kernel(
     # topology, parameters
     tt: TendonTopology,
-    coefficient: wp.array2d(dtype=real),
+    moment: wp.array2d(dtype=real),
     timestep: wp.array(dtype=real),
     # work in
     tendon_slope: wp.array2d(dtype=real),
@@ -135,7 +136,7 @@ def _tendon_product_kernel(
     for k in range(tt.pair_count):
         i = tt.pair_a[k]
         j = tt.pair_b[k]
-        c = timestep[w] * tendon_slope[w, tt.pair_tendon[k]] * coefficient[w, i] * coefficient[w, j]
+        c = timestep[w] * tendon_slope[w, tt.pair_tendon[k]] * moment[w, i] * moment[w, j]
         residual[w, tt.dof[i]] += -c * qdd[w, tt.dof[j]]
 
 
@@ -256,7 +257,7 @@ def _add_rank_one(
 @wp.kernel(enable_backward=False)
 def _tendon_matrix_kernel(
     tt: TendonTopology,
-    coefficient: wp.array2d(dtype=real),
+    moment: wp.array2d(dtype=real),
     timestep: wp.array(dtype=real),
     tendon_slope: wp.array2d(dtype=real),
     matrix: wp.array2d(dtype=real),
@@ -266,7 +267,7 @@ def _tendon_matrix_kernel(
         entry = tt.pair_entry[k]
         if entry >= 0:
             c = timestep[w] * tendon_slope[w, tt.pair_tendon[k]]
-            matrix[w, entry] = matrix[w, entry] - c * coefficient[w, tt.pair_a[k]] * coefficient[w, tt.pair_b[k]]
+            matrix[w, entry] = matrix[w, entry] - c * moment[w, tt.pair_a[k]] * moment[w, tt.pair_b[k]]
 
 
 @wp.kernel(enable_backward=False)
@@ -362,7 +363,7 @@ def implicit_matrix(m: Model, work: Work, matrix: wp.array) -> None:
     h = m.world.timestep
     poses = (work.origin, work.link_position, work.link_rotation, work.axis)
     if m.layout.tendon_names:
-        launch(_tendon_matrix_kernel, m.tendon_topology, m.tendon.coefficient, h, work.tendon_slope)
+        launch(_tendon_matrix_kernel, m.tendon_topology, tendon_motion(m, work.tendon).moment, h, work.tendon_slope)
     if m.has_joint_actuators:
         launch(_joint_matrix_kernel, m.topology, m.actuator_topology, m.actuator.gear, h, work.actuator_slope)
     if m.has_site_actuators:
@@ -401,7 +402,14 @@ def implicit_residual(m: Model, s: State, work: Work) -> None:
     h = m.world.timestep
     poses = (work.origin, work.link_position, work.link_rotation, work.axis)
     if m.layout.tendon_names:
-        launch(_tendon_product_kernel, m.tendon_topology, m.tendon.coefficient, h, work.tendon_slope, work.qdd_fixed)
+        launch(
+            _tendon_product_kernel,
+            m.tendon_topology,
+            tendon_motion(m, work.tendon).moment,
+            h,
+            work.tendon_slope,
+            work.qdd_fixed,
+        )
     if m.has_joint_actuators:
         launch(_joint_product_kernel, m.actuator_topology, m.actuator.gear, h, work.actuator_slope, work.qdd_fixed)
     if m.has_site_actuators or m.has_medium:

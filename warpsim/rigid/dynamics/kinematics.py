@@ -13,6 +13,7 @@ from warpsim.core.indexing import natural
 from warpsim.core.precision import quat, real, vec3, vec6
 from warpsim.core.stages import stage
 from warpsim.rigid.dynamics.kinematic_pass import kinematic_pass
+from warpsim.rigid.dynamics.tendon_path import tendon_paths
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.topology import Topology
 from warpsim.rigid.work.state import Motion, State
@@ -93,6 +94,8 @@ def kinematics(m: Model, s: State, work: Motion) -> None:
         ],
         device=m.device,
     )
+    if work.tendon is not None:
+        tendon_paths(m, work.origin, work.link_position, work.link_rotation, work.axis, work.tendon)
 
 
 @wp.kernel

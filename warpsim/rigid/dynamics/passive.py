@@ -18,9 +18,10 @@ from warpsim.core.stages import stage
 from warpsim.rigid.dynamics.passive_pass import passive_pass
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.parameters import FluidParameters, TendonParameters, WorldParameters
-from warpsim.rigid.model.tendons import TendonTopology, tendon_length, tendon_rate
+from warpsim.rigid.model.tendons import TendonMotion, TendonTopology, tendon_length, tendon_rate
 from warpsim.rigid.model.topology import Topology
 from warpsim.rigid.work.state import Control, State, Work
+from warpsim.rigid.work.tendon_work import tendon_motion
 
 
 @wp.kernel
@@ -75,6 +76,7 @@ def _tendon_kernel(
     # topology, parameters
     t: TendonTopology,
     tendon: TendonParameters,
+    x: TendonMotion,
     # state
     q: wp.array2d(dtype=real),
     qd: wp.array2d(dtype=real),
@@ -83,8 +85,8 @@ def _tendon_kernel(
 ):
     w = natural(wp.tid())
     for i in range(t.count):
-        length = tendon_length(t, tendon.coefficient, q, w, i)
-        rate = tendon_rate(t, tendon.coefficient, qd, w, i)
+        length = tendon_length(t, x, q, w, i)
+        rate = tendon_rate(t, x.moment, qd, w, i)
         slack = tendon.spring_range[w, i]
         force = -tendon.damping[w, i] * rate
         if length > slack[1]:
@@ -92,7 +94,7 @@ def _tendon_kernel(
         if length < slack[0]:
             force = force - tendon.stiffness[w, i] * (length - slack[0])
         for k in range(t.start[i], t.start[i + 1]):
-            dof_force[w, t.dof[k]] += tendon.coefficient[w, k] * force
+            dof_force[w, t.dof[k]] += x.moment[w, k] * force
 
 
 @wp.func
@@ -180,7 +182,7 @@ def passive(m: Model, s: State, u: Control, work: Work) -> None:
         wp.launch(
             _tendon_kernel,
             dim=m.worlds,
-            inputs=[m.tendon_topology, m.tendon, s.q, s.qd],
+            inputs=[m.tendon_topology, m.tendon, tendon_motion(m, work.tendon), s.q, s.qd],
             outputs=[work.dof_force],
             device=m.device,
         )

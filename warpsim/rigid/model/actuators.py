@@ -14,7 +14,8 @@ NO_DYNAMICS = wp.constant(0)
 INTEGRATOR = wp.constant(1)
 FILTER = wp.constant(2)
 FILTER_EXACT = wp.constant(3)
-DYNAMICS_CODES = {"none": 0, "integrator": 1, "filter": 2, "filterexact": 3}
+MUSCLE = wp.constant(4)
+DYNAMICS_CODES = {"none": 0, "integrator": 1, "filter": 2, "filterexact": 3, "muscle": 4}
 
 
 @wp.struct
@@ -26,9 +27,10 @@ class ActuatorTopology:
     target: wp.array(dtype=wp.int32)  # index of the joint, tendon or site
     q: wp.array(dtype=wp.int32)  # first coordinate, for joints
     dof: wp.array(dtype=wp.int32)  # first dof, for joints
-    dynamics: wp.array(dtype=wp.int32)  # NO_DYNAMICS … FILTER_EXACT
+    dynamics: wp.array(dtype=wp.int32)  # NO_DYNAMICS … MUSCLE
     activation: wp.array(dtype=wp.int32)  # place in the activations, or -1
     early: wp.array(dtype=wp.int32)  # 1: force from the activation at the end of the step
+    muscle: wp.array(dtype=wp.int32)  # 1: its gain is a muscle's, 2: its bias is, 3: both
     site_body: wp.array(dtype=wp.int32)  # (nsite,)
 
 

@@ -45,6 +45,8 @@ from warpsim.solve.sparsity import TreeSparsity, tree_sparsity
 DRIVE_GAINS = ("drive.stiffness", "drive.damping")
 WEIGHTS = ("weight.body", "weight.dof", "weight.tendon", *DRIVE_GAINS)
 """Inverse weights, and the gains of drives that act per unit of effective inertia."""
+PATHS = ("weight.tendon", "weight.tendon_length")
+"""What the paths of spatial tendons at the reference configuration set."""
 _FROM_INERTIA = ("body.inertia", "fluid.box", "fluid.rotation", *WEIGHTS)
 _FROM_MASS = ("body.mass", "body.com", *_FROM_INERTIA)
 _CONTACT = {
@@ -75,6 +77,11 @@ FEEDS = {
     "world.timestep": ("world.timestep", "pair.solref"),
 }
 """Authored parameter → the physical ones it reaches; a parameter that is not listed is physical itself."""
+SPATIAL_FEEDS = {
+    **dict.fromkeys(("site.position", "shape.size", "shape.position", "shape.rotation"), PATHS),
+    **dict.fromkeys(("body.position", "body.rotation", "joint.anchor", "joint.axis", "joint.reference"), PATHS),
+}
+"""What they reach besides where there are spatial tendons."""
 
 OPTIONAL_STAGES = {
     **dict.fromkeys(("tendon.stiffness", "tendon.damping", "tendon.spring_range"), "has_tendon_forces"),
@@ -153,10 +160,13 @@ class Model:
     initial_qd: np.ndarray  # (nv,)
     initial_activation: np.ndarray  # (na,)
     has_tendon_forces: bool
+    has_spatial_tendons: bool
     has_medium: bool
     has_joint_actuators: bool
     has_site_actuators: bool
     has_force_limits: bool
+    actuators_compensate: bool  # whether a joint with a range of actuator forces counts compensation among them
+    dof_compensated: wp.array  # (nv,) int32: 1 where it does
     has_constraints: bool  # whether a step has anything for the contact solver to do
     drives_loops: bool  # whether a drive acts on a joint that closes a loop
     damped: bool  # whether a joint has damping
@@ -306,6 +316,8 @@ class Model:
         for name in names:
             self._authored(name).requires_grad = True
             reached.update(FEEDS.get(name, (name,)))
+            if self.has_spatial_tendons:
+                reached.update(SPATIAL_FEEDS.get(name, ()))
         for group in GROUPS:
             struct = getattr(self, group)
             for field_name in struct._cls.vars:

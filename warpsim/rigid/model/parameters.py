@@ -37,7 +37,7 @@ class JointParameters:
 
 @wp.struct
 class TendonParameters:
-    """Fixed tendons; coefficients are per term, terms in tendon order."""
+    """Per tendon; coefficients per term, terms in tendon order, those of spatial tendons zero and unused."""
 
     coefficient: wp.array2d(dtype=real)  # (W, nterm)
     stiffness: wp.array2d(dtype=real)
@@ -56,6 +56,13 @@ class ActuatorParameters:
     control_range: wp.array2d(dtype=vec2)
     force_range: wp.array2d(dtype=vec2)
     activation_range: wp.array2d(dtype=vec2)
+    # empty in models without muscles
+    deactivation_time: wp.array2d(dtype=real)  # s
+    activation_smoothing: wp.array2d(dtype=real)
+    muscle_force: wp.array2d(dtype=real)  # N, at the resting length and standstill
+    muscle_range: wp.array2d(dtype=vec2)  # of the resting length
+    muscle_length_range: wp.array2d(dtype=vec2)  # of the transmission, m or rad
+    muscle_curve: wp.array2d(dtype=vec5)  # lmin, lmax, vmax, fpmax, fvmax
 
 
 @wp.struct
@@ -124,6 +131,7 @@ class WeightParameters:
     body: wp.array2d(dtype=vec2)  # (W, nbody) translation 1/kg, rotation 1/(kg·m²)
     dof: wp.array2d(dtype=real)  # (W, nv)
     tendon: wp.array2d(dtype=real)  # (W, ntendon)
+    tendon_length: wp.array2d(dtype=real)  # (W, ntendon) m, of spatial ones at the reference configuration
 
 
 @wp.struct

@@ -9,10 +9,11 @@ from warpsim.core.spatial import angular, linear, sym_mul
 from warpsim.rigid.dynamics.passive_pass import rotation_from_rest
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.parameters import BodyParameters, JointParameters, TendonParameters
-from warpsim.rigid.model.tendons import TendonTopology, tendon_length
+from warpsim.rigid.model.tendons import TendonMotion, TendonTopology, tendon_length
 from warpsim.rigid.model.topology import BALL, FREE, HINGE, SLIDE, Topology
 from warpsim.rigid.query.motion import evaluate
 from warpsim.rigid.work.state import Motion, State
+from warpsim.rigid.work.tendon_work import tendon_motion
 
 
 @wp.kernel
@@ -67,8 +68,10 @@ def _joint_stretch2(t: Topology, joint: JointParameters, q: wp.array2d(dtype=rea
 
 
 @wp.func
-def _tendon_stretch(t: TendonTopology, tendon: TendonParameters, q: wp.array2d(dtype=real), w: int, i: int) -> real:
-    length = tendon_length(t, tendon.coefficient, q, w, i)
+def _tendon_stretch(
+    t: TendonTopology, tendon: TendonParameters, x: TendonMotion, q: wp.array2d(dtype=real), w: int, i: int
+) -> real:
+    length = tendon_length(t, x, q, w, i)
     slack = tendon.spring_range[w, i]
     if length > slack[1]:
         return length - slack[1]
@@ -85,6 +88,7 @@ def _potential_kernel(
     body: BodyParameters,
     joint: JointParameters,
     tendon: TendonParameters,
+    tendon_state: TendonMotion,
     gravity: wp.array(dtype=vec3),
     # state
     q: wp.array2d(dtype=real),
@@ -102,7 +106,7 @@ def _potential_kernel(
         if t.link_kind[i] > 0:
             total += real(0.5) * joint.stiffness[w, t.link_joint[i]] * _joint_stretch2(t, joint, q, w, i)
     for i in range(tt.count):
-        x = _tendon_stretch(tt, tendon, q, w, i)
+        x = _tendon_stretch(tt, tendon, tendon_state, q, w, i)
         total += real(0.5) * tendon.stiffness[w, i] * x * x
     energy[w] = total
 
@@ -153,6 +157,7 @@ def potential_energy(
             model.body,
             model.joint,
             model.tendon,
+            tendon_motion(model, motion.tendon),
             model.world.gravity,
             state.q,
             motion.origin,

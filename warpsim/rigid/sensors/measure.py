@@ -20,11 +20,12 @@ from warpsim.core.spatial import (
 )
 from warpsim.core.stages import stage
 from warpsim.rigid.model.model import Model
-from warpsim.rigid.model.tendons import TendonTopology, tendon_length, tendon_rate
+from warpsim.rigid.model.tendons import TendonMotion, TendonTopology, tendon_length, tendon_rate
 from warpsim.rigid.model.topology import Topology
 from warpsim.rigid.sensors.layout import SensorLayout, SensorTopology
 from warpsim.rigid.sensors.range import RangeWork, make_range_work, measure_ranges
 from warpsim.rigid.work.state import State, Work
+from warpsim.rigid.work.tendon_work import tendon_motion
 from warpsim.tape.arena import Arena
 
 
@@ -213,7 +214,7 @@ def _joint_sensor_kernel(
     # topology, parameters
     c: SensorTopology,
     tt: TendonTopology,
-    coefficient: wp.array2d(dtype=real),
+    tendon: TendonMotion,
     # state
     q: wp.array2d(dtype=real),
     qd: wp.array2d(dtype=real),
@@ -236,9 +237,9 @@ def _joint_sensor_kernel(
     elif kind == 3:
         _store3(out, w, k, vec3(qd[w, c.dof[i]], qd[w, c.dof[i] + 1], qd[w, c.dof[i] + 2]))
     elif kind == 4:
-        out[w, k] = tendon_length(tt, coefficient, q, w, c.target[i])
+        out[w, k] = tendon_length(tt, tendon, q, w, c.target[i])
     elif kind == 5:
-        out[w, k] = tendon_rate(tt, coefficient, qd, w, c.target[i])
+        out[w, k] = tendon_rate(tt, tendon.moment, qd, w, c.target[i])
     elif kind == 6:
         out[w, k] = actuator_force[w, c.target[i]]
     elif kind == 19:
@@ -299,7 +300,7 @@ def measure(m: Model, layout: SensorLayout, s: State, work: Work, sensor: Sensor
         inputs=[
             layout.topology,
             m.tendon_topology,
-            m.tendon.coefficient,
+            tendon_motion(m, work.tendon),
             s.q,
             s.qd,
             qdd,

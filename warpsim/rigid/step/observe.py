@@ -20,6 +20,7 @@ from warpsim.rigid.model.topology import Topology
 from warpsim.rigid.query.momentum import Momentum
 from warpsim.rigid.query.motion import Poses
 from warpsim.rigid.work.state import State
+from warpsim.rigid.work.tendon_work import TendonWork, make_tendon_work
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Field
 
@@ -51,6 +52,7 @@ class Observation:
     com: wp.array
     inertia: wp.array
     velocity: wp.array
+    tendon: TendonWork | None
     spare: dict[str, wp.array]
 
 
@@ -75,6 +77,11 @@ def make_observation(m: Model, arena: Arena, names: Collection[str]) -> Observat
         com=arena.array((w, m.nbody), vec3),
         inertia=arena.array((w, m.nbody), vec6),
         velocity=arena.array((w, m.nv + 1), vec6),
+        tendon=make_tendon_work(
+            m,
+            lambda count, dtype: arena.array((w, count), dtype),
+            lambda count, dtype: arena.array((w, count), dtype, differentiable=False),
+        ),
         spare={name: arena.array(fields[name].shape, fields[name].dtype) for name in spare},
     )
 

@@ -20,6 +20,7 @@ from warpsim.rigid.work.constraint_work import (
     make_constraint_scratch,
     make_constraint_work,
 )
+from warpsim.rigid.work.tendon_work import TendonWork, make_tendon_work
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field
 
@@ -63,6 +64,7 @@ class Motion(Protocol):
     com: wp.array
     inertia: wp.array
     velocity: wp.array
+    tendon: TendonWork | None
 
 
 @dataclass
@@ -76,6 +78,7 @@ class Work:
     com: wp.array  # (W, nbody) vec3, m: center of mass less the tree's reference point
     inertia: wp.array  # (W, nbody) vec6, kg·m²: about the com, world axes
     velocity: wp.array  # (W, nv + 1) vec6: twist after each dof
+    tendon: TendonWork | None  # None without spatial tendons
     wrench: wp.array  # (W, nbody) vec6: external (torque, force) on each body
     dof_force: wp.array  # (W, nv): applied, passive and actuator forces
     dof_implicit: wp.array  # (W, nv): drives' implicit part, adds to the mass matrix's diagonal everywhere
@@ -122,6 +125,7 @@ def make_work(m: Model, arena: Arena) -> Work:
         com=live(m.nbody, vec3),
         inertia=live(m.nbody, vec6),
         velocity=live(m.nv + 1, vec6),
+        tendon=make_tendon_work(m, live, fixed),
         wrench=live(m.nbody, vec6),
         dof_force=live(m.nv, real),
         dof_implicit=arena.array((w, m.nv), real, accumulator=True) if m.nd else m.zero_dofs,
