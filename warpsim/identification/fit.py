@@ -30,7 +30,7 @@ from warpsim.io.load import load_scene
 from warpsim.scene import Scene
 from warpsim.sim.simulator import Simulator
 
-HORIZONS = (0.3, 0.5, 0.75)
+HORIZONS = (0.3, 0.55)
 """Shares of the rows that are fitted first, one after the other: over a short time a loss has one valley."""
 
 
@@ -134,13 +134,13 @@ def identify(
     if smoothing is not None:
         smoothing.apply(train, solver.x, settings[0].contacts)
     checked_loss = _checked(solver, settings) if check else None
-    for setting in settings:
+    for place, setting in enumerate(settings):
+        if smoothing is not None and place > 0:
+            smoothing.apply(train, solver.x, setting.contacts)
         if method == "gauss_newton":
             solver.run(setting)
         else:
             descend(solver, setting, method)
-        if smoothing is not None:
-            smoothing.apply(train, solver.x, setting.contacts)
     normal = solver.linearize(settings[-1])
     names = [name for parameter in predictor.shared for name in parameter.names]
     sure = clustered(solver, normal, names)

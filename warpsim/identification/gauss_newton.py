@@ -18,8 +18,8 @@ from warpsim.identification.prediction import Contacts, Predictor, StartMoves
 from warpsim.identification.robust import curvature_product, row_losses, row_weights
 from warpsim.optimizers.box_qp import box_qp
 
-_DAMPINGS, _LENGTHS = (1e-3, 1e-1), (1.0, 0.4)
-"""Tried side by side: shares of the diagonal, and of the step."""
+_TRIALS = ((1e-3, 1.0), (1e-1, 1.0), (1e-1, 0.4))
+"""Tried side by side: damping as a share of the diagonal, and length as a share of the step."""
 _STRONGER = 30.0
 _ATTEMPTS = 3
 
@@ -195,7 +195,7 @@ class GaussNewton:
         """The best of the steps that lower the loss."""
         factor = 1.0
         for _ in range(_ATTEMPTS):
-            tried = [self._step(normal, factor * damping, length) for damping in _DAMPINGS for length in _LENGTHS]
+            tried = [self._step(normal, factor * damping, length) for damping, length in _TRIALS]
             x, z = torch.stack([t[0] for t in tried]), torch.stack([t[1] for t in tried])
             losses = self._tried_losses(x, z, setting)
             best = int(losses.argmin())

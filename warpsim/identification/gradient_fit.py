@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from warpsim.identification.gauss_newton import GaussNewton, Setting
@@ -35,6 +37,6 @@ def descend(solver: GaussNewton, setting: Setting, method: str) -> None:
         return loss_of(solver, setting, v[:n], v[n:].reshape(shape)) / size
 
     problem = FunctionProblem(start, loss=loss, lower=lower, upper=upper)
-    options = {"rate": _RATE} if method == "adam" else {}
+    options: dict[str, Any] = {"rate": _RATE} if method == "adam" else {}
     found = minimize(problem, method, iterations=setting.iterations, change=setting.tolerance, patience=3, **options)
     solver.x, solver.z = found.x[:n].detach().clone(), found.x[n:].reshape(shape).detach().clone()

@@ -210,9 +210,7 @@ def predicted(motion: Observed, channel: str) -> torch.Tensor:
         "sensor": motion.sensor,
     }
     if stem not in find or not item:
-        raise InputError(
-            f"unknown channel {channel!r}; known: q, qd, {', '.join(f'{kind}:NAME' for kind in find)}"
-        )
+        raise InputError(f"unknown channel {channel!r}; known: q, qd, {', '.join(f'{kind}:NAME' for kind in find)}")
     return find[stem](item)
 
 

@@ -120,8 +120,8 @@ def advise(cosine: list[float], ratio: list[float], setting: Setting) -> str:
         )
     if max(ratio) > 10:
         return (
-            "Derivatives are far larger than what differences see: the motion is chaotic over these rows; compare fewer "
-            f"rows, soften contacts (softening={softer:g}) or resolve impacts (impacts=True)."
+            "Derivatives are far larger than what differences see: the motion is chaotic over these rows; compare "
+            f"fewer rows, soften contacts (softening={softer:g}) or resolve impacts (impacts=True)."
         )
     return (
         "They disagree even at small steps: contacts switch within a step; soften them "

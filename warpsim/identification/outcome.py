@@ -81,9 +81,7 @@ class IdentifiedScene:
     def fitted_values(self) -> list[FittedValue]:
         """What each parameter sets in the scene."""
         made = []
-        for parameter, x in zip(
-            self.parameters, torch.split(self.x, [p.size for p in self.parameters]), strict=True
-        ):
+        for parameter, x in zip(self.parameters, torch.split(self.x, [p.size for p in self.parameters]), strict=True):
             for target in parameter.targets:
                 numbers = target.base.copy()
                 numbers[target.places] = parameter.written(parameter.values(x[None]), target)[0].numpy()

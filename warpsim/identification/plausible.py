@@ -1,4 +1,4 @@
-"""Data that cannot be what they are said to be: quaternions in another order, velocities in other units, bodies inside others."""
+"""Data that cannot be what they are said to be: other orders of quaternions, other units, bodies inside others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def checked_coordinates(recordings: Recordings, sim: Simulator) -> Recordings:
     Rows whose quaternions are not of unit length are masked with a note.
 
     Raises:
-        InputError: All quaternions of a recording are off, or they are in another order; velocities are in another unit.
+        InputError: All quaternions of a recording are off, or in another order; velocities are in another unit.
     """
     if "q" not in recordings[0].channels:
         return recordings
@@ -61,7 +61,9 @@ def checked_coordinates(recordings: Recordings, sim: Simulator) -> Recordings:
 
 def _quaternions(sim: Simulator) -> list[slice]:
     layout = sim.model.layout
-    firsts = [int(q) + _ROTATIONS[k] for k, q in zip(layout.joint_kinds, layout.joint_q, strict=True) if k in _ROTATIONS]
+    firsts = [
+        int(q) + _ROTATIONS[k] for k, q in zip(layout.joint_kinds, layout.joint_q, strict=True) if k in _ROTATIONS
+    ]
     return [slice(first, first + 4) for first in firsts]
 
 

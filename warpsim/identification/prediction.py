@@ -96,6 +96,11 @@ class Predictor:
         return self._sim.model.layout
 
     @property
+    def has_contacts(self) -> bool:
+        """Whether bodies of the scene can touch."""
+        return self._sim.model.max_contacts > 0
+
+    @property
     def size(self) -> int:
         """m."""
         return sum(channel.size for channel in self.channels)
@@ -216,8 +221,8 @@ class Predictor:
         places = torch.as_tensor(target.places)
         if target.attribute is not None:
             held = handles.get(target.name, torch.tensor(target.base).expand(worlds, -1))
-            handles[target.name] = held.reshape(worlds, -1).index_copy(1, places, values).reshape(
-                worlds, *target.attribute.shape
+            handles[target.name] = (
+                held.reshape(worlds, -1).index_copy(1, places, values).reshape(worlds, *target.attribute.shape)
             )
             return
         whole = arrays.get(target.name)
@@ -225,7 +230,9 @@ class Predictor:
             whole = sim.parameter(target.name).double()
         flat = whole.reshape(worlds, -1)
         offset = 0 if not target.item else target.item[0] * target.base.size
-        arrays[target.name] = flat.index_copy(1, offset + places, values.expand(worlds, len(places))).reshape(whole.shape)
+        arrays[target.name] = flat.index_copy(1, offset + places, values.expand(worlds, len(places))).reshape(
+            whole.shape
+        )
 
 
 def substeps_for(grid: Grid, sim: Simulator, substeps: int | None) -> int:

@@ -92,7 +92,12 @@ def _from_table(file: Path, units: Mapping[str, str]) -> list[Recording]:
 
 
 def _of_lines(
-    file: Path, name: str, rows: list[list[str]], at_time: int, columns: Mapping[str, list[int]], units: Mapping[str, str]
+    file: Path,
+    name: str,
+    rows: list[list[str]],
+    at_time: int,
+    columns: Mapping[str, list[int]],
+    units: Mapping[str, str],
 ) -> Recording:
     def numbers(place: int) -> np.ndarray:
         try:

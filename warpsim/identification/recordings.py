@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from warpsim.core.errors import InputError
 
 UNITS = {
-    **{"": 1.0, "m": 1.0, "rad": 1.0, "m/s": 1.0, "rad/s": 1.0, "N": 1.0, "N·m": 1.0},
-    **{"mm": 1e-3, "cm": 1e-2, "mm/s": 1e-3, "cm/s": 1e-2},
-    **{"deg": np.pi / 180, "deg/s": np.pi / 180},
+    "": 1.0,
+    "m": 1.0,
+    "rad": 1.0,
+    "m/s": 1.0,
+    "rad/s": 1.0,
+    "N": 1.0,
+    "N·m": 1.0,
+    "mm": 1e-3,
+    "cm": 1e-2,
+    "mm/s": 1e-3,
+    "cm/s": 1e-2,
+    "deg": np.pi / 180,
+    "deg/s": np.pi / 180,
 }
 """Unit → its size in SI and radians."""
 _GAP = 1.5
@@ -68,7 +79,7 @@ class Recordings(Sequence[Recording]):
     def __len__(self) -> int:
         return len(self.items)
 
-    def __getitem__(self, place):  # type: ignore[no-untyped-def]
+    def __getitem__(self, place: Any) -> Any:
         if isinstance(place, int | np.integer):
             return self.items[int(place)]
         chosen = range(len(self))[place] if isinstance(place, slice) else [int(i) for i in place]

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from warpsim.core.files import MARK
-from warpsim.identification.grid import predicted, residuals
+from warpsim.identification.grid import predicted
 from warpsim.identification.prediction import Predictor
 from warpsim.sim.trajectory import Trajectory
 
@@ -46,7 +46,9 @@ class Curves:
         for channel in predictor.channels:
             made = predicted(motion, channel.name)[:, 0].numpy()
             mask = grid.mask[channel.name][place].numpy() > 0
-            measured = np.where(mask[:, None], grid.measured[channel.name][place].numpy().reshape(len(mask), -1), np.nan)
+            measured = np.where(
+                mask[:, None], grid.measured[channel.name][place].numpy().reshape(len(mask), -1), np.nan
+            )
             made = made.reshape(len(made), -1)
             if channel.kind == "rotation" or made.shape[1] > channel.size:  # q and −q are one rotation
                 sign = np.sign(np.nansum(measured * made, -1, keepdims=True)) if channel.kind == "rotation" else 1.0
@@ -123,7 +125,9 @@ def html_report(fit: Any, curves: Sequence[Curves]) -> str:
 
 def _recording(curves: Curves) -> str:
     plots = [_plot(title, curves.times, measured, made) for title, measured, made in curves.lines]
-    plots.append(_plot("residual, standard deviations", curves.times[1:], np.full(len(curves.sizes), np.nan), curves.sizes))
+    plots.append(
+        _plot("residual, standard deviations", curves.times[1:], np.full(len(curves.sizes), np.nan), curves.sizes)
+    )
     return f"<h3>{html.escape(curves.name)}</h3>{''.join(plots)}"
 
 

@@ -10,10 +10,12 @@ import torch
 
 from warpsim.core.errors import InputError
 from warpsim.identification.gauss_newton import GaussNewton, Setting
+from warpsim.identification.grid import Grid
 from warpsim.identification.prediction import Contacts, Predictor, StartMoves
 
 STARTS = ("measured", "smoothed", "fitted")
-_ITERATIONS = 4
+_ITERATIONS = 2
+"""Before contacts, motions are nearly linear in their initial states."""
 
 
 def start_moves(predictor: Predictor, velocity_noise: Any = None) -> StartMoves:
@@ -39,7 +41,8 @@ def smoothed(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(R, nq), (R, nv): initial states that fit the first rows best, given the shared values.
 
-    The states move from where the predictor's grid has them, with the first row's noise as a prior.
+    The states move from where the predictor's grid has them, with the first row's noise as a prior. A recording's rows
+    from its first contact on are not looked at, unless it is in contact from the beginning.
 
     Args:
         predictor: Of all recordings.
@@ -51,10 +54,39 @@ def smoothed(
     """
     solver = GaussNewton(predictor, chosen, robust=float("inf"), moves=moves, shared=False)
     solver.x = x
-    held = torch.zeros(len(chosen), solver.z.shape[1], dtype=torch.float64)
-    solver.z = held
-    solver.run(Setting(min(rows, predictor.grid.rows), contacts, _ITERATIONS, 1e-3))
-    return predictor.starts(solver.z, chosen, moves)
+    setting = Setting(min(rows, predictor.grid.rows), contacts, _ITERATIONS, 1e-3)
+    whole = predictor.grid
+    predictor.grid = _before_contact(solver, setting)
+    try:
+        solver.run(setting)
+        return predictor.starts(solver.z, chosen, moves)
+    finally:
+        predictor.grid = whole
+
+
+def _before_contact(solver: GaussNewton, setting: Setting) -> Grid:
+    """The grid with rows from the first contact on masked, as rollouts from the present starts see it."""
+    predictor, chosen = solver.predictor, solver.chosen
+    if not predictor.has_contacts:
+        return predictor.grid
+    with torch.no_grad():
+        made = predictor.rollout(
+            solver.x.expand(len(chosen), -1),
+            solver.z,
+            chosen,
+            setting.rows,
+            setting.contacts,
+            solver.moves,
+            outputs=("contact_point_forces",),
+        )["contact_point_forces"]
+    predictor.rollouts += len(chosen) * (setting.rows - 1) / max(1, predictor.grid.rows - 1)
+    touching = (made != 0).flatten(2).any(-1).T  # (R, rows)
+    before = (touching.cumsum(1) == 0) | touching[:, 1:2]
+    masks = {}
+    for name, mask in predictor.grid.mask.items():
+        masks[name] = mask.clone()
+        masks[name][chosen, : setting.rows] *= before.to(mask)
+    return replace(predictor.grid, mask=masks)
 
 
 def with_starts(predictor: Predictor, chosen: torch.Tensor, q: torch.Tensor, qd: torch.Tensor) -> None:

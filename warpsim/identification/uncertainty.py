@@ -104,7 +104,9 @@ def _rests_on_prior(solver: GaussNewton, bread: torch.Tensor, names: list[str]) 
     weight = torch.cat([torch.tensor(p.weight) for p in solver.predictor.shared])
     share = weight**2 / bread.diagonal().clamp_min(1e-300)
     return [
-        f"{name} rests on its prior more than on the data." for name, s in zip(names, share, strict=True) if s > _PRIOR_SHARE
+        f"{name} rests on its prior more than on the data."
+        for name, s in zip(names, share, strict=True)
+        if s > _PRIOR_SHARE
     ]
 
 

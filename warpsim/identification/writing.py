@@ -87,7 +87,7 @@ def _write_layer(target: Path, source: Path, scene: Scene, values: Sequence[Fitt
     """The values of attributes as a layer; arrays have no attribute of their own."""
     lost = [value.name for value in values if value.attribute is None]
     if lost:
-        raise InputError(f"{', '.join(lost)}: fit USD attributes (\"/prim.attribute\"), not arrays, to write a layer")
+        raise InputError(f'{", ".join(lost)}: fit USD attributes ("/prim.attribute"), not arrays, to write a layer')
     joined: dict[str, OptimisedValue] = {}
     for value in values:
         assert value.attribute is not None
