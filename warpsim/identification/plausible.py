@@ -76,8 +76,8 @@ def _unit_quaternions(recording: Recording, sim: Simulator) -> tuple[Recording, 
         if bad[np.isfinite(lengths)].all():
             row = int(np.flatnonzero(np.isfinite(lengths))[0])
             raise InputError(
-                f"{recording.name}, row {row}: q[{part.start}:{part.stop}] is {q[row, part]}, no unit quaternion; the order "
-                "is position (m) and then (w, x, y, z)"
+                f"{recording.name}, row {row}: q[{part.start}:{part.stop}] is {q[row, part]}, no unit quaternion; the "
+                "order is position (m) and then (w, x, y, z)"
             )
         if bad.any():
             rows = ", ".join(map(str, np.flatnonzero(bad)[:5]))
@@ -112,8 +112,8 @@ def _check_rates(recordings: list[Recording], sim: Simulator) -> None:
     as_is, other_way = (np.median(np.linalg.norm(a - told, axis=-1)) for a in (rows, turned))
     if _quaternions(sim) and other_way < 0.3 * as_is:
         raise InputError(
-            f"{recordings[0].name} and others: the velocities agree with quaternions in the order (x, y, z, w), not (w, x, y, "
-            "z); reorder them"
+            f"{recordings[0].name} and others: the velocities agree with quaternions in the order (x, y, z, w), not "
+            "(w, x, y, z); reorder them"
         )
     _check_units(recordings[0].name, rows, told, sim)
 

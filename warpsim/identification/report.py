@@ -102,7 +102,8 @@ def _interval(value: float, half: float) -> str:
 def html_report(fit: Any, curves: Sequence[Curves]) -> str:
     """A page without scripts: tables, and measured against predicted curves."""
     rows = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{value:.6g}</td><td>{_interval(value, half)}</td><td>± {naive:.2g}</td></tr>"
+        f"<tr><td>{html.escape(name)}</td><td>{value:.6g}</td><td>{_interval(value, half)}</td>"
+        f"<td>± {naive:.2g}</td></tr>"
         for name, value, half, naive in _parameter_rows(fit)
     )
     parts = list(next(iter(fit.errors.values())).mean)
@@ -114,11 +115,13 @@ def html_report(fit: Any, curves: Sequence[Curves]) -> str:
     notes = "".join(f"<li class=note>{html.escape(note)}</li>" for note in fit.notes)
     checked = f"<h2>Gradient of the loss</h2>{_check_picture(fit.loss_check)}" if fit.loss_check is not None else ""
     return (
-        f"<!doctype html><!-- {MARK.decode()} --><meta charset=utf-8><title>Identification</title><style>{_STYLE}</style>"
-        f"<h1>Identification</h1><p>{len(fit.train)} recordings fitted, {len(fit.held_out)} held out. {_contacts(fit)}</p>"
+        f"<!doctype html><!-- {MARK.decode()} --><meta charset=utf-8><title>Identification</title>"
+        f"<style>{_STYLE}</style><h1>Identification</h1>"
+        f"<p>{len(fit.train)} recordings fitted, {len(fit.held_out)} held out. {_contacts(fit)}</p>"
         f"<table><tr><th>parameter<th>value<th>95 % interval, by recording<th>rows as independent</tr>{rows}</table>"
-        f"<ul>{sentences}</ul><h2>Mean errors</h2><table><tr><th><th>{'<th>'.join(map(html.escape, parts))}</tr>{judged}"
-        f"</table>{checked}<h2>Measured (dots) and predicted (lines)</h2>{''.join(map(_recording, curves))}"
+        f"<ul>{sentences}</ul><h2>Mean errors</h2>"
+        f"<table><tr><th><th>{'<th>'.join(map(html.escape, parts))}</tr>{judged}</table>"
+        f"{checked}<h2>Measured (dots) and predicted (lines)</h2>{''.join(map(_recording, curves))}"
         f"<h2>Notes on the data</h2><ul>{notes or '<li>none</li>'}</ul>"
     )
 
@@ -150,7 +153,8 @@ def _plot(title: str, times: np.ndarray, measured: np.ndarray, made: np.ndarray)
     return (
         f"<figure><svg width={_WIDTH} height={_HEIGHT} style='background:#fafafa'>{dots}"
         f"<polyline points='{line}' fill='none' stroke='#06c'/><text x=2 y=12 font-size=10>{high:.4g}</text>"
-        f"<text x=2 y={_HEIGHT - 4} font-size=10>{low:.4g}</text></svg><figcaption>{html.escape(title)}</figcaption></figure>"
+        f"<text x=2 y={_HEIGHT - 4} font-size=10>{low:.4g}</text></svg>"
+        f"<figcaption>{html.escape(title)}</figcaption></figure>"
     )
 
 
