@@ -302,3 +302,19 @@ def test_controls_and_outputs_without_entries_are_refused():
         Simulator(arm(), controls=("drive_target",))
     with pytest.raises(InputError, match="output 'saturated' is empty"):
         Simulator(tumbler(), outputs=("saturated",))
+
+
+def test_softening_is_an_option_of_the_constructor():
+    """A ball 5 mm above the floor feels it only where contacts are softened, as by the scene's own option."""
+    ball = """<mujoco>{option}<worldbody><geom type="plane" size="1 1 1"/>
+      <body pos="0 0 .105"><freejoint/><geom type="sphere" size=".1"/></body></worldbody></mujoco>"""
+    scene = scene_from_mjmodel(mujoco.MjModel.from_xml_string(ball.format(option="")))
+    plain, soft = Simulator(scene), Simulator(scene, contact_softening=0.02)
+    assert soft.scene.options.contact_softening == 0.02 and scene.options.contact_softening == 0.0
+    fall = -9.81 * plain.timestep
+    assert plain.rollout(1).qd[1, 0, 2] == pytest.approx(fall, rel=1e-12)
+    assert soft.rollout(1).qd[1, 0, 2] > 0.9 * fall
+    assert torch.equal(soft.with_worlds(2).rollout(5).q[:, 1], soft.rollout(5).q[:, 0])
+    assert Simulator(scene, contact_softening=0.02, softening_pass="backward").rollout(1).qd[1, 0, 2] == pytest.approx(
+        fall, rel=1e-12
+    )

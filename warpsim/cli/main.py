@@ -35,6 +35,7 @@ COMMANDS = {
     "optimization": {
         "optimize": "solve the task in a USD file",
         "stress": "replay an optimized result in changed simulators",
+        "identify": "fit values of a scene to recordings",
     },
     "gradients": {
         "gradcheck": "check a scene's gradients against finite differences",

@@ -67,6 +67,8 @@ class Stepping(Contents):
         keyframe: str | None = None,
         sensor_seed: int | None = None,
         impacts: bool | None = None,
+        contact_softening: float | None = None,
+        softening_pass: str | None = None,
         max_contacts: int | None = None,
         iterations: str | None = None,
         unconverged: str = "raise",
@@ -90,6 +92,10 @@ class Stepping(Contents):
                 sensor alone.
             impacts: Whether bounces and landings are impacts at their own moment within a step, with the authored
                 restitution and gradients that are the motion's (see docs/differentiation.md); None: as in the scene.
+            contact_softening: How far outside their margins contacts begin to act, m; 0: contacts as they are. An aid
+                to optimization with a bias (see docs/contact.md); None: as in the scene.
+            softening_pass: Where softening acts: "both" passes, or "backward", which changes gradients only; None: as
+                in the scene.
             max_contacts: Contacts per world for which there is room from the start, and no more: a step with more
                 raises. None: as in the scene, where by default room is made as contacts need it.
             iterations: "converged": the constraint solver goes to the optimum, whatever cap the scene sets on it;
@@ -104,7 +110,12 @@ class Stepping(Contents):
             warn_of_ledger(self.scene, str(path or self.scene.name))
         if max_contacts is not None:
             whole_number("max_contacts", max_contacts)
-        chosen = given_fields(impacts=impacts, max_contacts=max_contacts)
+        chosen = given_fields(
+            impacts=impacts,
+            contact_softening=contact_softening,
+            softening_pass=softening_pass,
+            max_contacts=max_contacts,
+        )
         if chosen:
             self.scene = replace(self.scene, options=replace(self.scene.options, **chosen))
         self._choices: dict[str, Any] = {
@@ -112,6 +123,8 @@ class Stepping(Contents):
             "keyframe": keyframe,
             "sensor_seed": sensor_seed,
             "impacts": impacts,
+            "contact_softening": contact_softening,
+            "softening_pass": softening_pass,
             "max_contacts": max_contacts,
             "iterations": iterations,
             "unconverged": unconverged,

@@ -1,0 +1,198 @@
+"""Fits of made-up data with known values: MuJoCo made the data, and runs what comes out."""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+import warpsim as ws
+from identification_support import CUBE, GUESS, NOISE, PENDULUM, TRUTH, pendulum_recordings, toss_recordings
+from simulator_support import PENDULUM_USD
+from warpsim.cli.main import main
+from warpsim.core.errors import InputError
+from warpsim.identification.robust import curvature_product, row_losses, row_weights
+from warpsim.identification.uncertainty import student_quantile
+
+PARAMETERS = [
+    ws.Parameter("joint.damping:hinge", lower=0.0, upper=5.0),
+    ws.Parameter("body.mass:bob", lower=0.1, upper=9),
+]
+
+
+@pytest.fixture(scope="module")
+def pendulum(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pendulum") / "pendulum.xml"
+    path.write_text(PENDULUM.format(**GUESS))
+    return path
+
+
+def fitted(pendulum, recordings, **options):
+    chosen = dict(noise={"joint:hinge": NOISE}, validation=0.0, robust=None, check=False)
+    return ws.identify(recordings, pendulum, options.pop("parameters", PARAMETERS), **{**chosen, **options})
+
+
+@pytest.fixture(scope="module")
+def fit(pendulum):
+    return fitted(pendulum, pendulum_recordings(12, 1), validation=0.25, check=True)
+
+
+def test_values_are_found_within_their_intervals(fit):
+    truth = np.array(list(TRUTH.values()))
+    half = fit.uncertainty.half_width
+    assert (np.abs(fit.values - truth) < 1.5 * half).all()
+    assert (half < 0.05 * truth).all()
+
+
+def test_held_out_recordings_are_predicted_to_their_noise(fit):
+    assert len(fit.held_out) == 3 and not set(fit.held_out) & set(fit.train)
+    mean = fit.errors["held out, from the measured start"].mean["joint:hinge"]
+    assert mean == pytest.approx(NOISE * math.sqrt(2 / math.pi), rel=0.2)  # of a normal number's size
+
+
+def test_the_check_of_the_loss_agrees_on_a_smooth_motion(fit):
+    assert fit.loss_check.ok and min(fit.loss_check.cosine[:2]) > 0.99999
+
+
+@pytest.mark.parametrize("method", ["adam", "lbfgs"])
+def test_methods_on_the_exact_gradient_reach_the_same_loss(pendulum, fit, method):
+    other = fitted(
+        pendulum, pendulum_recordings(12, 1), validation=0.25, method=method, iterations=60, horizons=(), tolerance=1e-9
+    )
+    assert other.loss == pytest.approx(fit.loss, rel=1e-3)
+
+
+def test_errors_common_to_a_recording_widen_intervals(pendulum):
+    """All rows of a recording off by one number: rows counted as independent promise several times too much."""
+    found = fitted(pendulum, pendulum_recordings(24, 3, noise=0.001, common=0.02)).uncertainty
+    assert (found.half_width > 1.5 * found.naive_half_width).all()
+
+
+def coverage(pendulum, sets: int) -> float:
+    truth = np.array(list(TRUTH.values()))
+    inside = []
+    for seed in range(sets):
+        found = fitted(pendulum, pendulum_recordings(16, 100 + seed, rows=40, common=0.02), horizons=(), iterations=6)
+        inside.append(np.abs(found.values - truth) < found.uncertainty.half_width)
+    return float(np.mean(inside))
+
+
+def test_intervals_cover_the_truth(pendulum):
+    assert coverage(pendulum, 6) >= 0.75  # 12 of them: fewer than 9 inside has a chance of 2e-4 at 95 %
+
+
+@pytest.mark.long
+def test_intervals_cover_the_truth_as_often_as_they_say(pendulum):
+    assert 0.90 <= coverage(pendulum, 50) <= 0.98
+
+
+def test_what_the_data_cannot_tell_is_named(pendulum):
+    """A free swing scales with nothing but ratios: mass at the joint's axis and inertia cannot both be known."""
+    silent = [*PARAMETERS, ws.Parameter("body.inertia:bob", [2])]
+    found = fitted(pendulum, pendulum_recordings(6, 4), parameters=silent)
+    assert not found.uncertainty.determined[2] and np.isinf(found.uncertainty.half_width[2])
+    assert any("body.inertia:bob[2]" in s for s in found.uncertainty.sentences)
+
+
+def test_a_value_at_its_bound_is_named(pendulum):
+    bounded = [ws.Parameter("joint.damping:hinge", lower=0.0, upper=0.25), PARAMETERS[1]]
+    found = fitted(pendulum, pendulum_recordings(6, 5), parameters=bounded)
+    assert found.values[0] == pytest.approx(0.25)
+    assert "joint.damping:hinge is held by its bound." in found.uncertainty.sentences
+
+
+def test_a_prior_that_decides_is_named(pendulum):
+    certain = [ws.Parameter("joint.damping:hinge", prior=1e-5), PARAMETERS[1]]
+    found = fitted(pendulum, pendulum_recordings(4, 6), parameters=certain)
+    assert found.values[0] == pytest.approx(GUESS["damping"], abs=1e-4)
+    assert any(s.startswith("joint.damping:hinge rests on its prior") for s in found.uncertainty.sentences)
+
+
+def test_values_of_each_recording_are_eliminated(pendulum):
+    """Starts that are off by 0.1 rad spoil a fit that believes them, and not one that fits them."""
+    recordings = pendulum_recordings(8, 7)
+    rng = np.random.default_rng(7)
+    for recording in recordings:
+        recording.q0[:] += rng.normal(0, 0.1, 1)
+    held = fitted(pendulum, recordings)
+    free = fitted(pendulum, recordings, start="fitted", velocity_noise=0.01, noise={"joint:hinge": NOISE})
+    truth = np.array(list(TRUTH.values()))
+    assert np.abs(free.values / truth - 1).max() < 0.05
+    assert free.loss < 0.3 * held.loss
+
+
+def test_a_cube_from_tosses_runs_in_mujoco(tmp_path):
+    """Friction and center of mass of a tossed cube; the file that is written moves so in MuJoCo itself."""
+    scene = tmp_path / "cube.xml"
+    scene.write_text(CUBE.format(friction=0.3, com=0))
+    tosses = toss_recordings(8, 2, 30, friction=0.2, com=0.004)
+    parameters = [
+        ws.Parameter("shape.friction:cube", [0], lower=0.02, upper=1.0, scale=0.02),
+        ws.Parameter("body.com:cube", [0], scale=0.002),
+    ]
+    found = ws.identify(
+        tosses, scene, parameters, noise={"q": [1e-3] * 3 + [1e-2] * 3}, softening=(0.004, 0.0), substeps=2,
+        validation=0.25, horizons=(0.6,), check=False, difference=0.01,
+    )  # fmt: skip
+    assert found.values == pytest.approx([0.2, 0.004], rel=0.05)
+    written = found.save(tmp_path / "out")
+    assert {path.name for path in written} == {"report.md", "report.html", "fitted.xml", "fitted.usda"}
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "out" / "fitted.xml"))
+    assert model.geom("cube").friction[0] == pytest.approx(found.values[0], rel=1e-5)
+    assert model.body("cube").ipos[0] == pytest.approx(found.values[1], rel=1e-5)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "body.com:cube[0]" in page and page.count("<svg") >= 2 * 7
+    again = ws.Simulator(tmp_path / "out" / "fitted.usda")
+    assert float(again.parameter("body.com")[0, 1, 0]) == pytest.approx(found.values[1], rel=1e-5)
+
+
+def test_the_command_writes_a_layer_over_usd(tmp_path, capsys):
+    """A USD pendulum fitted by attribute, from a CSV of angles in degrees."""
+    (tmp_path / "a.usda").write_text(PENDULUM_USD)
+    sim = ws.Simulator(tmp_path / "a.usda")
+    mass = next(f"{b}.physics:mass" for b in sim.body_names if b)
+    value = 1.3 * float(sim.attribute(mass).value)
+    rows = ["recording,time,q[0]"]
+    for k, start in enumerate((0.4, 0.9, -0.7, 1.2)):
+        motion = sim.rollout(40, q=[start], parameters={mass: value})
+        rows += [f"r{k},{i * sim.timestep:.9g},{np.degrees(float(a)):.9g}" for i, a in enumerate(motion.q[:, 0, 0])]
+    (tmp_path / "d.csv").write_text("\n".join(rows))
+    code = main(
+        ["identify", str(tmp_path / "d.csv"), str(tmp_path / "a.usda"), "-o", str(tmp_path / "out"), "-p", mass,
+         "--units", "q=deg", "--noise", "q=0.001", "--validation", "0.25"]
+    )  # fmt: skip
+    assert code == 0 and "report.md" in capsys.readouterr().out
+    assert float(ws.Simulator(tmp_path / "out" / "fitted.usda").attribute(mass).value) == pytest.approx(value, rel=1e-3)
+
+
+def test_mistakes_are_explained(pendulum):
+    data = pendulum_recordings(2, 1, rows=20)
+    with pytest.raises(InputError, match="did you mean 'hinge'"):
+        fitted(pendulum, data, parameters=["joint.damping:hing"])
+    with pytest.raises(InputError, match="starts at"):
+        fitted(pendulum, data, parameters=[ws.Parameter("body.mass:bob", lower=2.0, upper=3.0)])
+    with pytest.raises(InputError, match="no channel 'elbow'"):
+        fitted(pendulum, data, noise={"elbow": 1.0})
+    with pytest.raises(InputError, match="start='guessed'"):
+        fitted(pendulum, data, start="guessed")
+
+
+@pytest.mark.parametrize("width", [0.7, math.inf])
+def test_robust_losses_have_these_derivatives(width):
+    rows = torch.tensor(np.random.default_rng(0).normal(size=(5, 3)), requires_grad=True)
+    (slope,) = torch.autograd.grad(row_losses(rows, width).sum(), rows)
+    torch.testing.assert_close(slope, row_weights(rows, width)[:, None] * rows)
+    hessian = torch.autograd.functional.hessian(lambda r: row_losses(r, width), rows[0].detach())
+    eye = torch.eye(3, dtype=torch.float64)
+    torch.testing.assert_close(curvature_product(rows[0].detach(), eye, width), hessian)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "value"), [(1, 12.7062), (2, 4.30265), (3, 3.18245), (10, 2.22814), (127, 1.97882)]
+)
+def test_quantiles_of_student(freedom, value):
+    """From the printed table of the distribution."""
+    assert student_quantile(0.975, freedom) == pytest.approx(value, rel=0.01)

@@ -1,0 +1,121 @@
+"""Data that are read, looked through, masked and refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from identification_support import CUBE, toss_recordings
+from warpsim.core.errors import InputError
+from warpsim.identification.fit import prepare
+from warpsim.identification.parameter import Parameter
+from warpsim.identification.reading import read_recordings
+from warpsim.identification.recordings import Recording, checked
+
+
+@pytest.fixture(scope="module")
+def cube(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cube") / "cube.xml"
+    path.write_text(CUBE.format(friction=0.3, com=0))
+    return path
+
+
+@pytest.fixture
+def tosses():
+    return toss_recordings(4, 1, 12, friction=0.3, com=0.0)
+
+
+def prepared(cube, recordings):
+    options = dict(noise=None, units=None, rows=None, substeps=2, validation=0.0, seed=0, threads=1)
+    return prepare(recordings, cube, [Parameter("body.mass:cube")], **options)
+
+
+def altered(recording: Recording, change) -> Recording:
+    states = np.array(recording.channels["states"])
+    change(states)
+    return replace(recording, channels={"states": states})
+
+
+def test_missing_numbers_are_masked_by_row(cube, tosses):
+    tosses[1] = altered(tosses[1], lambda s: s.__setitem__((5, 0), np.nan))
+    ready = prepared(cube, tosses)
+    mask = ready.predictor.grid.mask["q"]
+    assert mask[1, 5] == 0 and mask.sum() == 4 * 12 - 1
+    assert any("toss 1" in note and "(5)" in note for note in ready.predictor.grid.notes)
+
+
+def test_a_gap_is_told_and_nothing_compared_there(cube, tosses):
+    whole = tosses[2]
+    kept = np.r_[0:6, 9:12]
+    tosses[2] = replace(whole, times=whole.times[kept], channels={"states": whole.channels["states"][kept]})
+    ready = prepared(cube, tosses)
+    assert ready.predictor.grid.mask["q"][2].tolist() == [1.0] * 6 + [0.0] * 3 + [1.0] * 3
+    assert any("toss 2" in note and "gap" in note and "row 5" in note for note in ready.predictor.grid.notes)
+
+
+def test_time_that_runs_backward_is_refused():
+    times = np.array([0.0, 0.1, 0.05, 0.2])
+    with pytest.raises(InputError, match="swing, row 2: time goes from 0.1 s to 0.05 s"):
+        checked([Recording("swing", times, {"q": np.zeros((4, 1))})])
+
+
+def test_a_single_row_is_left_out_with_a_note(cube, tosses):
+    ready = prepared(cube, [*tosses, tosses[0].first_rows(1)])
+    assert len(ready.recordings) == 4
+    assert any("1 row(s)" in note for note in ready.predictor.grid.notes)
+
+
+def test_another_order_of_quaternions_is_recognized(cube, tosses):
+    other = [altered(t, lambda s: s.__setitem__((slice(None), slice(3, 7)), np.roll(s[:, 3:7], -1, 1))) for t in tosses]
+    with pytest.raises(InputError, match=r"order \(x, y, z, w\)"):
+        prepared(cube, other)
+
+
+@pytest.mark.parametrize(("columns", "factor", "unit"), [((7, 10), 1000.0, "mm"), ((10, 13), 180 / np.pi, "degrees")])
+def test_other_units_are_recognized(cube, tosses, columns, factor, unit):
+    other = [
+        altered(t, lambda s: s.__setitem__((slice(None), slice(*columns)), factor * s[:, slice(*columns)]))
+        for t in tosses
+    ]
+    with pytest.raises(InputError, match=f"velocities seem to be in {unit}"):
+        prepared(cube, other)
+
+
+def test_positions_without_a_quaternion_are_refused(cube, tosses):
+    bad = [altered(t, lambda s: s.__setitem__((slice(None), slice(3, 7)), 2.0)) for t in tosses]
+    with pytest.raises(InputError, match="toss 0, row 0: .* no unit quaternion"):
+        prepared(cube, bad)
+
+
+def test_a_start_inside_the_table_is_left_out(cube, tosses):
+    tosses[3] = altered(tosses[3], lambda s: s.__setitem__((slice(None), 2), s[:, 2] - 0.12))
+    ready = prepared(cube, tosses)
+    assert [r.name for r in ready.recordings] == ["toss 0", "toss 1", "toss 2"]
+    assert any("toss 3, row 0: it starts" in note for note in ready.predictor.grid.notes)
+
+
+def test_files_of_both_kinds_hold_the_same(tmp_path):
+    lengths = [3, 2]
+    angles = np.array([0.1, 0.2, 0.3, 1.0, np.nan])
+    np.savez(tmp_path / "a.npz", lengths=lengths, rate=10.0, **{"joint:hinge": np.degrees(angles)[:, None]})
+    rows = ["recording,time,joint:hinge[0]"]
+    rows += [
+        f"recording {r},{t},{'' if np.isnan(a) else np.degrees(a)}"
+        for r, t, a in zip([0, 0, 0, 1, 1], [0, 0.1, 0.2, 0, 0.1], angles, strict=True)
+    ]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    for suffix in ("npz", "csv"):
+        read = read_recordings(tmp_path / f"a.{suffix}", units={"joint:hinge": "deg"})
+        assert [r.name for r in read] == ["recording 0", "recording 1"]
+        np.testing.assert_allclose(np.concatenate([r.channels["joint:hinge"][:, 0] for r in read]), angles, strict=True)
+        np.testing.assert_allclose(read[0].times, [0, 0.1, 0.2])
+
+
+def test_unknown_units_and_channels_are_named(tmp_path):
+    np.savez(tmp_path / "a.npz", lengths=[3], rate=10.0, q=np.zeros((3, 1)))
+    with pytest.raises(InputError, match="unknown unit 'furlong'"):
+        read_recordings(tmp_path / "a.npz", units={"q": "furlong"})
+    with pytest.raises(InputError, match="no channel 'qq'"):
+        read_recordings(tmp_path / "a.npz", units={"qq": "deg"})

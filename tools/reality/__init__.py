@@ -1,0 +1,1 @@
+"""How well simulators predict measured motions: the cube-toss protocol."""

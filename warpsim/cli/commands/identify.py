@@ -1,0 +1,101 @@
+"""`warpsim identify`: values of a scene from recordings."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from warpsim.cli.commands.common import natural
+from warpsim.cli.commands.outputs import add_force, check_outputs
+from warpsim.core.errors import InputError
+from warpsim.identification import Parameter, identify
+from warpsim.identification.starts import STARTS
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "identify",
+        description="Fits values of a scene to recordings (.npz or .csv, see docs/identification.md), with intervals "
+        "clustered by recording and errors on held-out recordings.",
+    )
+    parser.add_argument("data", help="recordings, .npz or .csv")
+    parser.add_argument("scene", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF) or .urdf file")
+    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where report and fitted scene go")
+    parser.add_argument(
+        "-p",
+        "--parameter",
+        action="append",
+        required=True,
+        metavar="KEY[=LOWER:UPPER]",
+        help="what may vary: /prim.attribute, array or array:item, with [i] for one component; repeat for more",
+    )
+    parser.add_argument("--noise", action="append", default=[], metavar="CHANNEL=STD", help="of a channel, SI")
+    parser.add_argument("--units", action="append", default=[], metavar="CHANNEL=UNIT", help="of a channel, e.g. deg")
+    parser.add_argument("--rows", type=natural, help="compared rows, from the start (default: all)")
+    parser.add_argument("--start", choices=STARTS, default="measured", help="where rollouts start (default: measured)")
+    parser.add_argument("--softening", default="0", help="m, or several for a schedule: 0.008,0.004,0")
+    parser.add_argument("--impacts", action="store_const", const=True, help="bounces are impacts")
+    parser.add_argument("--substeps", type=natural, help="steps per row (default: as the scene's time step says)")
+    parser.add_argument("--validation", type=float, default=0.25, help="share of recordings held out (default: 0.25)")
+    parser.add_argument("--seed", type=int, default=0, help="of the choice of these")
+    parser.add_argument("--iterations", type=natural, default=10, help="at most, per stage (default: 10)")
+    parser.add_argument("--threads", type=natural, default=1, help="that share the worlds")
+    add_force(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Fits, prints, writes."""
+    folder = Path(arguments.output)
+    names = ("report.md", "report.html", "fitted.usda", "fitted.xml")
+    check_outputs([folder / name for name in names], [arguments.scene], force=arguments.force, make_folder=True)
+    fit = identify(
+        arguments.data,
+        arguments.scene,
+        [_parameter(text) for text in arguments.parameter],
+        noise={n: _number(v, n) for n, v in map(_pair, arguments.noise)} or None,
+        units=dict(map(_pair, arguments.units)),
+        rows=arguments.rows,
+        start=arguments.start,
+        softening=[_number(part, "--softening") for part in arguments.softening.split(",")],
+        impacts=arguments.impacts,
+        substeps=arguments.substeps,
+        validation=arguments.validation,
+        seed=arguments.seed,
+        iterations=arguments.iterations,
+        threads=arguments.threads,
+    )
+    print(fit)
+    for path in fit.save(folder):
+        print(f"wrote {path}")
+    return 0
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.rpartition("=")
+    if not equals:
+        raise InputError(f"{text!r}: write CHANNEL=VALUE")
+    return name, value
+
+
+def _number(text: str, what: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{what}: {text!r} is not a number") from None
+
+
+def _parameter(text: str) -> Parameter:
+    """KEY[i]=LOWER:UPPER, both optional."""
+    key, equals, bounds = text.partition("=")
+    components = None
+    if key.endswith("]"):
+        key, _, place = key[:-1].rpartition("[")
+        components = [int(_number(place, text))]
+    if not equals:
+        return Parameter(key, components)
+    low, colon, high = bounds.partition(":")
+    if not colon:
+        raise InputError(f"{text!r}: write bounds as LOWER:UPPER")
+    return Parameter(key, components, lower=_number(low, text), upper=_number(high, text))

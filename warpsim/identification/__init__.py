@@ -1,0 +1,9 @@
+"""Fits scenes to measurements: recordings in, values with intervals out."""
+
+from warpsim.identification.fit import identify
+from warpsim.identification.outcome import IdentifiedScene
+from warpsim.identification.parameter import Parameter
+from warpsim.identification.reading import read_recordings
+from warpsim.identification.recordings import Recording, Recordings
+
+__all__ = ["IdentifiedScene", "Parameter", "Recording", "Recordings", "identify", "read_recordings"]

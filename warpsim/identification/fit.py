@@ -1,0 +1,277 @@
+"""`identify`: recordings and a scene in, values with intervals out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from warpsim.core.errors import InputError
+from warpsim.identification.gauss_newton import GaussNewton, Setting
+from warpsim.identification.gradient_fit import METHODS, descend
+from warpsim.identification.grid import compared_channels, lay_out
+from warpsim.identification.held_out import Errors, measure_errors
+from warpsim.identification.loss_check import LossCheck, check_loss
+from warpsim.identification.outcome import IdentifiedScene
+from warpsim.identification.parameter import BoundParameter, Parameter
+from warpsim.identification.plausible import checked_coordinates, split_states, starts_inside
+from warpsim.identification.prediction import Contacts, Predictor, StartMoves, substeps_for
+from warpsim.identification.reading import read_recordings
+from warpsim.identification.recordings import Recording, Recordings, checked
+from warpsim.identification.robust import check_robust
+from warpsim.identification.starts import STARTS, smoothed, start_moves, with_starts
+from warpsim.identification.uncertainty import clustered
+from warpsim.io.load import load_scene
+from warpsim.scene import Scene
+from warpsim.sim.simulator import Simulator
+
+HORIZONS = (0.3, 0.55)
+"""Shares of the rows that are fitted first, one after the other: over a short time a loss has one valley."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a fit works on.
+
+    Attributes:
+        sim: One world.
+        predictor: Of all usable recordings.
+        recordings: These.
+        train: (R,) places of those that are fitted.
+        held_out: Of those that are not.
+    """
+
+    sim: Simulator
+    predictor: Predictor
+    recordings: Recordings
+    train: torch.Tensor
+    held_out: torch.Tensor
+
+
+def identify(
+    data: str | PathLike[str] | Sequence[Recording],
+    scene: str | PathLike[str] | Scene,
+    parameters: Sequence[Parameter | str],
+    *,
+    noise: Mapping[str, Any] | None = None,
+    units: Mapping[str, str] | None = None,
+    rows: int | None = None,
+    start: Literal["measured", "smoothed", "fitted"] = "measured",
+    start_rows: int = 10,
+    velocity_noise: Any = None,
+    robust: float | None = 3.0,
+    softening: float | Sequence[float] = 0.0,
+    impacts: bool | None = None,
+    substeps: int | None = None,
+    horizons: Sequence[float] = HORIZONS,
+    iterations: int = 10,
+    tolerance: float = 1e-4,
+    method: Literal["gauss_newton", "adam", "lbfgs"] = "gauss_newton",
+    validation: float | Sequence[int] = 0.25,
+    seed: int = 0,
+    check: bool = True,
+    threads: int = 1,
+    difference: float = 1e-3,
+) -> IdentifiedScene:
+    """Finds the values with which a scene moves as it was measured, and how sure they are.
+
+    Args:
+        data: A file (see `warpsim.identification.reading`), or recordings.
+        scene: A USD, MJCF or URDF file, or a `Scene`.
+        parameters: What may vary; a key alone stands for `Parameter(key)`.
+        noise: Standard deviation by channel, SI; see `compared_channels`.
+        units: Of channels in a file that are not SI.
+        rows: Compared ones, from the start; None: all.
+        start: Rollouts start from the first row ("measured"), from what the first rows say together ("smoothed"), or
+            from states that are fitted to the whole recording with everything else ("fitted").
+        start_rows: How many rows "smoothed" looks at.
+        velocity_noise: Standard deviation of measured initial velocities; None: as of differences of two rows of "q".
+        robust: Standard deviations up to which a row counts squared, beyond by its distance; None: always squared.
+        softening: m by which contacts are softened while fitting (see `Simulator`); several are a schedule, each from
+            where the last one ended: (0.008, 0.004, 0.0) ends at the physical model.
+        impacts: Whether bounces are impacts; None: as in the scene.
+        substeps: Steps per row; None: about as the scene's time step says.
+        horizons: Shares of the rows that are fitted first.
+        iterations: At most, per stage.
+        tolerance: Share of the loss below which an iteration's gain ends the last stage.
+        method: "gauss_newton" (Jacobians by differences in worlds), or "adam", "lbfgs" on the exact gradient.
+        validation: Share of the recordings, or their places, that are held out of the fit.
+        seed: Of the choice of these.
+        check: Whether the loss's exact gradient is compared with differences first.
+        threads: That share the worlds.
+        difference: Step of the Jacobian's differences, in units of the parameters' scales.
+
+    Returns:
+        Values, intervals, errors on held-out recordings, notes; see `IdentifiedScene`.
+
+    Raises:
+        InputError: The data cannot be what they are said to be; says where.
+    """
+    began = time.process_time()
+    if start not in STARTS:
+        raise InputError(f"start={start!r}; choose one of {', '.join(STARTS)}")
+    if method not in ("gauss_newton", *METHODS):
+        raise InputError(f"method={method!r}; choose gauss_newton, {', '.join(METHODS)}")
+    width = check_robust(robust)
+    schedule = [float(s) for s in np.atleast_1d(np.asarray(softening, dtype=np.float64))]
+    ready = prepare(
+        data, scene, parameters, noise=noise, units=units, rows=rows, substeps=substeps, validation=validation,
+        seed=seed, threads=threads,
+    )  # fmt: skip
+    predictor, train = ready.predictor, ready.train
+    moves = start_moves(predictor, velocity_noise)
+    raw = predictor.grid
+    settings = stages(raw.rows, [Contacts(s, impacts) for s in schedule], horizons, iterations, tolerance)
+    solver = GaussNewton(
+        predictor, train, robust=width, moves=moves if start == "fitted" else None, difference=difference
+    )
+    smoothing = _Smoothing(predictor, raw, start_rows, moves) if start == "smoothed" else None
+    if smoothing is not None:
+        smoothing.apply(train, solver.x, settings[0].contacts)
+    checked_loss = _checked(solver, settings) if check else None
+    for place, setting in enumerate(settings):
+        if smoothing is not None and place > 0:
+            smoothing.apply(train, solver.x, setting.contacts)
+        if method == "gauss_newton":
+            solver.run(setting)
+        else:
+            descend(solver, setting, method)
+    normal = solver.linearize(settings[-1])
+    names = [name for parameter in predictor.shared for name in parameter.names]
+    sure = clustered(solver, normal, names)
+    errors = _errors(ready, raw, solver, settings[-1], moves, start_rows)
+    spent = predictor.rollouts
+    return IdentifiedScene(
+        scene=ready.sim.scene,
+        source=scene,
+        parameters=tuple(predictor.shared),
+        names=tuple(names),
+        x=solver.x.clone(),
+        uncertainty=sure,
+        errors=errors,
+        recordings=ready.recordings,
+        train=tuple(train.tolist()),
+        held_out=tuple(ready.held_out.tolist()),
+        notes=predictor.grid.notes,
+        loss=normal.loss,
+        loss_check=checked_loss,
+        rollouts=spent,
+        seconds=time.process_time() - began,
+        contacts=settings[-1].contacts,
+        predictor=predictor,
+    )
+
+
+class _Smoothing:
+    """Starts anew from the measured rows whenever values have changed."""
+
+    def __init__(self, predictor: Predictor, raw: Any, rows: int, moves: StartMoves) -> None:
+        self._predictor, self._raw, self._rows, self._moves = predictor, raw, rows, moves
+
+    def apply(self, chosen: torch.Tensor, x: torch.Tensor, contacts: Contacts) -> None:
+        with_starts(self._predictor, chosen, self._raw.q[chosen], self._raw.qd[chosen])
+        q, qd = smoothed(self._predictor, chosen, x, self._rows, contacts, self._moves)
+        with_starts(self._predictor, chosen, q, qd)
+
+
+def _checked(solver: GaussNewton, settings: Sequence[Setting]) -> LossCheck:
+    return check_loss(solver, replace(settings[0], rows=settings[-1].rows))
+
+
+def stages(
+    rows: int, contacts: Sequence[Contacts], horizons: Sequence[float], iterations: int, tolerance: float
+) -> list[Setting]:
+    """Short horizons with the first kind of contacts, then all rows with each kind in turn."""
+    short = [max(2, int(np.ceil(share * rows))) for share in horizons]
+    first = [Setting(n, contacts[0], iterations, max(tolerance, 3e-3)) for n in dict.fromkeys(short) if n < rows]
+    return [*first, *(Setting(rows, kind, iterations, tolerance) for kind in contacts)]
+
+
+def prepare(
+    data: str | PathLike[str] | Sequence[Recording],
+    scene: str | PathLike[str] | Scene,
+    parameters: Sequence[Parameter | str],
+    *,
+    noise: Mapping[str, Any] | None,
+    units: Mapping[str, str] | None,
+    rows: int | None,
+    substeps: int | None,
+    validation: float | Sequence[int],
+    seed: int,
+    threads: int,
+) -> Prepared:
+    """Reads, looks through and lays out; arguments as of `identify`."""
+    if not parameters:
+        raise InputError("nothing may vary: give at least one parameter")
+    given = read_recordings(data, units=units) if isinstance(data, str | PathLike) else list(data)
+    sim = Simulator(load_scene(scene) if isinstance(scene, Scene) else scene)
+    found = checked([split_states(recording, sim) for recording in given])
+    if rows is not None:
+        found = found.first_rows(rows)
+    found = _without_inside(checked_coordinates(found, sim), sim)
+    grid = lay_out(found, sim)
+    bound = [BoundParameter(Parameter(p) if isinstance(p, str) else p, sim) for p in parameters]
+    if all(p.spec.per_recording for p in bound):
+        raise InputError("all parameters are per recording; at least one must be shared")
+    predictor = Predictor(
+        scene,
+        sim,
+        grid,
+        compared_channels(grid, sim, noise),
+        bound,
+        substeps=substeps_for(grid, sim, substeps),
+        threads=threads,
+    )
+    train, held_out = _split(len(found), validation, seed)
+    return Prepared(sim, predictor, found, train, held_out)
+
+
+def _without_inside(recordings: Recordings, sim: Simulator) -> Recordings:
+    """Without recordings that start with bodies inside each other."""
+    grid = lay_out(recordings, sim)
+    names = [recording.name for recording in recordings]
+    notes = starts_inside(sim.with_worlds(len(recordings)), grid.q, names)
+    bad = {note.partition(",")[0] for note in notes}
+    kept = tuple(recording for recording in recordings if recording.name not in bad)
+    if not kept:
+        raise InputError("every recording starts with bodies inside each other; check units and the scene's sizes")
+    return Recordings(kept, (*recordings.notes, *notes))
+
+
+def _split(count: int, validation: float | Sequence[int], seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    if isinstance(validation, int | float):
+        if not 0 <= validation < 1:
+            raise InputError(f"validation={validation}: give a share from 0 to below 1, or places")
+        order = np.random.default_rng(seed).permutation(count)
+        held = np.sort(order[: int(validation * count)])
+    else:
+        held = np.asarray(list(validation), dtype=int)
+        if len(held) and not (0 <= held.min() and held.max() < count):
+            raise InputError(f"validation: places must be from 0 to {count - 1}")
+    train = np.setdiff1d(np.arange(count), held)
+    if not len(train):
+        raise InputError("no recording is left to fit to; hold fewer out")
+    return torch.tensor(train), torch.tensor(held, dtype=torch.long)
+
+
+def _errors(
+    ready: Prepared, raw: Any, solver: GaussNewton, setting: Setting, moves: StartMoves, start_rows: int
+) -> dict[str, Errors]:
+    """Errors of training and held-out recordings, from measured and from smoothed starts."""
+    predictor = ready.predictor
+    spent, fitted = predictor.rollouts, predictor.grid
+    made: dict[str, Errors] = {}
+    for what, chosen in (("train", ready.train), ("held out", ready.held_out)):
+        if not len(chosen):
+            continue
+        predictor.grid = raw
+        made[f"{what}, from the measured start"] = measure_errors(predictor, chosen, solver.x, setting)
+        _Smoothing(predictor, raw, start_rows, moves).apply(chosen, solver.x, setting.contacts)
+        made[f"{what}, from a smoothed start"] = measure_errors(predictor, chosen, solver.x, setting)
+    predictor.grid, predictor.rollouts = fitted, spent  # judging is no part of the fit's cost
+    return made

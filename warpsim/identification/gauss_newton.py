@@ -1,0 +1,251 @@
+"""Gauss–Newton for values shared by all recordings and nuisance values of each, with candidates in worlds.
+
+The Jacobian is by differences: the nuisance values of all recordings are perturbed at once, since each acts on its own
+recording alone, so that one Jacobian takes 1 + n + k rollouts per recording. Nuisance values are eliminated from the
+normal equations (Schur complement), which leaves n unknowns. Several dampings and step lengths are tried side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from warpsim.core.errors import SimulationError
+from warpsim.identification.prediction import Contacts, Predictor, StartMoves
+from warpsim.identification.robust import curvature_product, row_losses, row_weights
+from warpsim.optimizers.box_qp import box_qp
+
+_TRIALS = ((1e-3, 1.0), (1e-1, 1.0), (1e-1, 0.4))
+"""Tried side by side: damping as a share of the diagonal, and length as a share of the step."""
+_STRONGER = 30.0
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One stage of a fit.
+
+    Attributes:
+        rows: Compared ones, from the start.
+        contacts: How they are modeled.
+        iterations: At most.
+        tolerance: Share of the loss below which an iteration's gain ends the stage.
+    """
+
+    rows: int
+    contacts: Contacts
+    iterations: int
+    tolerance: float = 3e-3
+
+
+class Normal(NamedTuple):
+    """Normal equations at a point, R recordings, n shared numbers, k nuisance numbers of each.
+
+    Attributes:
+        loss: Of data and priors.
+        gx: (n,).
+        gz: (R, k).
+        scores: (R, n): each recording's share of gx, without the prior.
+        hxx: (n, n): Gauss–Newton Hessian.
+        hxz: (R, n, k).
+        hzz: (R, k, k).
+        sharp_hxx: As hxx, with the robust loss's exact curvature; for statistics.
+        sharp_hxz: Likewise.
+        sharp_hzz: Likewise.
+        jacobian: (R, rows − 1, m, n + k).
+        residuals: (R, rows − 1, m).
+    """
+
+    loss: float
+    gx: torch.Tensor
+    gz: torch.Tensor
+    scores: torch.Tensor
+    hxx: torch.Tensor
+    hxz: torch.Tensor
+    hzz: torch.Tensor
+    sharp_hxx: torch.Tensor
+    sharp_hxz: torch.Tensor
+    sharp_hzz: torch.Tensor
+    jacobian: torch.Tensor
+    residuals: torch.Tensor
+
+
+class GaussNewton:
+    """Fits x and z to some recordings.
+
+    Attributes:
+        x: (n,) shared numbers.
+        z: (R, k) nuisance numbers.
+        lower: (n,) bounds of x.
+        upper: (n,) likewise.
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        chosen: torch.Tensor,
+        *,
+        robust: float,
+        moves: StartMoves | None = None,
+        shared: bool = True,
+        difference: float = 1e-3,
+    ) -> None:
+        """Starts at x = 0, z = 0.
+
+        Args:
+            predictor: Of all recordings.
+            chosen: (R,) those that are fitted.
+            robust: Width of the quadratic part of a row's loss; inf: squares.
+            moves: Initial states are fitted, too; None: they are held.
+            shared: Whether x is fitted; False: nuisance values alone.
+            difference: Step of forward differences, in units of x and z.
+        """
+        self.predictor, self.chosen, self.robust, self.moves = predictor, chosen, robust, moves
+        self._difference, self._shared = difference, shared
+        parts = predictor.shared
+        self.lower = np.concatenate([p.lower for p in parts]) if parts else np.zeros(0)
+        self.upper = np.concatenate([p.upper for p in parts]) if parts else np.zeros(0)
+        self._weight = torch.tensor(np.concatenate([p.weight for p in parts]) if parts else np.zeros(0))
+        own = [torch.tensor(p.weight) for p in predictor.nuisance]
+        nv = predictor.grid.qd.shape[1]
+        if moves is not None:
+            own.append(torch.ones(2 * nv, dtype=torch.float64))
+        self._own_weight = torch.cat(own) if own else torch.zeros(0, dtype=torch.float64)
+        self.x = torch.zeros(len(self._weight), dtype=torch.float64)
+        self.z = torch.zeros(len(chosen), len(self._own_weight), dtype=torch.float64)
+
+    def residuals(self, x: torch.Tensor, z: torch.Tensor, setting: Setting) -> torch.Tensor:
+        """(c, R, rows − 1, m) residuals of c candidates, x (c, n) and z (c, R, k)."""
+        count, recordings = len(x), len(self.chosen)
+        made = self.predictor.residuals(
+            x.repeat_interleave(recordings, 0),
+            z.flatten(0, 1),
+            self.chosen.repeat(count),
+            setting.rows,
+            setting.contacts,
+            self.moves,
+        )
+        return made.unflatten(0, (count, recordings))
+
+    def losses(self, x: torch.Tensor, z: torch.Tensor, residuals: torch.Tensor) -> torch.Tensor:
+        """(c,) losses of candidates, priors included."""
+        data = row_losses(residuals, self.robust).sum((-1, -2))
+        return data + ((x * self._weight).square().sum(-1) + (z * self._own_weight).square().sum((-1, -2))) / 2
+
+    @torch.no_grad()
+    def linearize(self, setting: Setting) -> Normal:
+        """Normal equations here."""
+        n, k, h = (len(self.x) if self._shared else 0), self.z.shape[1], self._difference
+        away_x, away_z = [self.x], [self.z]
+        for i in range(n):
+            step = h if self.x[i].item() + h <= self.upper[i] else -h
+            away_x.append(self.x + step * torch.eye(len(self.x), dtype=torch.float64)[i])
+            away_z.append(self.z)
+        for i in range(k):
+            away_x.append(self.x)
+            away_z.append(self.z + h * torch.eye(k, dtype=torch.float64)[i])
+        xs, zs = torch.stack(away_x), torch.stack(away_z)
+        made = self.residuals(xs, zs, setting)
+        steps = torch.tensor([float((xs[1 + i] - self.x)[i]) for i in range(n)] + [h] * k, dtype=torch.float64)
+        here = made[0]
+        jacobian = ((made[1:] - here) / steps[:, None, None, None]).permute(1, 2, 3, 0)
+        weighted = row_weights(here, self.robust)[..., None] * here
+        slopes = torch.einsum("ralj,ral->rj", jacobian, weighted)
+        plain = row_weights(here, self.robust)[..., None, None] * jacobian
+        sharp = curvature_product(here, jacobian, self.robust)
+        hessian = torch.einsum("rali,ralj->rij", jacobian, plain)
+        exact = torch.einsum("rali,ralj->rij", jacobian, sharp)
+        own = torch.diag(self._own_weight**2)
+        prior = torch.diag(self._weight**2)[:n, :n]
+        return Normal(
+            loss=float(self.losses(self.x[None], self.z[None], made[:1])[0]),
+            gx=slopes[:, :n].sum(0) + (self._weight**2 * self.x)[:n],
+            gz=slopes[:, n:] + self._own_weight**2 * self.z,
+            scores=slopes[:, :n],
+            hxx=hessian[:, :n, :n].sum(0) + prior,
+            hxz=hessian[:, :n, n:],
+            hzz=hessian[:, n:, n:] + own,
+            sharp_hxx=exact[:, :n, :n].sum(0) + prior,
+            sharp_hxz=exact[:, :n, n:],
+            sharp_hzz=exact[:, n:, n:] + own,
+            jacobian=jacobian,
+            residuals=here,
+        )
+
+    @torch.no_grad()
+    def run(self, setting: Setting) -> float:
+        """Iterates; returns the loss reached."""
+        loss = float("inf")
+        for _ in range(setting.iterations):
+            normal = self.linearize(setting)
+            loss = normal.loss
+            better = self._best_step(normal, setting)
+            if better is None:
+                break
+            gained, self.x, self.z = loss - better[0], better[1], better[2]
+            loss = better[0]
+            if gained <= setting.tolerance * abs(loss):
+                break
+        return loss
+
+    def _best_step(self, normal: Normal, setting: Setting) -> tuple[float, torch.Tensor, torch.Tensor] | None:
+        """The best of the steps that lower the loss."""
+        factor = 1.0
+        for _ in range(_ATTEMPTS):
+            tried = [self._step(normal, factor * damping, length) for damping, length in _TRIALS]
+            x, z = torch.stack([t[0] for t in tried]), torch.stack([t[1] for t in tried])
+            losses = self._tried_losses(x, z, setting)
+            best = int(losses.argmin())
+            if losses[best] < normal.loss:
+                return float(losses[best]), x[best], z[best]
+            factor *= _STRONGER
+        return None
+
+    def _tried_losses(self, x: torch.Tensor, z: torch.Tensor, setting: Setting) -> torch.Tensor:
+        """(c,) losses, infinite where a candidate cannot be simulated."""
+        try:
+            return self.losses(x, z, self.residuals(x, z, setting)).nan_to_num(torch.inf)
+        except SimulationError:
+            if len(x) == 1:
+                return torch.full((1,), torch.inf, dtype=torch.float64)
+            return torch.cat([self._tried_losses(a[None], b[None], setting) for a, b in zip(x, z, strict=True)])
+
+    def _step(self, normal: Normal, damping: float, length: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """A damped step within the bounds; nuisance values follow the shared ones."""
+        hzz = _damped(normal.hzz, damping)
+        dx = torch.zeros_like(self.x)
+        if self._shared and len(self.x):
+            reduced, slope = eliminated(_damped(normal.hxx, damping), normal.hxz, hzz, normal.gx, normal.gz)
+            low, high = self.lower - self.x.numpy(), self.upper - self.x.numpy()
+            dx = torch.tensor(box_qp(reduced.numpy(), slope.numpy(), low, high, np.zeros(len(low))).x)
+        dz = torch.zeros_like(self.z)
+        if self.z.shape[1]:
+            pull = normal.gz + (torch.einsum("rik,i->rk", normal.hxz, dx) if self._shared else 0.0)
+            dz = -torch.linalg.solve(hzz, pull[..., None])[..., 0]
+        return self.x + length * dx, self.z + length * dz
+
+    @property
+    def at_bound(self) -> torch.Tensor:
+        """(n,) shared numbers that are at a bound."""
+        x = self.x.numpy()
+        return torch.tensor((x <= self.lower + 1e-9) | (x >= self.upper - 1e-9))
+
+
+def _damped(hessian: torch.Tensor, damping: float) -> torch.Tensor:
+    """With a share of its diagonal added, and a little of the largest entry."""
+    diagonal = hessian.diagonal(dim1=-2, dim2=-1)
+    floor = 1e-10 * diagonal.amax(-1, keepdim=True).clamp_min(1e-12) if diagonal.shape[-1] else diagonal
+    return hessian + torch.diag_embed(damping * diagonal + floor)
+
+
+def eliminated(
+    hxx: torch.Tensor, hxz: torch.Tensor, hzz: torch.Tensor, gx: torch.Tensor, gz: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The Hessian (n, n) and gradient (n,) of x once z follows it."""
+    if not hzz.shape[-1]:
+        return hxx, gx
+    solved = torch.linalg.solve(hzz, torch.cat([hxz.mT, gz[..., None]], -1))
+    return hxx - (hxz @ solved[..., :-1]).sum(0), gx - (hxz @ solved[..., -1:]).sum(0)[:, 0]

@@ -1,0 +1,134 @@
+"""What `identify` gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from warpsim.core.files import write_text
+from warpsim.identification.held_out import Errors
+from warpsim.identification.loss_check import LossCheck
+from warpsim.identification.parameter import BoundParameter
+from warpsim.identification.prediction import Contacts, Predictor
+from warpsim.identification.recordings import Recordings
+from warpsim.identification.report import Curves, html_report, markdown_report
+from warpsim.identification.uncertainty import Uncertainty
+from warpsim.identification.writing import FittedValue, write_fitted
+from warpsim.scene import Scene
+
+
+@dataclass(frozen=True)
+class IdentifiedScene:
+    """A fit.
+
+    Attributes:
+        scene: As it was before.
+        source: What it was made from.
+        parameters: What was found, in the order of `names`.
+        names: (n,).
+        x: (n,) the solution, in units of the parameters' scales from their starts.
+        uncertainty: Intervals, clustered by recording.
+        errors: By what was judged: "train, from the measured start" …
+        recordings: Those that were used.
+        train: Places of those that were fitted.
+        held_out: Places of those that were not.
+        notes: What was masked or left out of the data.
+        loss: At the end.
+        loss_check: Whether its gradient could be followed at the start; None: not asked for.
+        rollouts: Of whole recordings, that the fit took (the check included, judging excluded).
+        seconds: Processor time.
+        contacts: With which the fit ended.
+        predictor: Rolls out further candidates.
+    """
+
+    scene: Scene
+    source: Any
+    parameters: tuple[BoundParameter, ...]
+    names: tuple[str, ...]
+    x: torch.Tensor
+    uncertainty: Uncertainty
+    errors: dict[str, Errors]
+    recordings: Recordings
+    train: tuple[int, ...]
+    held_out: tuple[int, ...]
+    notes: tuple[str, ...]
+    loss: float
+    loss_check: LossCheck | None
+    rollouts: float
+    seconds: float
+    contacts: Contacts
+    predictor: Predictor = field(repr=False)
+
+    @property
+    def values(self) -> np.ndarray:
+        """(n,) in their own units."""
+        sizes = [p.size for p in self.parameters]
+        parts = zip(self.parameters, torch.split(self.x, sizes), strict=True)
+        return torch.cat([p.values(x) for p, x in parts]).numpy()
+
+    @property
+    def intervals(self) -> np.ndarray:
+        """(n, 2) 95 %; infinite where the data do not determine a value."""
+        half = self.uncertainty.half_width
+        return np.stack([self.values - half, self.values + half], -1)
+
+    @property
+    def fitted_values(self) -> list[FittedValue]:
+        """What each parameter sets in the scene."""
+        made = []
+        for parameter, x in zip(self.parameters, torch.split(self.x, [p.size for p in self.parameters]), strict=True):
+            for target in parameter.targets:
+                numbers = target.base.copy()
+                numbers[target.places] = parameter.written(parameter.values(x[None]), target)[0].numpy()
+                made.append(FittedValue(target.name, target.attribute, target.item, numbers, target.places))
+        return made
+
+    def curves(self, place: int) -> Curves:
+        """Predicted and measured curves of one recording, from the start that the fit used."""
+        which = torch.tensor([place])
+        own = torch.zeros(1, sum(p.size for p in self.predictor.nuisance), dtype=torch.float64)
+        with torch.no_grad():
+            motion = self.predictor.rollout(self.x[None], own, which, self.predictor.grid.rows, self.contacts)
+        return Curves.of(self.predictor, motion, place, self.recordings[place].name)
+
+    def __str__(self) -> str:
+        rows = [
+            f"{name}: {value:.6g} ± {half:.2g}" if np.isfinite(half) else f"{name}: {value:.6g}, not determined"
+            for name, value, half in zip(self.names, self.values, self.uncertainty.half_width, strict=True)
+        ]
+        judged = [
+            f"{what}: " + ", ".join(f"{part} {error:.4g}" for part, error in errors.mean.items())
+            for what, errors in self.errors.items()
+        ]
+        checked = [] if self.loss_check is None else [self.loss_check.advice]
+        spent = f"{self.rollouts:.0f} rollouts, {self.seconds:.1f} s"
+        return "\n".join([*rows, *self.uncertainty.sentences, *judged, *checked, *self.notes, spent])
+
+    def report(self) -> str:
+        """In Markdown."""
+        return markdown_report(self)
+
+    def save(self, folder: str | PathLike[str]) -> list[Path]:
+        """Writes the report (Markdown and a page with curves) and the fitted scene.
+
+        Args:
+            folder: Made if it is not there.
+
+        Returns:
+            The files written: report.md, report.html, and fitted.usda or fitted.xml (for an MJCF source both).
+        """
+        target = Path(fspath(folder))
+        target.mkdir(parents=True, exist_ok=True)
+        shown = [*self.held_out[:3], *self.train[:1]]
+        page = html_report(self, [self.curves(place) for place in shown])
+        written = [
+            write_text(target / "report.md", markdown_report(self)),
+            write_text(target / "report.html", page),
+        ]
+        timestep = float(self.predictor.grid.interval.mean()) / self.predictor.substeps
+        return [*written, *write_fitted(target, self.source, self.scene, self.fitted_values, self.contacts, timestep)]

@@ -1,0 +1,155 @@
+"""Data that cannot be what they are said to be: other orders of quaternions, other units, bodies inside others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from warpsim.core.errors import InputError
+from warpsim.identification.recordings import Recording, Recordings
+from warpsim.rigid.model.tangent import difference
+from warpsim.sim.simulator import Simulator
+
+_ROTATIONS = {"free": 3, "ball": 0}
+"""Joint kind → where its quaternion begins in its coordinates."""
+_UNITS = {1000.0: "mm", 100.0: "cm", 180 / np.pi: "degrees", 1 / 1000.0: "km"}
+_NEAR = 0.3
+"""Share by which the ratio of velocities and differences may be off a unit's."""
+_DEEP = 0.2
+"""Share of the smallest shape that a start may lie inside another before it is called wrong."""
+
+
+def split_states(recording: Recording, sim: Simulator) -> Recording:
+    """With "states" as "q" and "qd"."""
+    if "states" not in recording.channels:
+        return recording
+    states = np.asarray(recording.channels["states"], dtype=np.float64)
+    if states.ndim != 2 or states.shape[1] != sim.nq + sim.nv:
+        raise InputError(
+            f"{recording.name}: 'states' has shape {states.shape}; the scene has {sim.nq} coordinates and {sim.nv} "
+            f"velocities, so {sim.nq + sim.nv} columns are needed"
+        )
+    rest = {name: values for name, values in recording.channels.items() if name != "states"}
+    return replace(recording, channels={"q": states[:, : sim.nq], "qd": states[:, sim.nq :], **rest})
+
+
+def checked_coordinates(recordings: Recordings, sim: Simulator) -> Recordings:
+    """Checks quaternions and velocities of "q" and "qd" against each other.
+
+    Rows whose quaternions are not of unit length are masked with a note.
+
+    Raises:
+        InputError: All quaternions of a recording are off, or in another order; velocities are in another unit.
+    """
+    if "q" not in recordings[0].channels:
+        return recordings
+    kept, notes = [], list(recordings.notes)
+    for recording in recordings:
+        if recording.channels["q"].shape[1:] != (sim.nq,):
+            raise InputError(
+                f"{recording.name}: 'q' has shape {recording.channels['q'].shape}; the scene has {sim.nq} coordinates"
+            )
+        masked, said = _unit_quaternions(recording, sim)
+        notes += said
+        kept.append(masked)
+    if "qd" in recordings[0].channels:
+        _check_rates(kept, sim)
+    return Recordings(tuple(kept), tuple(notes))
+
+
+def _quaternions(sim: Simulator) -> list[slice]:
+    layout = sim.model.layout
+    firsts = [
+        int(q) + _ROTATIONS[k] for k, q in zip(layout.joint_kinds, layout.joint_q, strict=True) if k in _ROTATIONS
+    ]
+    return [slice(first, first + 4) for first in firsts]
+
+
+def _unit_quaternions(recording: Recording, sim: Simulator) -> tuple[Recording, list[str]]:
+    q, notes = recording.channels["q"].copy(), []
+    for part in _quaternions(sim):
+        lengths = np.linalg.norm(q[:, part], axis=-1)
+        bad = np.abs(lengths - 1) > 0.01
+        bad &= np.isfinite(lengths)
+        if bad[np.isfinite(lengths)].all():
+            row = int(np.flatnonzero(np.isfinite(lengths))[0])
+            raise InputError(
+                f"{recording.name}, row {row}: q[{part.start}:{part.stop}] is {q[row, part]}, no unit quaternion; the "
+                "order is position (m) and then (w, x, y, z)"
+            )
+        if bad.any():
+            rows = ", ".join(map(str, np.flatnonzero(bad)[:5]))
+            notes.append(f"{recording.name}: q masked in row(s) {rows}: no unit quaternion")
+        q[bad] = np.nan
+    return replace(recording, channels={**recording.channels, "q": q}), notes
+
+
+def _moved(q: np.ndarray, times: np.ndarray, sim: Simulator) -> np.ndarray:
+    """(n − 1, nv) velocities by differences of rows."""
+    made = difference(sim.model.layout, torch.tensor(q[1:]), torch.tensor(q[:-1])).numpy()
+    return made / np.diff(times)[:, None]
+
+
+def _check_rates(recordings: list[Recording], sim: Simulator) -> None:
+    by_rows, stated, reordered = [], [], []
+    for recording in recordings:
+        q, qd = recording.channels["q"], recording.channels["qd"]
+        if qd.shape[1:] != (sim.nv,):
+            raise InputError(f"{recording.name}: 'qd' has shape {qd.shape}; the scene has {sim.nv} velocities")
+        by_rows.append(_moved(q, recording.times, sim))
+        stated.append((qd[1:] + qd[:-1]) / 2)
+        other = q.copy()
+        for part in _quaternions(sim):
+            other[:, part] = q[:, [part.stop - 1, part.start, part.start + 1, part.start + 2]]
+        reordered.append(_moved(other, recording.times, sim))
+    rows, told, turned = (np.concatenate(a) for a in (by_rows, stated, reordered))
+    good = np.isfinite(rows).all(-1) & np.isfinite(told).all(-1) & np.isfinite(turned).all(-1)
+    rows, told, turned = rows[good], told[good], turned[good]
+    if len(rows) < 5:
+        return
+    as_is, other_way = (np.median(np.linalg.norm(a - told, axis=-1)) for a in (rows, turned))
+    if _quaternions(sim) and other_way < 0.3 * as_is:
+        raise InputError(
+            f"{recordings[0].name} and others: the velocities agree with quaternions in the order (x, y, z, w), not "
+            "(w, x, y, z); reorder them"
+        )
+    _check_units(recordings[0].name, rows, told, sim)
+
+
+def _check_units(name: str, rows: np.ndarray, told: np.ndarray, sim: Simulator) -> None:
+    """Compares the sizes of stated velocities and differences, dof by dof."""
+    for dof, title in enumerate(sim.dof_names):
+        moving = np.abs(rows[:, dof]) > 0.3 * np.abs(rows[:, dof]).max()
+        if moving.sum() < 5 or np.abs(rows[:, dof]).max() < 1e-9:
+            continue
+        ratio = float(np.median(told[moving, dof] / rows[moving, dof]))
+        for size, unit in _UNITS.items():
+            for factor, what in ((size, "velocities"), (1 / size, "coordinates")):
+                if abs(ratio / factor - 1) < _NEAR:
+                    raise InputError(
+                        f"{name} and others: velocity of {title!r} is {ratio:.3g} times what its coordinates' "
+                        f"differences say; the {what} seem to be in {unit}: state units={{…}}, or convert them"
+                    )
+
+
+def starts_inside(sim: Simulator, q: torch.Tensor, names: list[str]) -> list[str]:
+    """Notes on recordings that start with bodies inside each other.
+
+    Args:
+        sim: As many worlds as recordings.
+        q: (R, nq).
+        names: (R,).
+    """
+    if not sim.model.has_constraints or "penetration" not in sim.output_names:
+        return []
+    with torch.no_grad():
+        depth = sim.rollout(1, q=q, outputs=("penetration",))["penetration"][1]
+    sizes = [float(size) for s in sim.scene.shapes if s.kind != "plane" for size in s.size if size > 0]
+    limit = _DEEP * min(sizes, default=0.05)
+    return [
+        f"{name}, row 0: it starts {1000 * float(d):.3g} mm inside another body; left out"
+        for name, d in zip(names, depth, strict=True)
+        if float(d) > limit
+    ]

@@ -1,0 +1,110 @@
+"""Recordings from files, in a plain format.
+
+`.npz`: `lengths` (rows of each recording), `rate` (Hz, one number or one per recording) or `times` (all rows, s, each
+recording from its own zero or not), optionally `names`, `controls`, and one array per channel, all rows of all
+recordings one after another. "states" stands for "q" and "qd" side by side.
+
+`.csv`: one row per measurement, with the columns `recording`, `time` and `CHANNEL[i]` (`q[0]`, `joint:elbow[0]`,
+`controls[0]` …); empty cells were not measured.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from os import PathLike, fspath
+from pathlib import Path
+
+import numpy as np
+
+from warpsim.core.errors import InputError
+from warpsim.identification.recordings import Recording, in_si
+
+_RESERVED = ("lengths", "rate", "times", "names", "controls", "q0", "qd0", "format")
+
+
+def read_recordings(path: str | PathLike[str], *, units: Mapping[str, str] | None = None) -> list[Recording]:
+    """Reads a data set; `identify` looks it through.
+
+    Args:
+        path: `.npz` or `.csv`, in the format above.
+        units: Of channels that are not in SI and radians, e.g. {"joint:elbow": "deg"}.
+    """
+    file = Path(fspath(path))
+    if not file.is_file():
+        raise InputError(f"there is no file {file}")
+    if file.suffix == ".npz":
+        return _from_arrays(file, units or {})
+    if file.suffix == ".csv":
+        return _from_table(file, units or {})
+    raise InputError(f"{file}: recordings are read from .npz or .csv; see docs/identification.md for the format")
+
+
+def _from_arrays(file: Path, units: Mapping[str, str]) -> list[Recording]:
+    with np.load(file, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    if "lengths" not in arrays or not {"rate", "times"} & set(arrays):
+        raise InputError(f"{file}: an .npz of recordings has `lengths`, and `rate` or `times`")
+    lengths = arrays["lengths"].astype(int)
+    total, count = int(lengths.sum()), len(lengths)
+    raw = {n: a for n, a in arrays.items() if n not in _RESERVED and a.ndim >= 1 and len(a) == total and total != count}
+    if not raw:
+        raise InputError(f"{file}: no channel has one row for each of the {total} rows that `lengths` adds up to")
+    channels = in_si(raw, units)
+    ends = np.cumsum(lengths)
+    rates = np.broadcast_to(arrays.get("rate", np.nan), (count,))
+    names = [str(n) for n in arrays["names"]] if "names" in arrays else [f"recording {i}" for i in range(count)]
+    made = []
+    for i, (start, stop) in enumerate(zip(ends - lengths, ends, strict=True)):
+        times = arrays["times"][start:stop] if "times" in arrays else np.arange(stop - start) / rates[i]
+        controls = arrays["controls"][start:stop] if "controls" in arrays else None
+        cut = {n: a[start:stop] for n, a in channels.items()}
+        made.append(Recording(names[i], times, cut, controls, *(_start(arrays, n, i, count) for n in ("q0", "qd0"))))
+    return made
+
+
+def _start(arrays: Mapping[str, np.ndarray], name: str, place: int, count: int) -> np.ndarray | None:
+    """A recording's own initial state, where the file has one for each."""
+    if name not in arrays:
+        return None
+    if len(arrays[name]) != count:
+        raise InputError(f"{name}: {len(arrays[name])} rows for {count} recordings")
+    return arrays[name][place]
+
+
+def _from_table(file: Path, units: Mapping[str, str]) -> list[Recording]:
+    with file.open(newline="", encoding="utf-8") as opened:
+        table = list(csv.reader(opened))
+    if not table or not {"recording", "time"} <= set(table[0]):
+        raise InputError(f"{file}: the first line must name the columns, `recording` and `time` among them")
+    header, lines = table[0], table[1:]
+    columns: dict[str, list[int]] = {}
+    for place, title in enumerate(header):
+        if title not in ("recording", "time"):
+            columns.setdefault(title.partition("[")[0], []).append(place)
+    at_name, at_time = header.index("recording"), header.index("time")
+    by_name: dict[str, list[list[str]]] = {}
+    for number, line in enumerate(lines, start=2):
+        if len(line) != len(header):
+            raise InputError(f"{file}, line {number}: {len(line)} cells, the header has {len(header)}")
+        by_name.setdefault(line[at_name], []).append(line)
+    return [_of_lines(file, name, rows, at_time, columns, units) for name, rows in by_name.items()]
+
+
+def _of_lines(
+    file: Path,
+    name: str,
+    rows: list[list[str]],
+    at_time: int,
+    columns: Mapping[str, list[int]],
+    units: Mapping[str, str],
+) -> Recording:
+    def numbers(place: int) -> np.ndarray:
+        try:
+            return np.array([float(row[place]) if row[place].strip() else np.nan for row in rows])
+        except ValueError as error:
+            raise InputError(f"{file}, recording {name!r}: {error}") from None
+
+    found = {channel: np.stack([numbers(p) for p in places], -1) for channel, places in columns.items()}
+    controls = found.pop("controls", None)
+    return Recording(name, numbers(at_time), in_si(found, {n: u for n, u in units.items() if n in found}), controls)

@@ -1,0 +1,96 @@
+"""Where rollouts start: the first measured row, or what the first rows together say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from warpsim.core.errors import InputError
+from warpsim.identification.gauss_newton import GaussNewton, Setting
+from warpsim.identification.grid import Grid
+from warpsim.identification.prediction import Contacts, Predictor, StartMoves
+
+STARTS = ("measured", "smoothed", "fitted")
+_ITERATIONS = 2
+"""Before contacts, motions are nearly linear in their initial states."""
+
+
+def start_moves(predictor: Predictor, velocity_noise: Any = None) -> StartMoves:
+    """How well the first row is known: the noise of "q", and of velocities as differences of two rows of it.
+
+    Args:
+        predictor: Whose channels tell the noise.
+        velocity_noise: Standard deviation of initial velocities, one number or one per dof; None: as above.
+    """
+    nv = predictor.grid.qd.shape[1]
+    noise = [channel.noise.expand(nv) for channel in predictor.channels if channel.name == "q"]
+    position = noise[0] if noise else torch.full((nv,), 1e-3, dtype=torch.float64)
+    if velocity_noise is None:
+        return StartMoves(position, position * 2**0.5 / float(predictor.grid.interval.mean()))
+    given = torch.as_tensor(np.broadcast_to(np.asarray(velocity_noise, dtype=np.float64), (nv,)).copy())
+    if not bool((given > 0).all()):
+        raise InputError(f"velocity_noise={velocity_noise}: give numbers above 0")
+    return StartMoves(position, given)
+
+
+def smoothed(
+    predictor: Predictor, chosen: torch.Tensor, x: torch.Tensor, rows: int, contacts: Contacts, moves: StartMoves
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(R, nq), (R, nv): initial states that fit the first rows best, given the shared values.
+
+    The states move from where the predictor's grid has them, with the first row's noise as a prior. A recording's rows
+    from its first contact on are not looked at, unless it is in contact from the beginning.
+
+    Args:
+        predictor: Of all recordings.
+        chosen: (R,) those whose starts are wanted.
+        x: (n,) shared numbers.
+        rows: Measured rows that count, the first one included.
+        contacts: How they are modeled.
+        moves: How well the first row is known.
+    """
+    solver = GaussNewton(predictor, chosen, robust=float("inf"), moves=moves, shared=False)
+    solver.x = x
+    setting = Setting(min(rows, predictor.grid.rows), contacts, _ITERATIONS, 1e-3)
+    whole = predictor.grid
+    predictor.grid = _before_contact(solver, setting)
+    try:
+        solver.run(setting)
+        return predictor.starts(solver.z, chosen, moves)
+    finally:
+        predictor.grid = whole
+
+
+def _before_contact(solver: GaussNewton, setting: Setting) -> Grid:
+    """The grid with rows from the first contact on masked, as rollouts from the present starts see it."""
+    predictor, chosen = solver.predictor, solver.chosen
+    if not predictor.has_contacts:
+        return predictor.grid
+    with torch.no_grad():
+        made = predictor.rollout(
+            solver.x.expand(len(chosen), -1),
+            solver.z,
+            chosen,
+            setting.rows,
+            setting.contacts,
+            solver.moves,
+            outputs=("contact_point_forces",),
+        )["contact_point_forces"]
+    predictor.rollouts += len(chosen) * (setting.rows - 1) / max(1, predictor.grid.rows - 1)
+    touching = (made != 0).flatten(2).any(-1).T  # (R, rows)
+    before = (touching.cumsum(1) == 0) | touching[:, 1:2]
+    masks = {}
+    for name, mask in predictor.grid.mask.items():
+        masks[name] = mask.clone()
+        masks[name][chosen, : setting.rows] *= before.to(mask)
+    return replace(predictor.grid, mask=masks)
+
+
+def with_starts(predictor: Predictor, chosen: torch.Tensor, q: torch.Tensor, qd: torch.Tensor) -> None:
+    """Puts initial states of some recordings in force."""
+    all_q, all_qd = predictor.grid.q.clone(), predictor.grid.qd.clone()
+    all_q[chosen], all_qd[chosen] = q, qd
+    predictor.grid = replace(predictor.grid, q=all_q, qd=all_qd)

@@ -1,0 +1,135 @@
+"""How sure a fit is: intervals from how recordings differ, not from how rows do.
+
+Rows of one recording err together, so that counting them as independent makes intervals several times too small. The
+sandwich H⁻¹·(Σ s·sᵀ)·H⁻¹ over the recordings' scores s (Liang and Zeger, 1986) needs only that recordings are
+independent of each other; with few recordings it is widened by R/(R − 1) and Student's t.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import torch
+
+from warpsim.identification.gauss_newton import GaussNewton, Normal, eliminated
+from warpsim.optimizers.identification import FitEnd, Identification
+from warpsim.optimizers.identification import identify as describe
+
+_PRIOR_SHARE = 0.5
+"""Of a parameter's information, from which on its value is called the prior's."""
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """Statistics of shared values, in their own units.
+
+    Attributes:
+        covariance: (n, n), clustered by recording; infinite on the diagonal where the data do not determine a value.
+        half_width: (n,): half of the 95 % interval.
+        naive_half_width: (n,): the same as if all residuals were independent, for comparison.
+        determined: (n,).
+        sentences: What is not determined, at a bound, or only by its prior.
+    """
+
+    covariance: np.ndarray
+    half_width: np.ndarray
+    naive_half_width: np.ndarray
+    determined: np.ndarray
+    sentences: tuple[str, ...]
+
+
+def clustered(solver: GaussNewton, normal: Normal, names: list[str], *, confidence: float = 0.95) -> Uncertainty:
+    """Statistics at a fit's end."""
+    recordings, n = normal.scores.shape
+    scale = torch.tensor(np.concatenate([p.scale for p in solver.predictor.shared]))
+    values = torch.cat([p.values(x) for p, x in _split(solver)])
+    bread, _ = eliminated(normal.sharp_hxx, normal.sharp_hxz, normal.sharp_hzz, normal.gx, normal.gz)
+    bread = (bread + bread.T) / 2
+    spectrum, axes = torch.linalg.eigh(bread)
+    root = spectrum.clamp_min(0).sqrt()[:, None] * axes.T
+    count = int((normal.residuals != 0).sum())
+    end = FitEnd(
+        names=names,
+        x=values,
+        plain=solver.x,
+        slope=1 / scale,
+        root=root,
+        gradient=normal.gx,
+        squares=2 * normal.loss,
+        count=max(count, 1),
+        at_bound=solver.at_bound,
+    )
+    told = describe(end)
+    scores = _own_scores(normal)
+    inverse = torch.linalg.pinv(bread, rtol=1e-10, hermitian=True)
+    spread = scores - scores.mean(0)
+    meat = spread.T @ spread * recordings / max(recordings - 1, 1)
+    covariance = scale[:, None] * (inverse @ meat @ inverse) * scale
+    known = told.determined & (recordings > 1)
+    covariance = torch.where(known & known[:, None], covariance, 0.0)
+    covariance = covariance + torch.diag(torch.where(known, 0.0, torch.inf).to(covariance))
+    quantile = student_quantile(0.5 + confidence / 2, max(recordings - 1, 1))
+    sentences = (*_told(told), *_rests_on_prior(solver, bread, names), *_few(recordings, n))
+    return Uncertainty(
+        covariance.numpy(),
+        quantile * covariance.diagonal().sqrt().numpy(),
+        1.96 * told.deviation.numpy(),
+        known.numpy(),
+        sentences,
+    )
+
+
+def _split(solver: GaussNewton) -> list[tuple]:
+    parts = solver.predictor.shared
+    return list(zip(parts, torch.split(solver.x, [p.size for p in parts]), strict=True))
+
+
+def _own_scores(normal: Normal) -> torch.Tensor:
+    """(R, n): the recordings' scores once their nuisance values follow."""
+    if not normal.hzz.shape[-1]:
+        return normal.scores
+    solved = torch.linalg.solve(normal.sharp_hzz, normal.gz[..., None])
+    return normal.scores - (normal.sharp_hxz @ solved)[..., 0]
+
+
+def _told(told: Identification) -> list[str]:
+    return list(told.sentences)
+
+
+def _rests_on_prior(solver: GaussNewton, bread: torch.Tensor, names: list[str]) -> list[str]:
+    """Names values that the prior determines more than the data."""
+    weight = torch.cat([torch.tensor(p.weight) for p in solver.predictor.shared])
+    share = weight**2 / bread.diagonal().clamp_min(1e-300)
+    return [
+        f"{name} rests on its prior more than on the data."
+        for name, s in zip(names, share, strict=True)
+        if s > _PRIOR_SHARE
+    ]
+
+
+def _few(recordings: int, n: int) -> list[str]:
+    if recordings == 1:
+        return ["One recording says nothing of how recordings differ: there are no intervals; record more."]
+    if recordings <= 2 * n:
+        return [f"{recordings} recordings for {n} parameters: intervals from so few are rough."]
+    return []
+
+
+def student_quantile(probability: float, freedom: int) -> float:
+    """Quantile of Student's t: closed forms for 1 and 2 degrees of freedom, else Fisher's expansion (below 1 % off)."""
+    if freedom == 1:
+        return math.tan(math.pi * (probability - 0.5))
+    if freedom == 2:
+        return (2 * probability - 1) * math.sqrt(2 / (4 * probability * (1 - probability)))
+    z = NormalDist().inv_cdf(probability)
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return sum(term / freedom**k for k, term in enumerate(terms))
