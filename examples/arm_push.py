@@ -32,7 +32,7 @@ def begin_with(approach: Path, path: Path) -> Path:
     return path
 
 
-def solve(folder: Path) -> ws.OptimisedTask:
+def solve(folder: Path) -> ws.OptimizedTask:
     """Solves both tasks; the second's result is `result.usda` of the folder, over `push.usda`."""
     result, *_ = ws.optimize(SCENE, "/World/Approach").save(folder / "approach", film=False)
     done = ws.optimize(begin_with(result, folder / "push.usda"), "/World/Push")
@@ -40,7 +40,7 @@ def solve(folder: Path) -> ws.OptimisedTask:
     return done
 
 
-def main(output: str | None = None) -> ws.OptimisedTask:
+def main(output: str | None = None) -> ws.OptimizedTask:
     """Solves the tasks and checks the second."""
     if output:
         done = solve(Path(output))

@@ -18,7 +18,7 @@ SCENE = Path(__file__).resolve().parents[1] / "scenes" / "rise.usda"
 STANCE = 0.3078  # m, the trunk's height with the feet on the ground and knees at a right angle
 
 
-def main(output: str | None = None) -> ws.OptimisedTask:
+def main(output: str | None = None) -> ws.OptimizedTask:
     """Solves the task and checks the motion."""
     done = ws.optimize(SCENE)
     motion = done.after.motion

@@ -16,7 +16,7 @@ import warpsim as ws
 SCENE = Path(__file__).resolve().parents[1] / "scenes" / "trot.usda"
 
 
-def main(output: str | None = None) -> ws.OptimisedTask:
+def main(output: str | None = None) -> ws.OptimizedTask:
     """Solves the task and checks the motion."""
     done = ws.optimize(SCENE)
     trunk = [body.name for body in done.problem.sim.scene.bodies].index("/World/Trunk")

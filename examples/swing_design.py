@@ -25,7 +25,7 @@ WIDTH, BALL, RADIUS = 0.03, 0.3, 0.05  # m, kg, m
 KILOGRAMS_PER_METER = 600 * WIDTH**2  # of the bars: density times cross section
 
 
-def main(output: str | None = None) -> ws.OptimisedTask:
+def main(output: str | None = None) -> ws.OptimizedTask:
     """Solves the task and checks that the arm has grown, in length and in mass."""
     done = ws.optimize(SCENE)
     print(f"{done.result.message}; {done.result.iterations} iterations, {done.result.seconds:.1f} s")
@@ -45,7 +45,7 @@ def main(output: str | None = None) -> ws.OptimisedTask:
     return done
 
 
-def check_masses(done: ws.OptimisedTask, lengths: list[float]) -> None:
+def check_masses(done: ws.OptimizedTask, lengths: list[float]) -> None:
     """The result's file, loaded like any other, has bars whose masses and inertias are those of the new lengths."""
     with tempfile.TemporaryDirectory() as folder:
         result = ws.Simulator(done.save(folder, film=False)[0])

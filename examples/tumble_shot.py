@@ -21,7 +21,7 @@ RADIUS = 0.06  # m, of the log
 JOLT = 0.3  # m/s: a larger change of velocity within one step is an impact
 
 
-def main(output: str | None = None) -> ws.OptimisedTask:
+def main(output: str | None = None) -> ws.OptimizedTask:
     """Solves the shot and checks that the log strikes, tumbles and lands."""
     done = ws.optimize(SCENE)
     print(f"{done.result.message}; {done.result.iterations} iterations, {done.result.seconds:.1f} s")

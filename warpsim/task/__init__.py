@@ -4,7 +4,7 @@ from warpsim.task.controls import Control, Feedback, Knots, Periodic, Steps
 from warpsim.task.outcome import Outcome
 from warpsim.task.problem import Choice, TaskProblem
 from warpsim.task.read import read_task, task_paths
-from warpsim.task.solve import OptimisedTask, optimize
+from warpsim.task.solve import OptimizedTask, optimize
 from warpsim.task.stress import Stress, StressRow, stress
 from warpsim.task.task import SearchSpec, Task, VariableSpec
 
@@ -13,7 +13,7 @@ __all__ = [
     "Control",
     "Feedback",
     "Knots",
-    "OptimisedTask",
+    "OptimizedTask",
     "Outcome",
     "Periodic",
     "SearchSpec",

@@ -52,7 +52,7 @@ DEFAULT_METHOD = "lbfgs"
 
 
 @dataclass(frozen=True)
-class OptimisedTask:
+class OptimizedTask:
     """A task and what came of it.
 
     Attributes:
@@ -235,7 +235,7 @@ def optimize(
     folder: str | PathLike[str] | None = None,
     resume: bool = False,
     progress: bool = False,
-) -> OptimisedTask:
+) -> OptimizedTask:
     """Optimizes what a task says may vary.
 
     Ctrl-C ends the search and returns the best so far.
@@ -276,7 +276,7 @@ def optimize(
     before = dataclasses.replace(before, gradients=attribute_gradients(problem, problem.start))
     diagnosis = unreached(problem, result.x) if result.stopped == "no slope" and search.method != "ilqr" else ()
     after, loaded = _reloaded(problem, path, result.x)
-    return OptimisedTask(problem, path, search, result, before, after, loaded, diagnosis, course.stops())
+    return OptimizedTask(problem, path, search, result, before, after, loaded, diagnosis, course.stops())
 
 
 def _search(

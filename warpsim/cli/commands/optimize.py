@@ -15,7 +15,7 @@ from warpsim.core.errors import InputError
 from warpsim.io.scene_files import is_usd
 from warpsim.sim.simulator import Simulator
 from warpsim.task.folder import folder_files
-from warpsim.task.solve import OptimisedTask, optimize
+from warpsim.task.solve import OptimizedTask, optimize
 
 SOLVED, NOT_SOLVED, INTERRUPTED = 0, 3, 130
 """Exit codes; a task without conditions of success exits as solved."""
@@ -103,7 +103,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def summary(done: OptimisedTask) -> Iterator[str]:
+def summary(done: OptimizedTask) -> Iterator[str]:
     """Lines for a person."""
     problem, result = done.problem, done.result
     yield (
