@@ -1,4 +1,4 @@
-"""The documentation: every code block runs, every command line parses, every quoted scene is the scene's, the site builds."""
+"""The documentation: every code block runs, every command line parses, quoted tasks exist, the site builds."""
 
 from __future__ import annotations
 
@@ -109,4 +109,4 @@ def test_the_site_builds_without_a_warning(tmp_path):
             reached.add(page)
             links = re.findall(r'href="([^"#:]+\.html)', page.read_text(encoding="utf-8"))
             open_pages += [(page.parent / link).resolve() for link in links]
-    assert {page for page in site.rglob("*.html")} - reached <= {site / "404.html"}
+    assert set(site.rglob("*.html")) - reached <= {site / "404.html"}

@@ -18,6 +18,7 @@ from warpsim.check.records.fingerprint import stage_hash, versions
 from warpsim.core.errors import InputError, TaskError, whole_number
 from warpsim.core.notebook import folded_page_html, rows_html
 from warpsim.io.load import ledger_told
+from warpsim.io.reading_limits import trusting
 from warpsim.io.scene_files import is_usd
 from warpsim.objective import Condition, Term
 from warpsim.optimizers.identification import Identification
@@ -165,10 +166,11 @@ class OptimizedTask:
         written = [folder.write_record(self.record(folder.result))]
         rows = self.result.history
         written.append(folder.write_plot([row.iteration for row in rows], [row.loss for row in rows]))
-        if film:
-            written.append(folder.write_film(progress=progress))
-        if page:
-            written.append(folder.write_page(self.page(folder.result)))
+        with trusting(self.source):
+            if film:
+                written.append(folder.write_film(progress=progress))
+            if page:
+                written.append(folder.write_page(self.page(folder.result)))
         return written
 
     def page(self, result: str | PathLike[str]) -> Page:
@@ -192,7 +194,10 @@ class OptimizedTask:
         verdict = {True: "solved", False: "not solved", None: "no condition of success"}[self.solved]
         rows = ((path, _brief(c["before"]), _brief(c["after"]), c["unit"]) for path, c in self.changes.items())
         title = f"{self.problem.task.name}: loss {self.before.loss:.4g} → {self.after.loss:.4g}, {verdict}"
-        with tempfile.TemporaryDirectory() as scratch:  # what the result looks like is read from its file
+        with (
+            tempfile.TemporaryDirectory() as scratch,
+            trusting(self.source),
+        ):  # what the result looks like is read from its file
             folder = ResultFolder(Path(scratch), self.problem, self.source)
             folder.write_values(self.result.x, {})
             page = page_html(self.page(folder.result))
@@ -375,7 +380,7 @@ def _overridden(search: SearchSpec, **given: Any) -> SearchSpec:
 def _reloaded(problem: TaskProblem, source: Path, x: torch.Tensor) -> tuple[Outcome, TaskProblem]:
     """The outcome of x as a whole result holds it, motion included: written, loaded, simulated; and the task loaded."""
     gradients = attribute_gradients(problem, x)
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, trusting(source):
         folder = ResultFolder(Path(name), problem, source)
         folder.write_values(x, {})
         bare = outcome(load_problem(folder.result, problem, x))
