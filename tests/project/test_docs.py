@@ -40,7 +40,7 @@ def blocks(page: Path) -> list[Block]:
 def pages_with(language: str, *, long: bool) -> list[str]:
     """Pages that have such blocks; with `long`, those that have one which takes long."""
     chosen = []
-    for page in PAGES:
+    for page in PAGES[1:]:  # the README's own test says more about it
         marks = [block.long for block in blocks(page) if block.language == language]
         if any(marks) if long else marks:
             chosen.append(str(page.relative_to(ROOT)))

@@ -15,7 +15,7 @@ from warpsim.check.records import RunRecord, read_record
 from warpsim.core.errors import InputError, SceneError, TaskError
 from warpsim.io.usd import author
 from warpsim.objective import Function, Reach, Within, running
-from warpsim.optimizers.result import Row
+from warpsim.optimizers.result import HistoryEntry
 from warpsim.optimizers.search import Progress
 from warpsim.sim.simulator import Simulator
 from warpsim.task import Knots, Task, VariableSpec, optimize
@@ -224,7 +224,9 @@ def test_the_course_keeps_iterations_of_all_sizes():
     assert shown == [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
     course = Course()
     for n in range(8):
-        course.see(Progress(Row(n, 1.0 / (n + 1), 0.0, 0.0, 0), torch.full((2,), float(n)), torch.zeros(2), 0.0, dict))
+        course.see(
+            Progress(HistoryEntry(n, 1.0 / (n + 1), 0.0, 0.0, 0), torch.full((2,), float(n)), torch.zeros(2), 0.0, dict)
+        )
     assert [stop.iteration for stop in course.stops()] == [0, 1, 2, 5, 7]
     assert [float(stop.x[0]) for stop in course.stops()] == [0, 1, 2, 5, 7]
 

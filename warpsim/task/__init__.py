@@ -5,7 +5,7 @@ from warpsim.task.outcome import Outcome
 from warpsim.task.problem import Choice, TaskProblem
 from warpsim.task.read import read_task, task_paths
 from warpsim.task.solve import OptimizedTask, optimize
-from warpsim.task.stress import Stress, StressRow, stress
+from warpsim.task.stress import Stress, StressOutcome, stress
 from warpsim.task.task import SearchSpec, Task, VariableSpec
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "SearchSpec",
     "Steps",
     "Stress",
-    "StressRow",
+    "StressOutcome",
     "Task",
     "TaskProblem",
     "VariableSpec",

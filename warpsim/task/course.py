@@ -33,8 +33,8 @@ class Course:
 
     def see(self, seen: Progress) -> None:
         """Takes note of an iteration."""
-        self._last = Stop(seen.row.iteration, seen.row.loss, seen.x.detach().clone())
-        if is_shown(seen.row.iteration):
+        self._last = Stop(seen.entry.iteration, seen.entry.loss, seen.x.detach().clone())
+        if is_shown(seen.entry.iteration):
             self._kept.append(self._last)
 
     def stops(self) -> tuple[Stop, ...]:
