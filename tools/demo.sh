@@ -5,5 +5,5 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools/setup_env.sh
 echo 'The first run compiles kernels, which takes a minute or two; later runs start at once.'
-.venv/bin/warpsim optimize scenes/bounce_shot.usda -o out/bounce_shot
+.venv/bin/warpsim demo -o out/bounce_shot
 echo 'Open out/bounce_shot/result.html in a browser, or out/bounce_shot/result.usda in a USD viewer.'

@@ -21,6 +21,7 @@ _PUBLIC = {
     "Task": "warpsim.task.task",
     "Scene": "warpsim.scene",
     "load_scene": "warpsim.io.load",
+    "example_scene": "warpsim.io.example_scenes",
     "read_usd": "warpsim.io.usd.reader",
     "read_mjcf": "warpsim.io.mjcf",
     "WarpsimError": "warpsim.core.errors",
@@ -42,6 +43,26 @@ _PUBLIC = {
 """Public name → module that defines it."""
 
 __all__ = sorted(_PUBLIC)
+
+PUBLIC_PACKAGES = (
+    "warpsim",
+    "warpsim.scene",
+    "warpsim.io.usd.author",
+    "warpsim.io.mjcf",
+    "warpsim.objective",
+    "warpsim.optimizers",
+    "warpsim.task",
+    "warpsim.learn",
+    "warpsim.check.gradcheck",
+    "warpsim.check.validity",
+    "warpsim.check.panel",
+    "warpsim.check.records",
+    "warpsim.view.page",
+    "warpsim.view.raycast",
+    "warpsim.rigid.query",
+    "warpsim.tape",
+)
+"""The declared API: the names in `__all__` of these packages. Everything else may change without notice."""
 
 
 def __getattr__(name: str) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -164,12 +163,3 @@ def test_single_precision_comes_and_goes_at_the_border(sim):
     sim.reset(q=leaves["q"])
     (gradient,) = torch.autograd.grad(sim.step(leaves["u"][0]).q.sum(), leaves["u"])
     assert gradient.dtype == torch.float32 and gradient[0].abs().max() > 0
-
-
-def test_the_examples_of_the_documentation_run(monkeypatch):
-    root = Path(__file__).resolve().parents[2]
-    monkeypatch.chdir(root)
-    names: dict = {}
-    for code in re.findall(r"```python\n(.*?)```", (root / "docs" / "exchange.md").read_text("utf-8"), flags=re.S):
-        exec(compile(code, "exchange.md", "exec"), names)
-    assert names["motion"].q.shape == (101, 64, 2)

@@ -197,7 +197,7 @@ def test_stopping_rules():
     flat = minimize(problem, "adam", rate=1e-12, iterations=500, patience=7, change=1e-6)
     assert flat.stopped == "converged" and flat.iterations == 7
     assert minimize(problem, "lbfgs", gradient=1e6).iterations == 0
-    ended = minimize(problem, "lbfgs", callback=lambda seen: seen.row.iteration == 4)
+    ended = minimize(problem, "lbfgs", callback=lambda seen: seen.entry.iteration == 4)
     assert ended.stopped == "interrupted" and ended.iterations == 4
     wall = FunctionProblem([1.0], loss=lambda x: torch.where(x[0] < 1.0, torch.inf, x[0]).square())
     assert minimize(wall, "lbfgs").stopped == "stalled"
@@ -207,7 +207,7 @@ def test_the_callback_sees_what_is_reported():
     rows, states = [], []
     problem = FunctionProblem([-1.2, 1.0], loss=rosenbrock)
     result = minimize(
-        problem, "lbfgs", iterations=5, callback=lambda s: (rows.append(s.row), states.append(s.state()))[0]
+        problem, "lbfgs", iterations=5, callback=lambda s: (rows.append(s.entry), states.append(s.state()))[0]
     )
     assert rows == result.history
     assert states[-1] == result.state

@@ -22,7 +22,7 @@ ORDER = {
         *("engine", "autograd", "sim", "check", "objective", "optimizers", "identification", "learn", "task", "cli"),
         "__main__",
     ),
-    "warpsim.io": ("reading_limits", "usd", "mjcf", "scene_files", "saved_motion", "load"),
+    "warpsim.io": ("example_scenes", "reading_limits", "usd", "mjcf", "scene_files", "saved_motion", "load"),
     "warpsim.view": ("items", "page", "raycast"),
     "warpsim.rigid": ("model", "work", "dynamics", "compile", "constraint", "query", "sensors", "step"),
     "warpsim.check": ("gradcheck", "validity", "panel", "records"),

@@ -82,10 +82,10 @@ def test_a_result_with_controls(tmp_path, capsys):
     """Any place is near enough: held at all, as sent, late and noisy; and nowhere once no place is."""
     problem = arm(tmp_path, count=3, values=[0, 0, 1, -1, 2, 0.5])
     found = stress(problem.sim.path)
-    names = [row.name for row in found.rows]
+    names = [row.name for row in found.outcomes]
     assert names[-3:] == ["control noise 1 %", "control 1 step late", "control 3 steps late"]
-    assert found.exploit is None and all(row.success for row in found.rows)
-    assert len({row.loss for row in found.rows}) == len(names), "each variation must change the motion"
+    assert found.exploit is None and all(row.success for row in found.outcomes)
+    assert len({row.loss for row in found.outcomes}) == len(names), "each variation must change the motion"
     far = tmp_path / "far.usda"
     far.write_text(problem.sim.path.read_text().replace("tolerance = 10", "tolerance = 0.001"))
     assert main(["stress", str(far)]) == 3

@@ -12,10 +12,10 @@ from pxr import Sdf, Usd, UsdValidation
 
 from task_scenes import loaded_loss, reach, saved, swing
 from warpsim.check.records import RunRecord, read_record
-from warpsim.core.errors import InputError, TaskError
+from warpsim.core.errors import InputError, SceneError, TaskError
 from warpsim.io.usd import author
 from warpsim.objective import Function, Reach, Within, running
-from warpsim.optimizers.result import Row
+from warpsim.optimizers.result import HistoryEntry
 from warpsim.optimizers.search import Progress
 from warpsim.sim.simulator import Simulator
 from warpsim.task import Knots, Task, VariableSpec, optimize
@@ -224,6 +224,22 @@ def test_the_course_keeps_iterations_of_all_sizes():
     assert shown == [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
     course = Course()
     for n in range(8):
-        course.see(Progress(Row(n, 1.0 / (n + 1), 0.0, 0.0, 0), torch.full((2,), float(n)), torch.zeros(2), 0.0, dict))
+        course.see(
+            Progress(HistoryEntry(n, 1.0 / (n + 1), 0.0, 0.0, 0), torch.full((2,), float(n)), torch.zeros(2), 0.0, dict)
+        )
     assert [stop.iteration for stop in course.stops()] == [0, 1, 2, 5, 7]
     assert [float(stop.x[0]) for stop in course.stops()] == [0, 1, 2, 5, 7]
+
+
+def test_a_scene_of_another_folder_is_solved(tmp_path, monkeypatch):
+    """Its result lies over it, and what lies elsewhere is not opened for others."""
+    for name in ("scene", "here"):
+        (tmp_path / name).mkdir()
+    scene = tmp_path / "scene" / "projectile.usda"
+    scene.write_bytes((SCENES / "projectile.usda").read_bytes())
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.delenv("WARPSIM_ALLOW", raising=False)
+    done = optimize(scene)
+    done.save("out", film=False)
+    with pytest.raises(SceneError, match="WARPSIM_ALLOW"):
+        Simulator("out/result.usda")

@@ -10,6 +10,7 @@ import argparse
 import gc
 import importlib
 import io
+import logging
 import os
 import sys
 import warnings
@@ -21,6 +22,10 @@ from warpsim.core.errors import AssumedWarning, CacheWarning, UnsupportedPhysics
 from warpsim.version import __version__
 
 COMMANDS = {
+    "getting started": {
+        "demo": "solve an example task and write a page that shows it",
+        "init": "write a scene and a task for a robot, with all that may vary",
+    },
     "scenes": {
         "inspect": "show what a scene contains and how it is simulated",
         "view": "show a scene or a motion in the browser",
@@ -69,7 +74,9 @@ def make_parser(command: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"warpsim {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where an error came from")
-    parser.add_argument("--verbose", action="store_true", help="let Warp report what it compiles")
+    parser.add_argument(
+        "--verbose", action="store_true", help="tell what is compiled, captured, planned and found in caches"
+    )
     names = [name for commands in COMMANDS.values() for name in commands]
     if command is None:
         parser.add_argument("command", metavar="COMMAND", choices=names, help="one of those below")
@@ -113,6 +120,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     if "--verbose" in given:  # before Warp is loaded
         os.environ["WARPSIM_VERBOSE"] = "1"
+        logging.basicConfig(format="%(name)s: %(message)s")
+        logging.getLogger("warpsim").setLevel(logging.INFO)
     try:
         arguments = make_parser(_named(given)).parse_args(given)
         with warnings.catch_warnings():

@@ -6,6 +6,7 @@ A compiler that meets a full disk ends the process (LLVM aborts), so room is loo
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import shutil
 import sys
@@ -22,6 +23,7 @@ from warp._src import context as _warp
 
 from warpsim.core.errors import CompileError
 
+_LOG = logging.getLogger(__name__)
 _PACKAGE = __name__.partition(".")[0] + "."
 _ROOM = 8_000_000
 """Bytes that must be free to compile a module; the largest takes a tenth of it."""
@@ -76,6 +78,7 @@ def _watched(compile_module: Callable[..., bool]) -> Callable[..., bool]:
         if output_dir is None or (Path(output_dir) / str(output_name)).exists():
             return compile_module(module, device, output_dir, output_name, *rest, **more)
         _check_room()
+        _LOG.info("compiling the kernels of %s into %s", module.name, output_dir)
         try:
             with _announced(module.name):
                 return compile_module(module, device, output_dir, output_name, *rest, **more)

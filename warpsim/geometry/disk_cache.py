@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import struct
 import warnings
@@ -16,6 +17,7 @@ import numpy as np
 from warpsim.core.errors import CacheWarning, OutputError
 from warpsim.core.files import replacing
 
+_LOG = logging.getLogger(__name__)
 _CHECKSUM = "checksum"
 _UNREADABLE = (
     OSError,
@@ -60,13 +62,22 @@ def _checksum(kind: str, key: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 def load_arrays(kind: str, key: str, names: Sequence[str]) -> dict[str, np.ndarray] | None:
     """The stored arrays; None where they are absent, damaged or not ours, so that they are computed anew."""
+    path = cache_directory(kind) / f"{key}.npz"
     try:
-        with np.load(cache_directory(kind) / f"{key}.npz", allow_pickle=False) as stored:
+        with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in names}
             checksum = str(stored[_CHECKSUM])
-    except _UNREADABLE:
+    except FileNotFoundError:
+        _LOG.info("%s: not in the cache, computed: %s", kind, path)
         return None
-    return arrays if checksum == _checksum(kind, key, arrays) else None
+    except _UNREADABLE as error:
+        _LOG.info("%s: unreadable in the cache (%s), computed again: %s", kind, error, path)
+        return None
+    if checksum != _checksum(kind, key, arrays):
+        _LOG.info("%s: damaged in the cache, computed again: %s", kind, path)
+        return None
+    _LOG.info("%s: found in the cache: %s", kind, path)
+    return arrays
 
 
 def store_arrays(kind: str, key: str, **arrays: np.ndarray) -> None:

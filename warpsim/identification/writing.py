@@ -17,7 +17,7 @@ from warpsim.io.load import load_scene
 from warpsim.io.scene_files import MJCF_SUFFIXES, is_usd, scene_files
 from warpsim.io.usd.export import export_scene
 from warpsim.io.usd.layer_files import export_layer, mark_layer
-from warpsim.io.usd.writer import OptimisedValue, write_result
+from warpsim.io.usd.writer import OptimizedValue, write_result
 from warpsim.scene import Scene
 from warpsim.sim.attributes.attribute import Attribute
 
@@ -88,11 +88,11 @@ def _write_layer(target: Path, source: Path, scene: Scene, values: Sequence[Fitt
     lost = [value.name for value in values if value.attribute is None]
     if lost:
         raise InputError(f'{", ".join(lost)}: fit USD attributes ("/prim.attribute"), not arrays, to write a layer')
-    joined: dict[str, OptimisedValue] = {}
+    joined: dict[str, OptimizedValue] = {}
     for value in values:
         assert value.attribute is not None
         numbers = value.numbers.reshape(value.attribute.shape)
-        joined[value.name] = OptimisedValue(
+        joined[value.name] = OptimizedValue(
             value.attribute.prim_path,
             value.attribute.name,
             value.attribute.kind.stored(numbers),

@@ -1,23 +1,29 @@
 """What reading a scene may open and how much it may hold: a file from elsewhere is data, not a program.
 
 A scene refers to other files (layers, includes, meshes, textures). They are opened only within the scene's own folder
-tree, the working directory's, and those that the environment variable `WARPSIM_ALLOW` names; addresses on a network
-never. A few lines can ask for millions of bodies; `WARPSIM_MAX_OBJECTS` bounds them before memory does.
+tree, the working directory's, that of our example scenes, and those that the environment variable `WARPSIM_ALLOW`
+names; addresses on a network never. A few lines can ask for millions of bodies; `WARPSIM_MAX_OBJECTS` bounds them
+before memory does.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
 from warpsim.core.errors import InputError, SceneError
+from warpsim.io.example_scenes import example_folder
 
 ALLOW = "WARPSIM_ALLOW"
 MAX_OBJECTS = "WARPSIM_MAX_OBJECTS"
 DEFAULT_MAX_OBJECTS = 50_000
 """Bodies, joints, shapes and sites of a scene, or prims of a stage, together."""
+_TRUSTED: ContextVar[tuple[Path, ...]] = ContextVar("trusted folders", default=())
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -38,7 +44,7 @@ class Reach:
         """Of a scene file; None: of text, which has no folder."""
         given = [] if scene is None else [Path(scene).absolute().parent, Path(scene).resolve().parent]
         named = [Path(folder) for folder in os.environ.get(ALLOW, "").split(os.pathsep) if folder]
-        roots = [folder.resolve() for folder in (*given, *named)]
+        roots = [folder.resolve() for folder in (*given, *named, *_TRUSTED.get(), example_folder())]
         here = Path.cwd().resolve()
         if here not in (Path.home().resolve(), *Path.home().resolve().parents):  # else it would be all of the user's
             roots.append(here)
@@ -72,6 +78,16 @@ class Reach:
             raise SceneError(
                 f"{self.scene} refers to {reference!r}; addresses are never opened: download it, and name the file"
             )
+
+
+@contextmanager
+def trusting(scene: str | Path) -> Iterator[None]:
+    """While open, files may refer to the folder tree of a scene that the user opened, as its results do."""
+    token = _TRUSTED.set((*_TRUSTED.get(), Path(scene).absolute().parent))
+    try:
+        yield
+    finally:
+        _TRUSTED.reset(token)
 
 
 def max_objects() -> int:

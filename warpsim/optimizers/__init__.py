@@ -11,7 +11,7 @@ from warpsim.optimizers.minimize import minimize
 from warpsim.optimizers.mpc import ClosedLoop, RecedingHorizon, Solve, run_closed_loop
 from warpsim.optimizers.multi_start import StartsReport, multi_start
 from warpsim.optimizers.problem import FunctionProblem, Problem
-from warpsim.optimizers.result import Result, Row, Stopped
+from warpsim.optimizers.result import HistoryEntry, Result, Stopped
 from warpsim.optimizers.rollout_problem import RolloutProblem
 from warpsim.optimizers.search import Progress, Stopping
 from warpsim.optimizers.smoothed_problem import SmoothedProblem
@@ -25,6 +25,7 @@ __all__ = [
     "ClosedLoop",
     "ControlProblem",
     "FunctionProblem",
+    "HistoryEntry",
     "Identification",
     "LevenbergMarquardt",
     "Problem",
@@ -32,7 +33,6 @@ __all__ = [
     "RecedingHorizon",
     "Result",
     "RolloutProblem",
-    "Row",
     "SmoothedProblem",
     "Solve",
     "StartsReport",

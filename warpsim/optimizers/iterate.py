@@ -19,11 +19,11 @@ class Iterate:
     Attributes:
         x: (n,).
         loss: At x.
-        gradient_norm: See `Row.gradient_norm`.
+        gradient_norm: See `HistoryEntry.gradient_norm`.
         evaluations: Losses computed since the start.
         memory: What else the method's next step reads: tensors, numbers, texts, lists and dicts of them.
         finished: Why the method itself ends here, with a sentence; None: it can go on.
-        dropped: See `Row.dropped`.
+        dropped: See `HistoryEntry.dropped`.
     """
 
     x: torch.Tensor

@@ -14,7 +14,7 @@ gradient is exactly zero at the start, where the loss is not."""
 
 
 @dataclass(frozen=True)
-class Row:
+class HistoryEntry:
     """One iteration.
 
     Attributes:
@@ -52,7 +52,7 @@ class Result:
     loss: float
     stopped: Stopped
     message: str
-    history: list[Row]
+    history: list[HistoryEntry]
     state: dict[str, Any]
     report: Any = field(default=None)
 

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from warpsim.core.errors import InputError
 from warpsim.optimizers.iterate import Iterate, Method, pack, unpack
 from warpsim.optimizers.problem import Problem, check_bounds
-from warpsim.optimizers.result import Result, Row, Stopped
+from warpsim.optimizers.result import HistoryEntry, Result, Stopped
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,14 @@ class Progress:
     """What a callback sees after each iteration.
 
     Attributes:
-        row: The iteration's figures.
+        entry: The iteration's figures.
         x: (n,): the iterate.
         best_x: (n,): the best so far.
         best_loss: Its loss.
         state: Gives the plain data from which the search can go on; call it to save.
     """
 
-    row: Row
+    entry: HistoryEntry
     x: torch.Tensor
     best_x: torch.Tensor
     best_loss: float
@@ -71,7 +71,7 @@ class _Stand:
 
     iterate: Iterate
     best: Iterate
-    history: tuple[Row, ...]
+    history: tuple[HistoryEntry, ...]
 
 
 class Search:
@@ -134,7 +134,7 @@ class Search:
             raise InputError(f"the saved state is of method {state.get('method')!r}, not {self._method.name!r}")
         try:
             iterate, best = unpack(state["iterate"]), unpack(state["best"])
-            history = tuple(Row(*values) for values in state["history"])
+            history = tuple(HistoryEntry(*values) for values in state["history"])
             self._began -= history[-1].seconds
         except (LookupError, TypeError, ValueError, RuntimeError) as error:
             raise InputError(f"the saved state is not one of a search: {error}; start anew") from error
@@ -152,8 +152,10 @@ class Search:
         row = self._row(at.history[-1].iteration + 1, iterate)
         return _Stand(iterate, iterate if better else at.best, (*at.history, row))
 
-    def _row(self, iteration: int, i: Iterate) -> Row:
-        return Row(iteration, i.loss, i.gradient_norm, time.perf_counter() - self._began, i.evaluations, i.dropped)
+    def _row(self, iteration: int, i: Iterate) -> HistoryEntry:
+        return HistoryEntry(
+            iteration, i.loss, i.gradient_norm, time.perf_counter() - self._began, i.evaluations, i.dropped
+        )
 
     def _tell(self, callback: Callback | None, bar: tqdm) -> tuple[Stopped, str] | None:
         row, best = self._at.history[-1], self._at.best

@@ -8,6 +8,7 @@ gradients = tape.backward(run, output_seeds={"cost": EveryStep(np.ones(worlds))}
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -32,6 +33,8 @@ from warpsim.tape.run import Gradients, Run
 from warpsim.tape.schedule import Plan, Schedule, make_plan
 from warpsim.tape.selection import Selection, names, select
 from warpsim.tape.sweep import Pullback, Sweep
+
+_LOG = logging.getLogger(__name__)
 
 
 class CheckpointedTape:
@@ -101,6 +104,7 @@ class CheckpointedTape:
             memory_budget=None if memory_budget is None else budget.parse(memory_budget, program.device),
             storage=self._home.kind,
         )
+        _LOG.info("plan: %s", self.plan)
         self._programs = [part for part, _ in split]
         self._sweeps: list[Sweep] = []
         first: dict[int, Sweep] = {}  # by number of worlds

@@ -16,6 +16,7 @@ The bits are the same in every case, since the same compiled kernels run on the 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -28,6 +29,7 @@ from warpsim.core.kernel_lock import KERNELS
 from warpsim.tape.calls import Call, CallTable, Recording
 from warpsim.tape.crew import Crew
 
+_LOG = logging.getLogger(__name__)
 SAMPLES = 3
 """Slots that are captured where all are alike: the first two, and the last as a check."""
 
@@ -83,9 +85,12 @@ def capture_slots(
     """
     tables = _tables(device, steps, like, crew) if like else None
     tables = tables or _tables(device, steps, (), crew)
+    count = max((len(slots) for slots in steps.values()), default=0)
     if tables is not None:
+        _LOG.info("captured %d graphs of %d slots, made from samples", len(steps), count)
         return tables
     known = frozenset(lengths)
+    _LOG.info("slots differ or need Warp's own graphs: %d graphs of %d slots are captured in full", len(steps), count)
     return tuple(_Runs(device, step, slots.step, known) for step, slots in steps.items())
 
 

@@ -6,7 +6,7 @@ from warpsim.task.outcome import Outcome
 from warpsim.task.problem import Choice, TaskProblem
 from warpsim.task.read import read_task, task_paths
 from warpsim.task.solve import optimize
-from warpsim.task.stress import Stress, StressRow, stress
+from warpsim.task.stress import Stress, StressOutcome, stress
 from warpsim.task.task import SearchSpec, Task, VariableSpec
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "SearchSpec",
     "Steps",
     "Stress",
-    "StressRow",
+    "StressOutcome",
     "Task",
     "TaskProblem",
     "VariableSpec",

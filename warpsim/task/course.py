@@ -34,9 +34,9 @@ class Course:
     def see(self, seen: Progress) -> None:
         """Takes note of an iteration; of several starts side by side, the best so far."""
         several = seen.x.shape != seen.best_x.shape
-        loss, x = (seen.best_loss, seen.best_x) if several else (seen.row.loss, seen.x)
-        self._last = Stop(seen.row.iteration, loss, x.detach().clone())
-        if is_shown(seen.row.iteration):
+        loss, x = (seen.best_loss, seen.best_x) if several else (seen.entry.loss, seen.x)
+        self._last = Stop(seen.entry.iteration, loss, x.detach().clone())
+        if is_shown(seen.entry.iteration):
             self._kept.append(self._last)
 
     def stops(self) -> tuple[Stop, ...]:

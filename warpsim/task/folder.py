@@ -98,10 +98,10 @@ class ResultFolder:
 
     def keep(self, key: Mapping[str, Any], seen: Progress) -> None:
         """Saves the best so far and the state from which the search can go on, about once a second."""
-        if time.perf_counter() - self._saved < _SAVE_EVERY and seen.row.iteration > 1:
+        if time.perf_counter() - self._saved < _SAVE_EVERY and seen.entry.iteration > 1:
             return
         try:
-            self.write_values(seen.best_x, {"loss": seen.best_loss, "iteration": seen.row.iteration})
+            self.write_values(seen.best_x, {"loss": seen.best_loss, "iteration": seen.entry.iteration})
             self.save_state(key, seen.state())
         except OutputError as error:  # what was found so far is worth more than keeping it
             warnings.warn(f"the search goes on, but the best so far is not kept: {error}", CacheWarning, stacklevel=2)

@@ -13,6 +13,7 @@ from typing import Any
 from warpsim.check.records import RunRecord
 from warpsim.check.records.fingerprint import stage_hash, versions
 from warpsim.core.notebook import folded_page_html, rows_html
+from warpsim.io.reading_limits import trusting
 from warpsim.optimizers.identification import Identification
 from warpsim.optimizers.multi_start import StartsReport
 from warpsim.optimizers.result import Result
@@ -150,12 +151,13 @@ class OptimizedTask:
         """Writes the record of a result that is saved, draws the pictures and the page; arguments as in `save`."""
         folder = ResultFolder(Path(fspath(path)), self.problem, self.source)
         written = [folder.write_record(self.record(folder.result))]
-        rows = self.result.history
-        written.append(folder.write_plot([row.iteration for row in rows], [row.loss for row in rows]))
-        if film:
-            written.append(folder.write_film(progress=progress))
-        if page:
-            written.append(folder.write_page(self.page(folder.result)))
+        history = self.result.history
+        written.append(folder.write_plot([entry.iteration for entry in history], [entry.loss for entry in history]))
+        with trusting(self.source):
+            if film:
+                written.append(folder.write_film(progress=progress))
+            if page:
+                written.append(folder.write_page(self.page(folder.result)))
         return written
 
     def page(self, result: str | PathLike[str]) -> Page:
@@ -179,7 +181,8 @@ class OptimizedTask:
         verdict = {True: "solved", False: "not solved", None: "no condition of success"}[self.solved]
         rows = ((path, _brief(c["before"]), _brief(c["after"]), c["unit"]) for path, c in self.changes.items())
         title = f"{self.problem.task.name}: loss {self.before.loss:.4g} → {self.after.loss:.4g}, {verdict}"
-        with tempfile.TemporaryDirectory() as scratch:  # what the result looks like is read from its file
+        # what the result looks like is read from its file
+        with tempfile.TemporaryDirectory() as scratch, trusting(self.source):
             folder = ResultFolder(Path(scratch), self.problem, self.source)
             folder.write_values(self.result.x, {})
             page = page_html(self.page(folder.result))

@@ -15,7 +15,7 @@ from warpsim.io.usd.reader import open_stage
 from warpsim.objective import CenterOfMass, Pose, Reach, Term
 from warpsim.objective.places import Fixed, Keyframes, OnBody
 from warpsim.objective.success import Within
-from warpsim.optimizers.result import Row
+from warpsim.optimizers.result import HistoryEntry
 from warpsim.task.course import Stop
 from warpsim.task.outcome import Outcome, shown_motion
 from warpsim.task.problem import TaskProblem
@@ -29,7 +29,7 @@ def result_page(
     before: Outcome,
     after: Outcome,
     stops: Sequence[Stop],
-    history: Sequence[Row],
+    history: Sequence[HistoryEntry],
     *,
     source: Path,
     result: Path,

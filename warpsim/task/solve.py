@@ -14,6 +14,7 @@ import torch
 
 from warpsim.core.errors import InputError, TaskError, whole_number
 from warpsim.io.load import ledger_told
+from warpsim.io.reading_limits import trusting
 from warpsim.io.scene_files import is_usd
 from warpsim.objective import Condition, Term
 from warpsim.optimizers.minimize import minimize
@@ -169,7 +170,7 @@ def _overridden(search: SearchSpec, **given: Any) -> SearchSpec:
 def _reloaded(problem: TaskProblem, source: Path, x: torch.Tensor) -> tuple[Outcome, TaskProblem]:
     """The outcome of x as a whole result holds it, motion included: written, loaded, simulated; and the task loaded."""
     gradients = attribute_gradients(problem, x)
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, trusting(source):
         folder = ResultFolder(Path(name), problem, source)
         folder.write_values(x, {})
         bare = outcome(load_problem(folder.result, problem, x))

@@ -28,7 +28,7 @@ AS_OPTIMIZED = "as optimized"
 
 
 @dataclass(frozen=True)
-class StressRow:
+class StressOutcome:
     """One replay.
 
     Attributes:
@@ -49,11 +49,11 @@ class Stress:
     """A result under stress; print it.
 
     Attributes:
-        rows: As optimized, then one for each variation.
-        record: The run record of the result as it stands, with the rows as `more["stress"]`, and labels.
+        outcomes: As optimized, then one for each variation.
+        record: The run record of the result as it stands, with them as `more["stress"]`, and labels.
     """
 
-    rows: tuple[StressRow, ...]
+    outcomes: tuple[StressOutcome, ...]
     record: RunRecord
 
     @property
@@ -65,22 +65,22 @@ class Stress:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        width = max(len(row.name) for row in self.rows)
+        width = max(len(row.name) for row in self.outcomes)
         words = {True: "yes", False: "NO", None: "–"}
         yield f"{'variation':<{width}}  {'loss':>10}  success"
-        for row in self.rows:
+        for row in self.outcomes:
             yield f"{row.name:<{width}}  {row.loss:>10.4g}  {words[row.success]:<7}  {row.text}".rstrip()
         yield self._verdict()
 
     def _verdict(self) -> str:
-        if self.rows[0].success is None:
+        if self.outcomes[0].success is None:
             return "the task has no condition of success, so only losses can be compared: give a term a tolerance"
-        if not self.rows[0].success:
+        if not self.outcomes[0].success:
             return "NOT SOLVED as it stands"
         if self.exploit is not None:
             return f"SIMULATOR EXPLOIT: {self.exploit}"
-        lost = [row.name for row in self.rows if not row.success]
-        return f"HOLDS at {len(self.rows) - 1 - len(lost)} of {len(self.rows) - 1} variations" + (
+        lost = [row.name for row in self.outcomes if not row.success]
+        return f"HOLDS at {len(self.outcomes) - 1 - len(lost)} of {len(self.outcomes) - 1} variations" + (
             f"; lost at {', '.join(lost)}" if lost else ""
         )
 
@@ -150,14 +150,14 @@ def _held(problem: TaskProblem, place: int, steps: int) -> Control:
     )
 
 
-def _row(name: str, problem: TaskProblem) -> StressRow:
+def _row(name: str, problem: TaskProblem) -> StressOutcome:
     try:
         found = outcome(problem)
     except TaskError as error:  # the changed simulator blows up: no fault of the task's
-        return StressRow(name, math.inf, False if problem.task.conditions else None, str(error))
+        return StressOutcome(name, math.inf, False if problem.task.conditions else None, str(error))
     return _judged(name, found)
 
 
-def _judged(name: str, found: Outcome) -> StressRow:
+def _judged(name: str, found: Outcome) -> StressOutcome:
     missed = [verdict.text for verdict in found.verdicts if not verdict.met]
-    return StressRow(name, found.loss, found.solved, "; ".join(missed))
+    return StressOutcome(name, found.loss, found.solved, "; ".join(missed))

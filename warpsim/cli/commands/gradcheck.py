@@ -18,7 +18,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     add_source(parser)
     add_max_contacts(parser)
     parser.add_argument("--steps", type=int, help="length of the rollout (default: two seconds)")
-    parser.add_argument("--window", type=int, default=10, help="most steps of a window (default: 10)")
+    parser.add_argument("--window", type=int, default=10, help="maximum number of steps of a window (default: 10)")
     parser.add_argument(
         "--parameter",
         action="append",

@@ -27,7 +27,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "optimize",
-        description="Changes what the task in the file says may vary until its objective is least, and writes a "
+        description="Changes what the task in the file says may vary until its objective is minimal, and writes a "
         "folder: result.usda (the solved scene, animated), before.usda, record.json, loss.png, before_after.gif, and "
         "result.html, which shows before, after and the search in a browser. "
         "Ctrl-C and SIGTERM keep the best so far. docs/tasks.md explains how to write a task.",
@@ -39,8 +39,8 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--method", choices=("lbfgs", "adam", "levenberg_marquardt", "ilqr"), help="instead of the task's"
     )
-    parser.add_argument("--iterations", type=int, help="most iterations, instead of the task's")
-    parser.add_argument("--seconds", type=float, help="most wall time of the search, instead of the task's")
+    parser.add_argument("--iterations", type=int, help="maximum number of iterations, instead of the task's")
+    parser.add_argument("--seconds", type=float, help="maximum wall time of the search, instead of the task's")
     parser.add_argument("--budget", metavar="MEMORY", help="of a differentiated rollout, e.g. 64MB")
     parser.add_argument("--seed", type=natural, help="instead of the task's")
     add_max_contacts(parser)
@@ -112,8 +112,8 @@ def summary(done: OptimizedTask) -> Iterator[str]:
         f"{done.after.duration / problem.steps:.4g} s"
     )
     yield (
-        f"{done.search.method}: {result.iterations} iterations, {result.evaluations} losses, {result.seconds:.3g} s; "
-        f"{result.stopped}: {result.message}"
+        f"{done.search.method}: {result.iterations} iterations, {result.evaluations} evaluations, "
+        f"{result.seconds:.3g} s; {result.stopped}: {result.message}"
     )
     yield f"loss {done.before.loss:.6g} → {done.after.loss:.6g}"
     if len(done.after.terms) > 1:

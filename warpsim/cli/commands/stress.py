@@ -44,6 +44,6 @@ def run(arguments: argparse.Namespace) -> int:
     print(found)
     if arguments.output:
         print(f"wrote {found.record.save(arguments.output)}")
-    if found.rows[0].success is False:
+    if found.outcomes[0].success is False:
         return NOT_SOLVED
     return HOLDS if found.exploit is None else EXPLOIT

@@ -85,22 +85,22 @@ def render_stage(
 
 
 class Rollout(Protocol):
-    """What is drawn of a trajectory: where bodies were, (rows, worlds, …) each."""
+    """What is drawn of a trajectory: where bodies were, (frames, worlds, …) each."""
 
     times: np.ndarray
 
     def body_position(self, body: str) -> Any:
-        """Tensor (rows, worlds, 3), m."""
+        """Tensor (frames, worlds, 3), m."""
 
     def body_rotation(self, body: str) -> Any:
-        """Tensor (rows, worlds, 4), w first."""
+        """Tensor (frames, worlds, 4), w first."""
 
 
 def render_rollout(
     scene: Scene,
     trajectory: Rollout,
     *,
-    rows: Sequence[int] | None = None,
+    frames: Sequence[int] | None = None,
     world: int = 0,
     width: int = 480,
     height: int = 320,
@@ -116,7 +116,7 @@ def render_rollout(
     Args:
         scene: As simulated: `simulator.scene`.
         trajectory: With the outputs "body_position" and "body_rotation".
-        rows: Rows of the trajectory, one picture each; None: all.
+        frames: Frames of the trajectory, one picture each; None: all.
         world: Which world.
         width: Pixels.
         height: Pixels.
@@ -136,8 +136,10 @@ def render_rollout(
     }
     reader = SceneReader(scene)
     scenes = [
-        reader.items({name: pose_matrix(positions[row], turns[row]) for name, (positions, turns) in tracks.items()})
-        for row in (range(len(trajectory.times)) if rows is None else rows)
+        reader.items(
+            {name: pose_matrix(positions[frame], rotations[frame]) for name, (positions, rotations) in tracks.items()}
+        )
+        for frame in (range(len(trajectory.times)) if frames is None else frames)
     ]
     if scenes and not any(scenes):
         raise SceneError("nothing to draw: the scene has no visible shape")

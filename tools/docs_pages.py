@@ -1,0 +1,99 @@
+"""Pages of the documentation site that follow from the code: the API reference, the commands, the changes.
+
+A hook of MkDocs (see `mkdocs.yml`): they are made while the site is built, so that none can be out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from inspect import getdoc
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import warpsim  # noqa: E402
+from warpsim.cli.main import COMMANDS, make_parser  # noqa: E402
+
+HELP_COLUMNS = "100"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the generated pages."""
+    pages = {
+        "api/index.md": api_index(),
+        "commands.md": commands_page(),
+        "changelog.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("](docs/", "]("),
+        **{f"api/{package}.md": api_page(package) for package in warpsim.PUBLIC_PACKAGES},
+    }
+    for path, text in pages.items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def api_index() -> str:
+    """The list of public packages."""
+    lines = [
+        "# API reference",
+        "",
+        "The public API is what `__all__` of these packages names. Nothing else is promised to stay.",
+        "",
+        "| package | |",
+        "|---|---|",
+    ]
+    for package in warpsim.PUBLIC_PACKAGES:
+        summary = (getdoc(import_module(package)) or "").partition("\n")[0]
+        lines.append(f"| [`{package}`]({package}.md) | {summary} |")
+    return "\n".join(lines)
+
+
+def api_page(package: str) -> str:
+    """The reference of a package: what it says of itself, then every public name."""
+    module = import_module(package)
+    parts = [f"# {package}", getdoc(module) or ""]
+    for name in warpsim._PUBLIC if package == "warpsim" else module.__all__:
+        place = f"{warpsim._PUBLIC[name]}.{name}" if package == "warpsim" else f"{package}.{name}"
+        home = _own_page(name) if package == "warpsim" else None
+        if home is not None:
+            parts.append(f"## {package}.{name}\n\nSee [`{home}.{name}`]({home}.md).")
+            continue
+        options = f"\n    options:\n      heading: {package}.{name}\n      toc_label: {name}"
+        parts.append(f"::: {place}{options}")
+    return "\n\n".join(parts)
+
+
+def _own_page(name: str) -> str | None:
+    """The package that explains a name of `warpsim` which it exports too."""
+    value = getattr(warpsim, name)
+    homes = (package for package in warpsim.PUBLIC_PACKAGES[1:] if getattr(import_module(package), name, None) is value)
+    return next(homes, None)
+
+
+def commands_page() -> str:
+    """What `warpsim --help` and `warpsim COMMAND --help` print."""
+    os.environ["COLUMNS"] = HELP_COLUMNS
+    return "\n\n".join(_command_parts())
+
+
+def _command_parts() -> Iterator[str]:
+    yield "# Commands"
+    yield "`warpsim COMMAND …`, or `python -m warpsim COMMAND …` where the scripts' folder is not on the path."
+    yield f"```text\n{make_parser(None).format_help()}```"
+    for group, commands in COMMANDS.items():
+        yield f"## {group[0].upper()}{group[1:]}"
+        for command in commands:
+            yield f"### {command}"
+            yield f"```text\n{_subparser(command).format_help()}```"
+
+
+def _subparser(command: str) -> argparse.ArgumentParser:
+    actions = make_parser(command)._actions
+    (choices,) = (action.choices for action in actions if isinstance(action, argparse._SubParsersAction))
+    return choices[command]
