@@ -19,6 +19,7 @@ from warpsim.scene.description import (
     Tendon,
 )
 from warpsim.scene.heightfield import heightfield_mesh
+from warpsim.scene.matters import MatterDescription, MatterKind, register_matter
 from warpsim.scene.validate import validate
 
 __all__ = [
@@ -29,6 +30,8 @@ __all__ = [
     "Drive",
     "Equality",
     "Joint",
+    "MatterDescription",
+    "MatterKind",
     "Medium",
     "Mesh",
     "Options",
@@ -39,5 +42,6 @@ __all__ = [
     "Source",
     "Tendon",
     "heightfield_mesh",
+    "register_matter",
     "validate",
 ]
