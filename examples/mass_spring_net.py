@@ -1,43 +1,56 @@
-"""A net of springs carried to a target by its four corners, written as animated USD points.
+"""A net of springs as a matter of its own, hung from a robot's hand, which feels its pull; then swung onto a target.
 
-The step is three Warp kernels of the user's own; `Net` tells the checkpointed tape which arrays they read and write.
-The corners follow velocities that are interpolated between a few knots, so the control of a long flight is a small
-array; the rest hangs, swings and must arrive. The objective is a Warp kernel too: the mean squared distance of all
-points from where they should be at the end, plus their speed.
+Everything that warpsim has to know of the net is in this file: `NetKind` reads it from USD prims and says what to draw,
+`Net` declares its fields and launches its three kernels. The rest (worlds, gradients, checkpoints, attributes, tasks,
+pages, saved results, gradcheck) comes with the simulator. docs/matter.md explains each part.
 
-    python examples/mass_spring_net.py -o net.usda        (open it in any USD viewer)
+    python examples/mass_spring_net.py -o net.html        (or net.usda, for any USD viewer)
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 import warp as wp
-from pxr import Gf, Usd, UsdGeom, Vt
+from pxr import Sdf, UsdGeom, Vt
 
-from warpsim.tape import Arena, Arrays, CheckpointedTape, Field, KnotInputs, final_cost
+import warpsim as ws
+from warpsim.core.precision import quat, real, vec3, vec6
+from warpsim.core.spatial import angular, linear, quat_rotate
+from warpsim.io.usd import author
+from warpsim.io.usd.context import Context
+from warpsim.matter import CompileContext, Environment, Matter, MatterDescription, MatterKind, register_matter
+from warpsim.tape import Arena, Arrays, Field
+from warpsim.view.page.content import SurfaceDrawable
 
-vec3 = wp.vec3d
-TIME_STEP = 0.004
-"""Seconds."""
+API = "MassSpringNetAPI"
+PARAMETERS = {"stiffness": 300.0, "damping": 0.3, "mass": 0.02, "drag": 0.02, "grip": 2000.0}
+"""N/m, N·s/m, kg per point, N·s/m per point, N/m: by attribute "net:…" of the prim, with what holds without."""
 
 
 @wp.kernel
-def _pull(
+def _pull_kernel(
+    # topology
     first: wp.array(dtype=wp.int32),
     neighbor: wp.array(dtype=wp.int32),
-    rest: wp.array(dtype=wp.float64),
-    stiffness: wp.array(dtype=wp.float64),
-    damping: wp.array(dtype=wp.float64),
+    rest: wp.array(dtype=real),
+    # parameters
+    stiffness: wp.array(dtype=real),
+    damping: wp.array(dtype=real),
+    # state
     x: wp.array2d(dtype=vec3),
     v: wp.array2d(dtype=vec3),
+    # work out
     force: wp.array2d(dtype=vec3),
 ):
     """Sum of the spring forces on one point (N)."""
     w, i = wp.tid()
-    total = vec3(wp.float64(0.0), wp.float64(0.0), wp.float64(0.0))
+    total = vec3(real(0.0), real(0.0), real(0.0))
     for k in range(first[i], first[i + 1]):
         j = neighbor[k]
         d = x[w, j] - x[w, i]
@@ -49,210 +62,284 @@ def _pull(
 
 
 @wp.kernel
-def _integrate(
-    corner: wp.array(dtype=wp.int32),
-    mass: wp.array(dtype=wp.float64),
-    drag: wp.array(dtype=wp.float64),
-    dt: wp.array(dtype=wp.float64),
+def _grip_kernel(
+    # topology
+    hand: int,
+    held: wp.array(dtype=wp.int32),
+    anchor: wp.array(dtype=vec3),
+    # parameters
+    grip: wp.array(dtype=real),
+    damping: wp.array(dtype=real),
+    # state
     x: wp.array2d(dtype=vec3),
     v: wp.array2d(dtype=vec3),
-    drive: wp.array2d(dtype=wp.float64),
+    # bodies
+    position: wp.array2d(dtype=vec3),
+    rotation: wp.array2d(dtype=quat),
+    velocity: wp.array2d(dtype=vec6),
+    com: wp.array2d(dtype=vec3),
+    # work out
     force: wp.array2d(dtype=vec3),
-    x_next: wp.array2d(dtype=vec3),
-    v_next: wp.array2d(dtype=vec3),
+    wrench: wp.array2d(dtype=vec6),
 ):
-    """Symplectic Euler; corners move as they are told."""
-    w, i = wp.tid()
-    h = dt[0]
-    c = corner[i]
-    if c >= 0:
-        told = vec3(drive[w, 3 * c], drive[w, 3 * c + 1], drive[w, 3 * c + 2])
-        v_next[w, i] = told
-        x_next[w, i] = x[w, i] + h * told
-    else:
-        gravity = vec3(wp.float64(0.0), wp.float64(0.0), wp.float64(-9.81))
-        moved = v[w, i] + h * ((force[w, i] - drag[w] * v[w, i]) / mass[w] + gravity)
-        v_next[w, i] = moved
-        x_next[w, i] = x[w, i] + h * moved
+    """Springs from the held points to their places in the hand, and what they do to the hand (N, N·m)."""
+    w = wp.tid()
+    pull = vec3(real(0.0), real(0.0), real(0.0))
+    torque = vec3(real(0.0), real(0.0), real(0.0))
+    for k in range(held.shape[0]):
+        i = held[k]
+        arm = quat_rotate(rotation[w, hand], anchor[k])
+        place = position[w, hand] + arm
+        speed = linear(velocity[w, hand]) + wp.cross(angular(velocity[w, hand]), arm)
+        f = grip[w] * (place - x[w, i]) + damping[w] * (speed - v[w, i])
+        force[w, k] = f
+        pull -= f
+        torque -= wp.cross(place - com[w, hand], f)
+    wrench[w, hand] = vec6(pull[0], pull[1], pull[2], torque[0], torque[1], torque[2])
 
 
 @wp.kernel
-def _arrival(
-    target: wp.array2d(dtype=vec3),
+def _integrate_kernel(
+    # topology
+    held_as: wp.array(dtype=wp.int32),
+    # parameters
+    mass: wp.array(dtype=real),
+    drag: wp.array(dtype=real),
+    timestep: wp.array(dtype=real),
+    gravity: wp.array(dtype=vec3),
+    # state, controls
     x: wp.array2d(dtype=vec3),
     v: wp.array2d(dtype=vec3),
-    cost: wp.array(dtype=wp.float64),
+    wind: wp.array(dtype=vec3),
+    # work in
+    pull: wp.array2d(dtype=vec3),
+    grip: wp.array2d(dtype=vec3),
+    # out
+    x_next: wp.array2d(dtype=vec3),
+    v_next: wp.array2d(dtype=vec3),
 ):
-    """Mean squared distance from the target (m²), and a little of the mean squared speed."""
+    """Symplectic Euler; the air drags each point towards the wind."""
+    w, i = wp.tid()
+    force = pull[w, i] + drag[w] * (wind[w] - v[w, i])
+    if held_as[i] >= 0:
+        force = force + grip[w, held_as[i]]
+    moved = v[w, i] + timestep[w] * (force / mass[w] + gravity[w])
+    v_next[w, i] = moved
+    x_next[w, i] = x[w, i] + timestep[w] * moved
+
+
+@wp.kernel
+def _center_kernel(x: wp.array2d(dtype=vec3), center: wp.array(dtype=vec3)):
     w = wp.tid()
-    share = wp.float64(1.0) / wp.float64(x.shape[1])
+    total = vec3(real(0.0), real(0.0), real(0.0))
     for i in range(x.shape[1]):
-        d = x[w, i] - target[w, i]
-        cost[w] += share * (wp.dot(d, d) + wp.float64(0.01) * wp.dot(v[w, i], v[w, i]))
+        total += x[w, i]
+    center[w] = total / real(x.shape[1])
 
 
-class Net:
-    """A square net of `side` × `side` points in each world, 1 m wide, held at its corners."""
+class Net(Matter):
+    """The net in all worlds."""
 
-    def __init__(self, side: int = 9, worlds: int = 1) -> None:
-        """Makes the program; mass, stiffness, damping and air drag are parameters, one value per world."""
-        points = side * side
-        self.device, self.worlds, self.side = wp.get_device("cpu"), worlds, side
-        self.state = (Field("x", (worlds, points), vec3), Field("v", (worlds, points), vec3))
-        self.inputs = (Field("drive", (worlds, 12), wp.float64),)
-        self.outputs = ()
-        values = {"stiffness": 400.0, "damping": 0.4, "mass": 0.02, "drag": 0.04}
-        self.parameters = {
-            name: wp.full(worlds, value, dtype=wp.float64, requires_grad=True) for name, value in values.items()
-        }
-        self._dt = wp.array([TIME_STEP], dtype=wp.float64)
-        springs = _springs(side)
+    meets_bodies = True
+
+    def __init__(self, description: MatterDescription, context: CompileContext) -> None:
+        """Puts its topology on the device."""
+        super().__init__(description, context)
+        data, points = description.data, len(description.initial["x"])
+        shape = (self.worlds, points)
+        self.state = (Field("x", shape, vec3), Field("v", shape, vec3))  # m, m/s
+        self.controls = (Field("wind", (self.worlds,), vec3),)  # m/s
+        self.observables = (Field("center", (self.worlds,), vec3),)  # m: of all points
+        springs = data["springs"]
         self._first = wp.array(np.searchsorted(springs[:, 0], np.arange(points + 1)), dtype=wp.int32)
         self._neighbor = wp.array(springs[:, 1], dtype=wp.int32)
-        flat = self.rest_points()
-        lengths = np.linalg.norm(flat[springs[:, 0]] - flat[springs[:, 1]], axis=1)
-        self._rest = wp.array(lengths, dtype=wp.float64)
-        corner = np.full(points, -1)
-        corner[[0, side - 1, points - side, points - 1]] = range(4)
-        self._corner = wp.array(corner, dtype=wp.int32)
+        self._rest = wp.array(data["rest"], dtype=real)
+        self._hand = context.body(data["hand"])
+        self._held = wp.array(data["held"], dtype=wp.int32)
+        self._anchor = wp.array(data["anchor"], dtype=vec3)
+        held_as = np.full(points, -1)
+        held_as[data["held"]] = np.arange(len(data["held"]))
+        self._held_as = wp.array(held_as, dtype=wp.int32)
 
-    def rest_points(self) -> np.ndarray:
-        """The flat net, (points, 3), in meters."""
-        grid = np.linspace(-0.5, 0.5, self.side)
-        x, y = np.meshgrid(grid, grid, indexing="ij")
-        return np.stack([x.ravel(), y.ravel(), np.zeros(x.size)], axis=1)
+    def make_work(self, arena: Arena) -> dict[str, wp.array]:
+        """Forces on all points and on the held ones, N."""
+        held = (self.worlds, len(self._held))
+        return {"pull": arena.array(self.state[0].shape, vec3), "grip": arena.array(held, vec3)}
 
-    def make_work(self, arena: Arena) -> wp.array:
-        """The spring forces."""
-        return arena.array(self.state[0].shape, vec3)
+    def forces(self, state: Arrays, inputs: Arrays, work: dict[str, wp.array], around: Environment) -> None:
+        """Springs among points, and between held points and the hand."""
+        p, bodies = self.physical, around.bodies
+        springs = [self._first, self._neighbor, self._rest, p["stiffness"], p["damping"]]
+        wp.launch(_pull_kernel, dim=state.x.shape, inputs=[*springs, state.x, state.v], outputs=[work["pull"]])
+        if bodies is None:
+            work["grip"].zero_()
+            return
+        wp.launch(
+            _grip_kernel,
+            dim=self.worlds,
+            inputs=[self._hand, self._held, self._anchor, p["grip"], p["damping"], state.x, state.v]
+            + [bodies.position, bodies.rotation, bodies.velocity, bodies.com],
+            outputs=[work["grip"], bodies.wrench],
+        )
 
-    def step(
-        self,
-        state: Arrays,
-        inputs: Arrays,
-        work: wp.array,
-        next_state: Arrays,
-        outputs: Arrays,
-        *,
-        tape: wp.Tape | None,
+    def finish(
+        self, state: Arrays, inputs: Arrays, work: Any, around: Environment, next_state: Arrays, outputs: Arrays
     ) -> None:
         """One time step."""
-        p, dim = self.parameters, state.x.shape
-        net = [self._first, self._neighbor, self._rest]
-        wp.launch(_pull, dim=dim, inputs=[*net, p["stiffness"], p["damping"], state.x, state.v], outputs=[work])
-        told = [self._corner, p["mass"], p["drag"], self._dt, state.x, state.v, inputs.drive, work]
-        wp.launch(_integrate, dim=dim, inputs=told, outputs=[next_state.x, next_state.v])
+        p = self.physical
+        wp.launch(
+            _integrate_kernel,
+            dim=state.x.shape,
+            inputs=[self._held_as, p["mass"], p["drag"], around.timestep, around.gravity]
+            + [state.x, state.v, inputs.wind, work["pull"], work["grip"]],
+            outputs=[next_state.x, next_state.v],
+        )
+
+    def observe(self, state: Arrays, outputs: Arrays) -> None:
+        """Where its center is."""
+        wp.launch(_center_kernel, dim=self.worlds, inputs=[state.x], outputs=[outputs.center])
 
 
-def _springs(side: int) -> np.ndarray:
+class NetKind(MatterKind):
+    """Nets on a stage: meshes with `MassSpringNetAPI`, whose edges and diagonals are springs."""
+
+    name = "mass_spring_net"
+
+    def claims(self, prim: Any) -> bool:
+        """Whether the schema is applied."""
+        listed = prim.GetMetadata("apiSchemas")
+        return listed is not None and API in listed.GetAppliedItems()
+
+    def read(self, prim: Any, context: Context) -> MatterDescription:
+        """SI numbers of a net, its points in the world."""
+        read, frame, name = context.read, context.frame(prim), prim.GetName().lower()
+        local = read.array(prim, "points", ndim=2) * context.units.length
+        points = local @ frame.linear.T + frame.pose.position
+        faces = np.array(read.value(prim, "faceVertexIndices")).reshape(-1, 4)
+        hand = context.prim(read.targets(prim, "net:hand")[0])
+        held = read.array(prim, "net:held").astype(int)
+        pose = context.frame(hand).pose
+        springs = _springs(faces)
+        given = {key: read.number(prim, f"net:{key}") for key in PARAMETERS}
+        return MatterDescription(
+            kind=self.name,
+            name=name,
+            path=str(prim.GetPath()),
+            parameters={k: np.array(PARAMETERS[k] if value is None else value) for k, value in given.items()},
+            initial={"x": points, "v": np.zeros_like(points)},
+            data={
+                "springs": springs,
+                "rest": np.linalg.norm(points[springs[:, 0]] - points[springs[:, 1]], axis=1),
+                "faces": faces,
+                "hand": str(hand.GetPath()),
+                "held": held,
+                "anchor": (points[held] - pose.position) @ pose.matrix,
+                "places": {c.GetName(): int(read.number(c, "net:point")) for c in prim.GetChildren()},
+            },
+            positive=("mass",),
+        )
+
+    def compile(self, description: MatterDescription, context: CompileContext) -> Net:
+        """Kernels and arrays."""
+        return Net(description, context)
+
+    def drawables(self, description: MatterDescription) -> list[Any]:
+        """Its mesh."""
+        faces = description.data["faces"]
+        triangles = np.concatenate([faces[:, [0, 1, 2]], faces[:, [0, 2, 3]]])
+        return [SurfaceDrawable(description.path, triangles, np.array([0.9, 0.5, 0.1]))]
+
+    def points(self, description: MatterDescription, states: Any) -> dict[str, np.ndarray]:
+        """Its points, frame by frame."""
+        return {description.path: states["x"]}
+
+    def places(self, description: MatterDescription) -> dict[str, tuple[str, int]]:
+        """The child prims of the net's stand for its points."""
+        return {name: ("x", point) for name, point in description.data["places"].items()}
+
+
+register_matter(NetKind())
+
+
+def _springs(faces: np.ndarray) -> np.ndarray:
     """All (point, neighbor) pairs, sorted: along the mesh and across its cells, each spring seen from both ends."""
-    found = []
-    for i in range(side):
-        for j in range(side):
-            for di in (-1, 0, 1):
-                for dj in (-1, 0, 1):
-                    a, b = i + di, j + dj
-                    if (di or dj) and 0 <= a < side and 0 <= b < side:
-                        found.append((i * side + j, a * side + b))
-    return np.array(sorted(found))
+    pairs = np.concatenate([faces[:, [a, b]] for a in range(4) for b in range(4) if a != b])
+    return np.unique(pairs, axis=0)
 
 
-def carry(steps: int = 500, knots: int = 9, iterations: int = 60, memory_budget: str = "8MB") -> dict[str, np.ndarray]:
-    """Finds corner velocities that bring the net to rest 0.6 m to the side and 0.4 m up, turned by 30 degrees.
+def write_scene(path: Path, side: int = 5) -> None:
+    """A two-joint arm with a net of `side` × `side` points in its hand, and a task: bring the net's end to a target."""
+    stage = author.new_stage(documentation="A net of springs in the hand of a two-joint arm.")
+    author.physics_scene(stage, steps_per_second=250)
+    world = author.world(stage)
+    upper = author.body(
+        world, "Upper", position=(0, 0, 1.4), mass=1.0, inertia=(0.02, 0.02, 0.002), articulation_root=True
+    )
+    hand = author.body(world, "Hand", position=(0.4, 0, 1.4), mass=0.6, inertia=(0.01, 0.01, 0.002))
+    bar = {"axis": "X", "collides": False}
+    author.capsule(upper, "Bar", 0.02, 0.3, position=(0.2, 0, 0), **bar)
+    author.capsule(hand, "Bar", 0.02, 0.2, position=(0.15, 0, 0), **bar)
+    gains = {"stiffness": 1.0, "damping": 0.05}
+    author.revolute(world, "Shoulder", None, upper, "Y", drive=gains)
+    author.revolute(world, "Elbow", upper, hand, "Y", drive=gains)
+    grid = np.linspace(0.0, 0.3, side)
+    u, z = np.meshgrid(grid, grid, indexing="ij")
+    points = np.stack([0.55 + 0 * u.ravel(), u.ravel() - 0.15, 1.4 - z.ravel()], axis=1)
+    i, j = (k.ravel() for k in np.meshgrid(np.arange(side - 1), np.arange(side - 1), indexing="ij"))
+    quads = np.stack([i * side + j, i * side + j + 1, (i + 1) * side + j + 1, (i + 1) * side + j], axis=1)
+    net = UsdGeom.Mesh.Define(stage, "/World/Net")
+    net.CreatePointsAttr(Vt.Vec3fArray.FromNumpy(points.astype(np.float32)))
+    net.CreateFaceVertexCountsAttr([4] * len(quads))
+    net.CreateFaceVertexIndicesAttr(quads.ravel().tolist())
+    net.CreateSubdivisionSchemeAttr("none")
+    prim = net.GetPrim()
+    prim.SetMetadata("apiSchemas", Sdf.TokenListOp.CreateExplicit([API]))
+    for name, value in PARAMETERS.items():
+        prim.CreateAttribute(f"net:{name}", Sdf.ValueTypeNames.Double).Set(value)
+    prim.CreateAttribute("net:held", Sdf.ValueTypeNames.IntArray).Set([0, (side - 1) * side])
+    prim.CreateRelationship("net:hand").SetTargets([hand.GetPath()])
+    end = stage.DefinePrim("/World/Net/End", "Scope")
+    end.CreateAttribute("net:point", Sdf.ValueTypeNames.Int).Set(side * side - 1)
+    target = author.frame(world, "Target", position=(0.75, 0.15, 1.2))
+    task = author.task(world, duration=0.6, iterations=40)
+    author.task_part(task, "Knots", "Swing", channel="driveTarget", count=6)
+    author.task_part(task, "Reach", "Arrive", subject=end.GetPath(), target=target, tolerance=0.01)
+    author.save(stage, path)
 
-    Args:
-        steps: Length of the flight.
-        knots: Number of corner velocities along it.
-        iterations: Gradient steps.
-        memory_budget: For the tape.
 
-    Returns:
-        `cost` by iteration, `points` (steps + 1, points, 3) of the best flight, and the `target` (points, 3).
-    """
-    net = Net()
-    every = -(-steps // (knots - 1))
-    tape = CheckpointedTape(net, steps=steps, memory_budget=memory_budget)
-    print(tape.plan)
-    hanging = _settle(net)
-    turn = np.radians(30.0)
-    rotation = np.array([[np.cos(turn), -np.sin(turn), 0.0], [np.sin(turn), np.cos(turn), 0.0], [0.0, 0.0, 1.0]])
-    target = hanging["x"][0] @ rotation.T + np.array([0.6, 0.0, 0.4])
-    goal = {"target": wp.array(target[None], dtype=vec3)}
-
-    def arrival(p: Arrays, state: Arrays, cost: wp.array) -> None:
-        wp.launch(_arrival, dim=1, inputs=[p.target, state.x, state.v], outputs=[cost])
-
-    drive = KnotInputs("drive", wp.zeros((knots, 1, 12), dtype=wp.float64), every)
-    values, length, costs = drive.knots.numpy(), 0.3, []
-    last_values, last_gradient = values.copy(), None
+def swing(sim: ws.Simulator, steps: int = 150, iterations: int = 40) -> tuple[ws.Trajectory, list[float]]:
+    """Finds drive targets that bring the net's end to the target, by Adam through the whole rollout."""
+    goal = torch.tensor([0.75, 0.15, 1.2], dtype=sim.torch_dtype)
+    end = sim.scene.matters[0].data["places"]["End"]
+    knots = torch.zeros(6, sim.control_slice("drive_target").stop, dtype=sim.torch_dtype, requires_grad=True)
+    optimizer, costs = torch.optim.Adam([knots], lr=0.05), []
     for _ in range(iterations):
-        run = tape.forward(hanging, drive)
-        cost, seeds = final_cost(net, run.state(), arrival, parameters=goal)
-        costs.append(float(cost[0]))
-        drive.gradient.zero_()
-        tape.backward(run, state_seeds={name: {-1: seed} for name, seed in seeds.items()})
-        gradient = drive.gradient.numpy().copy()
-        if last_gradient is not None:  # step length from the last step's curvature (Barzilai and Borwein, 1988)
-            moved, turned = values - last_values, gradient - last_gradient
-            length = float((moved * moved).sum() / max((moved * turned).sum(), 1e-12))
-        last_values, last_gradient = values.copy(), gradient
-        values -= min(length, 3.0) * gradient  # in place: the knots share this memory
-    flight = tape.forward(hanging, drive, keep_states=["x"], differentiate=False)
-    return {"cost": np.array(costs), "points": flight.states.x.numpy()[:, 0], "target": target}
-
-
-def _settle(net: Net, steps: int = 1500) -> dict[str, np.ndarray]:
-    """The net hanging at rest between its corners, as an initial state."""
-    flat = {"x": net.rest_points()[None], "v": np.zeros((1, net.side**2, 3))}
-    state = CheckpointedTape(net, steps=steps).forward(flat, differentiate=False).state()
-    return {"x": state["x"], "v": np.zeros_like(state["v"])}
-
-
-def write_points(path: Path, points: np.ndarray, target: np.ndarray, every: int = 5) -> None:
-    """Writes a flight as animated USD points, and the target as still ones.
-
-    Args:
-        path: A .usda, .usdc or .usd file.
-        points: (steps + 1, points, 3) positions in meters.
-        target: (points, 3) positions in meters.
-        every: Steps per frame.
-    """
-    stage = Usd.Stage.CreateNew(str(path))
-    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
-    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
-    rate = 1.0 / (TIME_STEP * every)
-    stage.SetTimeCodesPerSecond(rate)
-    stage.SetFramesPerSecond(rate)
-    stage.SetStartTimeCode(0)
-    stage.SetEndTimeCode((len(points) - 1) // every)
-    stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, "/World").GetPrim())
-    moving, still = (UsdGeom.Points.Define(stage, f"/World/{name}") for name in ("Net", "Target"))
-    for prim, color in ((moving, (0.9, 0.6, 0.1)), (still, (0.3, 0.5, 0.9))):
-        prim.CreateWidthsAttr(Vt.FloatArray([0.03] * len(target)))
-        prim.SetWidthsInterpolation(UsdGeom.Tokens.vertex)
-        prim.CreateDisplayColorAttr([Gf.Vec3f(*color)])
-    still.CreatePointsAttr(Vt.Vec3fArray.FromNumpy(target.astype(np.float32)))
-    attribute, extent = moving.CreatePointsAttr(), moving.CreateExtentAttr()
-    for frame, shape in enumerate(points[::every].astype(np.float32)):
-        positions = Vt.Vec3fArray.FromNumpy(np.ascontiguousarray(shape))
-        attribute.Set(positions, frame)
-        extent.Set(UsdGeom.Points.ComputeExtent(positions, moving.GetWidthsAttr().Get()), frame)
-    stage.GetRootLayer().Save()
+        targets = torch.nn.functional.interpolate(knots.T[None], steps, mode="linear", align_corners=True)[0].T
+        made = sim.rollout(steps, {"drive_target": targets}, memory_budget="8MB")
+        cost = (made["net.x"][-1, 0, end] - goal).square().sum() + 1e-3 * made["net.v"][-1, 0].square().mean()
+        optimizer.zero_grad()
+        cost.backward()
+        optimizer.step()
+        costs.append(cost.item())
+    return made, costs
 
 
 def main() -> None:
-    """Carries the net, checks that it arrived, and writes the flight."""
+    """Swings the net, checks that it arrives, and writes the motion."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-o", "--output", type=Path, help="USD file to write")
-    parser.add_argument("--iterations", type=int, default=60)
+    parser.add_argument("-o", "--output", type=Path, help="page, USD or .npz file to write")
+    parser.add_argument("--iterations", type=int, default=40)
     arguments = parser.parse_args()
-    result = carry(iterations=arguments.iterations)
-    miss = np.linalg.norm(result["points"][-1] - result["target"], axis=1)
-    print(f"cost {result['cost'][0]:.4f} -> {result['cost'][-1]:.2e}; mean miss {1000 * miss.mean():.1f} mm")
-    if arguments.output is not None:
-        arguments.output.unlink(missing_ok=True)
-        write_points(arguments.output, result["points"], result["target"])
-    assert miss.mean() < 0.02
+    with tempfile.TemporaryDirectory() as folder:
+        scene = (
+            Path(folder) / "net_scene.usda" if arguments.output is None else arguments.output.parent / "net_scene.usda"
+        )
+        write_scene(scene)
+        motion, costs = swing(ws.Simulator(scene), iterations=arguments.iterations)
+        print(f"cost {costs[0]:.4f} -> {costs[-1]:.2e}")
+        if arguments.output is not None:
+            motion.save(arguments.output)
+    assert costs[-1] < 0.1 * costs[0]
 
 
 if __name__ == "__main__":

@@ -402,7 +402,7 @@ def test_roles_of_contacts_are_decisions():
     sim = bouncing(0.3)
     made = sim.rollout(40, outputs=())
     actions = sim.all_controls(40, None)
-    modes = list(ModeObserver(sim.model, tuple(actions)).modes(made, actions))
+    modes = list(ModeObserver(sim.compiled, tuple(actions)).modes(made, actions))
     step = int(impact_steps(sim, np.array([0.3]))[0])
     assert next(k for k, m in enumerate(modes) if m.impacts[0][0, 0] >= 0) == step
     struck = modes[step]

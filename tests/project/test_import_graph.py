@@ -18,9 +18,9 @@ PACKAGE = PROJECT / "warpsim"
 
 ORDER = {
     "warpsim": (
-        *("version", "core", "scene", "geometry", "io", "view", "tape", "collision", "solve", "rigid", "policy"),
-        *("engine", "autograd", "sim", "check", "objective", "optimizers", "identification", "learn", "task", "cli"),
-        "__main__",
+        *("version", "core", "scene", "geometry", "io", "view", "tape", "matter", "collision", "solve"),
+        *("rigid", "coupling", "policy", "engine", "autograd", "sim", "check", "objective", "optimizers"),
+        *("identification", "learn", "task", "cli", "__main__"),
     ),
     "warpsim.io": ("example_scenes", "reading_limits", "usd", "mjcf", "scene_files", "saved_motion", "load"),
     "warpsim.view": ("items", "page", "raycast"),

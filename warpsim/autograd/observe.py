@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from warpsim.autograd.entry import recorded
-from warpsim.autograd.exchange import block_over, on_torch_stream, once_differentiable, tensor_over, zeros
+from warpsim.autograd.exchange import (
+    block_over,
+    on_torch_stream,
+    once_differentiable,
+    tensor_over,
+    torch_device,
+    zeros,
+)
 from warpsim.autograd.parameters import Parameters, parameter_gradients
+from warpsim.coupling.state_observer import StateObserver
 from warpsim.engine.engine import Engine
-from warpsim.rigid.step.program import output_fields
-from warpsim.rigid.step.state_observer import StateObserver
 from warpsim.tape.rows import Blocks
 
 
@@ -25,19 +31,21 @@ class _Call:
 
 
 def _state(tensors: Sequence[torch.Tensor], observer: StateObserver) -> Blocks:
-    return {name: block_over(tensor[None], observer.dtype) for name, tensor in zip(("q", "qd"), tensors, strict=True)}
+    fields = zip(observer.state_dtypes.items(), tensors, strict=True)
+    return {name: block_over(tensor[None], dtype) for (name, dtype), tensor in fields}
 
 
 class _ObserveNode(torch.autograd.Function):
-    """`apply(call, q, qd, *parameters)` → the observer's outputs, (W, …) each."""
+    """`apply(call, *state, *parameters)` → the observer's outputs, (W, …) each."""
 
     @staticmethod
     def forward(ctx: Any, call: _Call, *tensors: torch.Tensor):
         ctx.call = call
-        ctx.shapes = [tensor.shape for tensor in tensors[2:]]
+        count = len(call.observer.state_dtypes)
+        ctx.shapes = [tensor.shape for tensor in tensors[count:]]
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*tensors[:2])
-        return _outputs(call, tensors[:2])
+        ctx.save_for_backward(*tensors[:count])
+        return _outputs(call, tensors[:count])
 
     @staticmethod
     @once_differentiable
@@ -50,7 +58,7 @@ class _ObserveNode(torch.autograd.Function):
             engine.zero_parameter_gradients()
             seeds = {n: block_over(a.contiguous()[None], observer.output_dtypes[n]) for n, a in given.items()}
             pulled = observer.backward(_state(ctx.saved_tensors, observer), seeds)
-            states = [tensor_over(pulled[name])[0].clone() for name in ("q", "qd")]
+            states = [tensor_over(pulled[name])[0].clone() for name in observer.state_dtypes]
             shapes = dict(zip(call.parameters.tensors, ctx.shapes, strict=True))
             by_parameter = parameter_gradients(engine, shapes)
         return (None, *states, *(by_parameter.get(name) for name in shapes))
@@ -64,21 +72,21 @@ def _outputs(call: _Call, state: Sequence[torch.Tensor]) -> tuple[torch.Tensor, 
 
 
 def observe_state(
-    engine: Engine, parameters: Parameters, q: torch.Tensor, qd: torch.Tensor, outputs: Sequence[str]
+    engine: Engine, parameters: Parameters, state: Mapping[str, torch.Tensor], outputs: Sequence[str]
 ) -> dict[str, torch.Tensor]:
     """Outputs of a state by name; reports of a step, which there was none, are zero.
 
     Args:
         engine: Whose model is observed.
         parameters: In force.
-        q: (W, nq), contiguous.
-        qd: (W, nv), contiguous.
-        outputs: Names, from `output_fields`.
+        state: By field, (W, …) each, contiguous.
+        outputs: Names, from `CompiledScene.outputs`.
     """
-    tensors = (q, qd, *parameters.tensors.values())
     with engine.turn:
         call = _Call(engine, engine.observer(tuple(outputs)), parameters)
-        made = _ObserveNode.apply(call, *tensors) if recorded(tensors) else _outputs(call, tensors[:2])
+        seen = tuple(state[name] for name in call.observer.state_dtypes)
+        tensors = (*seen, *parameters.tensors.values())
+        made = _ObserveNode.apply(call, *tensors) if recorded(tensors) else _outputs(call, seen)
     found = dict(zip(call.observer.names, made, strict=True))
-    fields = output_fields(engine.model)
-    return {name: found[name] if name in found else zeros(fields[name], q.device) for name in outputs}
+    fields, device = engine.compiled.outputs, torch_device(engine.model.device)
+    return {name: found[name] if name in found else zeros(fields[name], device) for name in outputs}

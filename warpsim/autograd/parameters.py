@@ -13,7 +13,6 @@ from warpsim.autograd.exchange import as_real_tensor, element_shape, to_torch, t
 from warpsim.core.errors import InputError
 from warpsim.core.precision import real
 from warpsim.engine.engine import Engine, ParameterValues
-from warpsim.rigid.model.parameter_checks import check_parameter_values
 
 
 @wp.kernel(enable_backward=False)
@@ -71,7 +70,7 @@ class Parameters:
                 )
             numbers = tensor.detach().cpu().numpy()
             rows = numbers if tensor.shape == full else numbers[None]
-            check_parameter_values(name, rows, engine.model.described[name])
+            engine.compiled.check_values(name, rows)
             tensors[name] = tensor
             copied = tensor.detach().expand(full).clone(memory_format=torch.contiguous_format)
             values[name] = to_warp(copied, array.dtype)

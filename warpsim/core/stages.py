@@ -25,14 +25,22 @@ def stage(function: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(function)
     def observed(*args: P.args, **kwargs: P.kwargs) -> None:
-        observer = _observer.get()
-        if observer is None:
+        if _observer.get() is None:
             function(*args, **kwargs)
-            return
-        with observe(None):  # stages called by a stage are part of it
-            observer(name, lambda: function(*args, **kwargs))
+        else:
+            run_stage(name, lambda: function(*args, **kwargs))
 
     return observed
+
+
+def run_stage(name: str, run: Callable[[], None]) -> None:
+    """Runs a stage whose name is known only now, e.g. that of a matter: "net.forces"."""
+    observer = _observer.get()
+    if observer is None:
+        run()
+        return
+    with observe(None):  # stages called by a stage are part of it
+        observer(name, run)
 
 
 @contextmanager

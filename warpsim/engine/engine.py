@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import warp as wp
 
 from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.core.kernel_lock import KERNELS, Turn
 from warpsim.core.kernels import initialize
+from warpsim.coupling.compiled import SceneDerivation, compile_scene
+from warpsim.coupling.program import CoupledProgram
+from warpsim.coupling.state_observer import StateObserver
 from warpsim.engine.contact_room import grown
 from warpsim.policy.network import Network
 from warpsim.policy.program import ClosedLoopProgram
 from warpsim.policy.spec import PolicySpec
-from warpsim.rigid.compile.compile import compile_model
-from warpsim.rigid.compile.derive import Derivation
-from warpsim.rigid.step.observe import observable_fields
-from warpsim.rigid.step.program import RigidProgram, output_fields
-from warpsim.rigid.step.state_observer import StateObserver
+from warpsim.rigid.model.model import Model
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Scene
 from warpsim.tape.budget import check_type, parse
 from warpsim.tape.checkpointed import CheckpointedTape
@@ -68,11 +68,11 @@ class RolloutSpec:
 
 
 class Engine:
-    """Owns a model; every rollout and step of a simulator goes through it, one at a time.
+    """Owns a compiled scene; every rollout and step of a simulator goes through it, one at a time.
 
     Attributes:
         turn: Held by whoever uses the engine, from the first of its values that are loaded to the last that is read.
-        model: The compiled scene; another one, over the same parameters, once there were too few places for contacts.
+        compiled: The scene; another one, over the same parameters, once there were too few places for contacts.
         defaults: The scene's own parameter values.
         unconverged: What gradients do about steps that did not converge.
     """
@@ -90,11 +90,12 @@ class Engine:
         initialize()
         self.turn = Turn()
         self.unconverged = check_choice(unconverged)
-        self.model = compile_model(scene, worlds=whole_number("worlds", worlds), device=_device(device))
-        self.defaults: ParameterValues = {name: wp.clone(a) for name, a in self.model.authored.items()}
+        self.compiled = compile_scene(scene, worlds=whole_number("worlds", worlds), device=_device(device))
+        self._authored = self.compiled.authored
+        self.defaults: ParameterValues = {name: wp.clone(a) for name, a in self._authored.items()}
         self._loaded: dict[str, wp.array] = dict(self.defaults)
         self._current: ParameterValues = self.defaults
-        self._derivation = Derivation(self.model)
+        self._derivation = SceneDerivation(self.compiled)
         self._derivation.run()
         self._differentiable: set[str] = set()
         self._tapes: dict[RolloutSpec, CheckpointedTape] = {}
@@ -102,11 +103,16 @@ class Engine:
         self._observers: dict[tuple[str, ...], StateObserver] = {}
         self._networks: dict[PolicySpec, Network] = {}
 
+    @property
+    def model(self) -> Model:
+        """The rigid bodies of the scene."""
+        return self.compiled.model
+
     def check_parameter(self, name: str) -> wp.array:
         """The array of an authored parameter, or an error that offers the nearest names."""
-        if name not in self.model.authored:
-            raise unknown_name("parameter", name, self.model.authored)
-        return self.model.authored[name]
+        if name not in self._authored:
+            raise unknown_name("parameter", name, self._authored)
+        return self._authored[name]
 
     def check_differentiable(self) -> None:
         """Raises if steps keep an authored cap of the solver and so have no gradients."""
@@ -123,7 +129,7 @@ class Engine:
             return
         changed = [name for name, value in values.items() if self._loaded[name] is not value]
         for name in changed:
-            wp.copy(self.model.authored[name], values[name])
+            wp.copy(self._authored[name], values[name])
             self._loaded[name] = values[name]
         self._current = values
         if changed:
@@ -134,7 +140,7 @@ class Engine:
         new = set(names) - self._differentiable
         if not new:
             return
-        self.model.require_gradients(sorted(new))
+        self.compiled.require_gradients(sorted(new))
         self._differentiable |= new
         self._tapes.clear()
         self._steps.clear()
@@ -170,7 +176,7 @@ class Engine:
         """
         model = grown(self.model, error)
         if model is not self.model:
-            self.model = model
+            self.compiled = replace(self.compiled, model=model)
             self._tapes.clear()
             self._steps.clear()
 
@@ -183,7 +189,7 @@ class Engine:
 
     def outputs(self, spec: RolloutSpec) -> tuple[Field, ...]:
         """What a kind of rollout reports, with the places for contacts that there are now."""
-        known = output_fields(self.model)
+        known = self.compiled.outputs
         return tuple(known[name] for name in spec.outputs)
 
     def plan(self, spec: RolloutSpec) -> Plan:
@@ -217,17 +223,17 @@ class Engine:
 
     def observer(self, outputs: tuple[str, ...]) -> StateObserver:
         """What observes a state outside a step; reports of steps among the outputs are left out."""
-        known = observable_fields(self.model)
+        known = self.compiled.observables
         names = tuple(name for name in outputs if name in known)
         if names not in self._observers:
-            self._observers[names] = StateObserver(self.model, names)
+            self._observers[names] = StateObserver(self.compiled, names)
         return self._observers[names]
 
     def zero_parameter_gradients(self) -> None:
         """Clears the gradients of all parameters, authored and physical."""
         if not self._differentiable:
             return
-        for array in (*self.model.authored.values(), *self.model.physical.values()):
+        for array in (*self._authored.values(), *self.compiled.physical.values()):
             if array.grad is not None:
                 array.grad.zero_()
 
@@ -239,20 +245,15 @@ class Engine:
         names = [name for name in names if name in self._differentiable]
         if names:
             self._derivation.backward()
-        return {name: wp.clone(self.model.authored[name].grad, requires_grad=False) for name in names}
+        return {name: wp.clone(self._authored[name].grad, requires_grad=False) for name in names}
 
     def _tape_program(self, spec: RolloutSpec) -> Program:
         if spec.policy is None:
             return self._program(spec.controls, spec.outputs)
         return ClosedLoopProgram(self._program(spec.policy.controls, spec.outputs), self.network(spec.policy))
 
-    def _program(self, controls: tuple[str, ...], outputs: tuple[str, ...]) -> RigidProgram:
-        if not self.model.nv:
-            raise InputError(
-                "nothing in this scene can move, so there is nothing to simulate; `warpsim inspect` shows what was "
-                "read (a body needs PhysicsRigidBodyAPI to move)"
-            )
-        return RigidProgram(self.model, controls=controls, outputs=outputs)
+    def _program(self, controls: tuple[str, ...], outputs: tuple[str, ...]) -> RigidProgram | CoupledProgram:
+        return self.compiled.program(controls, outputs)
 
 
 def _device(name: str | wp.Device) -> wp.Device:

@@ -12,6 +12,7 @@ from warpsim.core.errors import InputError
 from warpsim.io.usd.motion import Motion
 from warpsim.scene import Scene
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE
+from warpsim.scene.matters import matter_kind
 
 _NEEDED = ("times", "q", "qd", "body_position", "body_rotation", "body_names", "joint_names")
 
@@ -52,6 +53,12 @@ def read_motion(path: str | PathLike[str], scene: Scene, *, world: int = 0) -> M
         )
     except IndexError as error:
         raise InputError(f"{target}: its arrays do not fit together; save the rollout again") from error
+    for matter in scene.matters:
+        saved_states = {name: arrays.get(f"{matter.name}.{name}") for name in matter.initial}
+        own = {name: values[:, world] for name, values in saved_states.items() if values is not None}
+        if len(own) < len(saved_states):
+            raise InputError(f"{target} lacks states of matter {matter.name!r}; save a rollout of this scene")
+        motion.points = {**motion.points, **matter_kind(matter.kind).points(matter, own)}
     motion.check(scene)
     return motion
 

@@ -169,13 +169,10 @@ class SHAC:
     def _roll_out(self) -> tuple[Observed, torch.Tensor, torch.Tensor]:
         """States at every control (n + 1, W, …), costs (n, W), and whether worlds are alive (n + 1, W)."""
         steps = self._window * self._hold
-        q, qd, activation = (self._state.get(name) for name in ("q", "qd", "activation"))
         motion = self._sim.rollout_policy(
             self._policy,
             steps,
-            q=q,
-            qd=qd,
-            activation=activation,
+            start=self._state,
             hold=self._hold,
             segment=steps if self._adjoint_clip is None else self._hold,
             threads=self._threads,
@@ -203,7 +200,7 @@ class SHAC:
         self._age = torch.where(ended, 0, self._age)
         fresh = self._starts(len(self.history))
         self._state = {
-            name: torch.where(ended.unsqueeze(1), value.detach(), states[name][-1].detach())
+            name: torch.where(ended.reshape(-1, *[1] * (value.ndim - 1)), value.detach(), states[name][-1].detach())
             for name, value in fresh.items()
         }
 

@@ -6,7 +6,7 @@ from warpsim.objective.control_terms import Duration, Effort, Smoothness
 from warpsim.objective.episode import END, Episode, When, at, episode_of, running
 from warpsim.objective.function import Cost, Function, Kernel
 from warpsim.objective.motion import Energy, Posture, Velocity
-from warpsim.objective.places import Fixed, Keyframes, OnBody, Place
+from warpsim.objective.places import Fixed, Keyframes, OnBody, OnMatter, Place, matter_places
 from warpsim.objective.reach import CenterOfMass, Pose, Reach
 from warpsim.objective.success import (
     Condition,
@@ -20,7 +20,6 @@ from warpsim.objective.success import (
 from warpsim.objective.term import Term
 
 __all__ = [
-    "END",
     "CenterOfMass",
     "Clearance",
     "Condition",
@@ -28,6 +27,7 @@ __all__ = [
     "ControlLimitsKept",
     "Cost",
     "Duration",
+    "END",
     "Effort",
     "Energy",
     "Episode",
@@ -37,6 +37,7 @@ __all__ = [
     "Kernel",
     "Keyframes",
     "OnBody",
+    "OnMatter",
     "Place",
     "Pose",
     "Posture",
@@ -50,6 +51,7 @@ __all__ = [
     "Within",
     "at",
     "episode_of",
+    "matter_places",
     "running",
     "succeeded",
 ]

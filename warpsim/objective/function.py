@@ -14,8 +14,6 @@ from warpsim.core.errors import InputError
 from warpsim.core.precision import real
 from warpsim.objective.episode import Episode
 from warpsim.objective.term import Term
-from warpsim.rigid.step.program import output_fields
-from warpsim.rigid.work.state import state_fields
 from warpsim.sim.simulator import Simulator
 
 
@@ -96,7 +94,7 @@ class Kernel(Term):
     Attributes:
         kernel: Launched over (rows, W); takes the fields of `inputs` as arrays (rows, W, …) of the rollout's types
             (`q`: real, 3 axes; `body_position`: vec3, 3 axes; …) and writes errors to an array3d of real (rows, W, m).
-        inputs: States ("q", "qd") and outputs that it reads, in the order of its arguments.
+        inputs: States ("q", "qd", "net.x") and outputs that it reads, in the order of its arguments.
         size: m.
     """
 
@@ -162,8 +160,8 @@ def _launch(call: tuple[Any, list[Any], int, Any], arrays: list[wp.array], tenso
 
 def _fields(sim: Simulator) -> dict[str, Any]:
     """Element type of each state and output."""
-    states = {f.name: f.dtype for f in state_fields(sim.model) if f.differentiable}
-    return {**states, **{name: f.dtype for name, f in output_fields(sim.model).items()}}
+    states = {f.name: f.dtype for f in sim.compiled.state if f.differentiable}
+    return {**states, **{name: f.dtype for name, f in sim.compiled.outputs.items()}}
 
 
 def _rows(title: str, errors: torch.Tensor, episode: Episode, rows: slice) -> torch.Tensor:

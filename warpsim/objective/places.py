@@ -12,10 +12,12 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from warpsim.core.errors import InputError
+from warpsim.core.errors import InputError, unknown_name
 from warpsim.core.names import find
 from warpsim.core.torch_quaternions import interpolate, quat_product, rotate
 from warpsim.objective.episode import Episode
+from warpsim.scene import Scene
+from warpsim.scene.matters import matter_kind
 from warpsim.sim.simulator import Simulator
 
 NO_TURN = (1.0, 0.0, 0.0, 0.0)
@@ -88,6 +90,46 @@ class OnBody:
         return quat_product(turn, episode.tensor(self.turn).expand_as(turn))
 
 
+@dataclass(frozen=True)
+class OnMatter:
+    """A point of a matter that is not rigid: "net:End" is the place End of the matter called net."""
+
+    matter: str
+    place: str
+    field: str
+    """The state or output that holds it, "net.x"."""
+    index: int
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The field, unless it is a state, which is always shown."""
+        return (self.field,)
+
+    def check(self, sim: Simulator) -> None:
+        """Refuses a field that does not exist."""
+        known = (*sim.state_names, *sim.output_names)
+        if self.field not in known:
+            raise unknown_name("state or output", self.field, known)
+
+    def position(self, episode: Episode, rows: slice) -> torch.Tensor:
+        """(rows, W, 3)."""
+        return episode.trajectory[self.field][rows][..., self.index, :]
+
+    def rotation(self, episode: Episode, rows: slice) -> torch.Tensor:
+        """Refused: a point has no axes."""
+        raise InputError(f"{self.matter}:{self.place} is a point, which has no rotation; use Reach")
+
+
+def matter_places(scene: Scene) -> dict[str, OnMatter]:
+    """The places of a scene's matters, by "/prim of the matter/place" and "matter:place"."""
+    found = {}
+    for matter in scene.matters:
+        for name, (field_name, index) in matter_kind(matter.kind).places(matter).items():
+            place = OnMatter(matter.name, name, f"{matter.name}.{field_name}", index)
+            found[f"{matter.path}/{name}"] = found[f"{matter.name}:{name}"] = place
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Keyframes:
     """A place that moves: straight and evenly between keyframes, standing before the first and after the last.
@@ -142,7 +184,7 @@ def as_place(value: Place | str | tuple[float, float, float] | np.ndarray) -> Pl
     """A place from itself, a body's name, or three coordinates."""
     if isinstance(value, str):
         return OnBody(value)
-    if isinstance(value, Fixed | OnBody | Keyframes):
+    if isinstance(value, Fixed | OnBody | OnMatter | Keyframes):
         return value
     numbers = np.asarray(value, dtype=float)
     if numbers.shape != (3,):

@@ -80,7 +80,8 @@ class ControlProblem:
         self.start = torch.minimum(torch.maximum(guess, self.lower), self.upper)
         self._sims: dict[int, Simulator] = {}
         self._first: dict[str, torch.Tensor] = {}
-        self.begin_at(q=q, qd=qd, activation=activation)
+        given = {"q": q, "qd": qd, "activation": activation}
+        self.begin_at({name: value for name, value in given.items() if value is not None})
 
     @property
     def names(self) -> Sequence[str]:
@@ -94,25 +95,22 @@ class ControlProblem:
 
     @property
     def first(self) -> Mapping[str, torch.Tensor]:
-        """The initial state: q (1, nq), qd (1, nv) and, if there are any, activation (1, na)."""
+        """The initial state by field, (1, …) each: "q", "qd", and what else carries gradients."""
         return self._first
 
     def first_in(self, worlds: int) -> dict[str, Any]:
-        """The initial state in several worlds, as `rollout` and `reset` take it."""
-        return {name: value.expand(worlds, -1) for name, value in self._first.items()}
+        """The initial state in several worlds, as the `start` of `rollout` and `reset`."""
+        return {name: value.expand(worlds, *value.shape[1:]) for name, value in self._first.items()}
 
-    def begin_at(self, *, q: Any = None, qd: Any = None, activation: Any = None) -> None:
-        """Moves the initial state; what is None stays at the simulator's last reset."""
-        if not self._first or q is None or qd is None:
+    def begin_at(self, state: Mapping[str, Any]) -> None:
+        """Moves the initial state to given fields, (…) or (1, …); others stay at the simulator's last reset."""
+        if not self._first or not set(self._first) <= set(state):
             with torch.no_grad():
-                rest = self.sim.rollout(steps=1, q=q, qd=qd, activation=activation, outputs=())
+                rest = self.sim.rollout(steps=1, start=state, outputs=())
             self._first = {name: value[0].clone() for name, value in rest.items()}
-        given = {"q": q, "qd": qd, "activation": activation}
-        for name, old in self._first.items():
-            if given[name] is not None:
-                self._first[name] = (
-                    torch.as_tensor(given[name], dtype=torch.float64).detach().reshape(old.shape).clone()
-                )
+        for name, value in state.items():
+            given = torch.as_tensor(value, dtype=torch.float64).detach()
+            self._first[name] = given.reshape(self._first[name].shape).clone()
 
     def simulator(self, worlds: int) -> Simulator:
         """The model in that many worlds, made when first asked for."""
@@ -129,7 +127,7 @@ class ControlProblem:
         """States (steps + 1, k, …) under controls (N, k, nu), differentiable; every `hold`-th row is a knot."""
         sim = self.simulator(controls.shape[1])
         return sim.rollout(
-            controls=controls.repeat_interleave(self.hold, 0), outputs=self.outputs, **self.first_in(sim.worlds)
+            controls=controls.repeat_interleave(self.hold, 0), outputs=self.outputs, start=self.first_in(sim.worlds)
         )
 
     def knot_residuals(self, states: Observed, controls: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -11,7 +11,6 @@ import torch
 from warpsim.optimizers.control_problem import ControlProblem
 from warpsim.optimizers.evaluation import free_gradient, norm
 from warpsim.optimizers.threads import one_torch_thread
-from warpsim.rigid.model.tangent import basis
 from warpsim.sim.trajectory import Observed, Trajectory
 
 
@@ -107,24 +106,23 @@ def _residual_jacobians(problem: ControlProblem, states: Observed, controls: tor
         running, terminal = problem.knot_residuals(Observed(problem.sim.model, at), controls)
     m, end = running.shape[-1], terminal.shape[-1]
     copies = max(m, end)
-    leaves = {name: at[name].expand(-1, copies, -1).clone().requires_grad_() for name in problem.first}
+    leaves = {n: at[n].expand(-1, copies, *at[n].shape[2:]).clone().requires_grad_() for n in problem.first}
     u = controls.expand(-1, copies, -1).clone().requires_grad_()
     with torch.enable_grad():
         seen = _observed(problem, leaves) if problem.outputs else leaves
         of_knots, of_end = problem.knot_residuals(Observed(problem.sim.model, seen), u)
         by_knots = _pull(of_knots[:, :m].diagonal(dim1=1, dim2=2).sum(), (*leaves.values(), u))
         by_end = _pull(of_end[:end].diagonal().sum(), tuple(leaves.values()))
-    to_tangent = basis(problem.sim.model.layout, at["q"])
-    r_x = _tangent(by_knots[:-1], to_tangent)[:-1, :m]
-    end_x = _tangent(by_end, to_tangent)[-1, :end]
+    r_x = _tangent(problem, at, by_knots[:-1])[:-1, :m]
+    end_x = _tangent(problem, at, by_end)[-1, :end]
     return tuple(t.numpy() for t in (r_x, by_knots[-1][:, :m], end_x, running[:, 0], terminal[0]))
 
 
 def _observed(problem: ControlProblem, leaves: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """States (rows, copies, …) with their outputs: each becomes a world, whose outputs torch can differentiate."""
-    shape = leaves["q"].shape[:2]
+    shape = next(iter(leaves.values())).shape[:2]
     given: dict[str, Any] = {name: leaf.flatten(0, 1) for name, leaf in leaves.items()}
-    outputs = problem.simulator(shape.numel()).reset(**given)
+    outputs = problem.simulator(shape.numel()).reset(start=given)
     return {**leaves, **{name: outputs[name].unflatten(0, shape) for name in problem.outputs}}
 
 
@@ -135,6 +133,11 @@ def _pull(value: torch.Tensor, leaves: tuple[torch.Tensor, ...]) -> tuple[torch.
     return torch.autograd.grad(value, leaves, retain_graph=True, allow_unused=True, materialize_grads=True)
 
 
-def _tangent(by_state: tuple[torch.Tensor, ...], to_tangent: torch.Tensor) -> torch.Tensor:
-    """Covectors on state fields, q first, as covectors on the tangent space, (N + 1, copies, n)."""
-    return torch.cat([by_state[0] @ to_tangent[:, 0], *by_state[1:]], -1)
+def _tangent(problem: ControlProblem, at: dict[str, torch.Tensor], by_state: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    """Covectors on state fields as covectors on the tangent space at states `at`, (N + 1, copies, n)."""
+    fields = {f.name: f for f in problem.sim.compiled.state}
+    parts = [
+        fields[name].manifold.pull(at[name][:, 0].flatten(1), by.flatten(2))
+        for name, by in zip(problem.first, by_state, strict=True)
+    ]
+    return torch.cat(parts, -1)

@@ -22,7 +22,6 @@ from warpsim.optimizers.expansion import Expansion, expand
 from warpsim.optimizers.iterate import Iterate
 from warpsim.optimizers.problem import Problem
 from warpsim.optimizers.threads import one_torch_thread
-from warpsim.rigid.model.tangent import difference
 from warpsim.sim.trajectory import Observed
 
 
@@ -218,15 +217,17 @@ def _closed_loop(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Controls (N, k, nu) and losses (k,) of k step lengths, simulated with the feedback."""
     sim = problem.simulator(len(lengths))
-    nu, layout = sim.control_size, sim.model.layout
+    nu, fields = sim.control_size, {f.name: f for f in sim.compiled.state}
     low, high = (bound.reshape(-1, nu) for bound in (problem.lower, problem.upper))
     change, gain = torch.from_numpy(feedback.change), torch.from_numpy(feedback.gain).transpose(1, 2)
-    others = [name for name in problem.first if name != "q"]
     used: list[torch.Tensor] = []
 
     def policy(state: Observed) -> torch.Tensor:
         k = len(used)
-        off = [difference(layout, state.q, e.states.q[k]), *(state[name] - e.states[name][k] for name in others)]
+        off = [
+            fields[name].manifold.difference(state[name].flatten(1), e.states[name][k].flatten(1))
+            for name in problem.first
+        ]
         wanted = e.controls[k] + lengths[:, None] * change[k] + torch.cat(off, -1) @ gain[k]
         used.append(torch.minimum(torch.maximum(wanted, low[k]), high[k]))
         return used[-1]
@@ -234,7 +235,7 @@ def _closed_loop(
     with torch.no_grad(), one_torch_thread():
         steps = problem.steps
         trajectory = sim.rollout_policy(
-            policy, steps, hold=problem.hold, segment=steps, outputs=problem.outputs, **problem.first_in(sim.worlds)
+            policy, steps, hold=problem.hold, segment=steps, outputs=problem.outputs, start=problem.first_in(sim.worlds)
         )
         controls = torch.stack(used)
         running, terminal = problem.knot_residuals(problem.knots_of(trajectory), controls)

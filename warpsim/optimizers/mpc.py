@@ -79,7 +79,7 @@ class RecedingHorizon:
             state: As measured: q (nq,) or (1, nq), qd, and activation if there is any.
         """
         began = time.perf_counter()
-        self.problem.begin_at(**self._predict(state))
+        self.problem.begin_at(self._predict(state))
         costs = self._improve_plan()
         chosen = self.plan[0].clone()
         self.plan = torch.cat([self.plan[1:], self.plan[-1:]])
@@ -107,12 +107,12 @@ class RecedingHorizon:
 
     def _predict(self, state: Mapping[str, torch.Tensor]) -> dict[str, Any]:
         """The state at which the next control will act."""
-        first: dict[str, Any] = {name: state[name].detach().reshape(1, -1) for name in self.problem.first}
+        first: dict[str, Any] = {n: state[n].detach().reshape(rest.shape) for n, rest in self.problem.first.items()}
         if not self._pending:
             return first
         sim, hold = self.problem.simulator(1), self.problem.hold
         with torch.no_grad():
-            ahead = sim.rollout(controls=torch.stack(self._pending).repeat_interleave(hold, 0), outputs=(), **first)
+            ahead = sim.rollout(controls=torch.stack(self._pending).repeat_interleave(hold, 0), outputs=(), start=first)
         return {name: ahead[name][-1] for name in first}
 
 

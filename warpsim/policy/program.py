@@ -1,16 +1,18 @@
-"""A rigid program in closed loop with a network: what it asked for last, and what is still on its way, is state."""
+"""A program in closed loop with a network: what it asked for last, and what is still on its way, is state."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import warp as wp
 
 from warpsim.core.precision import numpy_real, real
+from warpsim.coupling.program import CoupledProgram
 from warpsim.policy.network import Network, NetworkWork
-from warpsim.rigid.step.program import RigidProgram, StepWork
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field, Shortage, SlotValues
 
@@ -76,17 +78,17 @@ class ClosedLoopWork:
 
     network: NetworkWork
     controls: dict[str, wp.array]
-    step: StepWork
+    step: Any
 
 
 class ClosedLoopProgram:
-    """A rigid program whose inputs come from a network.
+    """A program whose inputs come from a network.
 
     Attributes: as in `RigidProgram`; the state has two more fields, `pending` (W, answers, controls), the controls
     asked for and not yet replaced, and `phase` (W,), steps taken.
     """
 
-    def __init__(self, plant: RigidProgram, network: Network) -> None:
+    def __init__(self, plant: RigidProgram | CoupledProgram, network: Network) -> None:
         """Puts the two together.
 
         Args:

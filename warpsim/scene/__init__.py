@@ -21,6 +21,7 @@ from warpsim.scene.description import (
     TendonPoint,
 )
 from warpsim.scene.heightfield import heightfield_mesh
+from warpsim.scene.matters import MatterDescription, MatterKind, register_matter
 from warpsim.scene.validate import validate
 
 __all__ = [
@@ -31,6 +32,8 @@ __all__ = [
     "Drive",
     "Equality",
     "Joint",
+    "MatterDescription",
+    "MatterKind",
     "Medium",
     "Mesh",
     "Muscle",
@@ -43,5 +46,6 @@ __all__ = [
     "Tendon",
     "TendonPoint",
     "heightfield_mesh",
+    "register_matter",
     "validate",
 ]

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from warpsim.core.notebook import facts_html
+from warpsim.scene.matters import MatterDescription
 
 JOINT_KINDS = ("free", "ball", "hinge", "slide")
 JOINT_Q_SIZE = {"free": 7, "ball": 4, "hinge": 1, "slide": 1}
@@ -513,6 +514,8 @@ class Scene:
     drives: list[Drive] = field(default_factory=list)
     equalities: list[Equality] = field(default_factory=list)
     sensors: list[Sensor] = field(default_factory=list)
+    matters: list[MatterDescription] = field(default_factory=list)
+    """What is not rigid bodies."""
     meshes: dict[str, Mesh] = field(default_factory=dict)
     medium: Medium = field(default_factory=Medium)
     options: Options = field(default_factory=Options)
@@ -530,6 +533,17 @@ class Scene:
     name: str = "scene"
 
     def _repr_html_(self) -> str:
-        kinds = ("bodies", "joints", "shapes", "sites", "tendons", "actuators", "drives", "equalities", "sensors")
+        kinds = (
+            "bodies",
+            "joints",
+            "shapes",
+            "sites",
+            "tendons",
+            "actuators",
+            "drives",
+            "equalities",
+            "sensors",
+            "matters",
+        )
         facts = {kind: len(getattr(self, kind)) for kind in kinds if getattr(self, kind)}
         return facts_html(f"Scene {self.name}", {**facts, "time step": f"{self.options.timestep:g} s"})

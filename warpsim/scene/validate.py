@@ -42,6 +42,7 @@ from warpsim.scene.description import (
     TendonPoint,
 )
 from warpsim.scene.mass_checks import check_masses
+from warpsim.scene.matters import check_matters
 from warpsim.scene.ranges import POSITIVE
 from warpsim.scene.tree_checks import check_joints, check_tree
 
@@ -70,6 +71,7 @@ def validate(scene: Scene) -> None:
     _check_pairs(scene)
     _check_sensors(scene)
     _check_world(scene)
+    check_matters(scene.matters)
 
 
 def _check_kinds(scene: Scene) -> None:

@@ -5,29 +5,39 @@ from __future__ import annotations
 from typing import Protocol
 
 from warpsim.core.names import Handle, find
+from warpsim.coupling.compiled import CompiledScene
 from warpsim.rigid.model import joint_names as joints
 from warpsim.rigid.model.model import Model
-from warpsim.rigid.step.program import output_fields
 from warpsim.sim.control_names import ControlNames
 
 
-class ModelOwner(Protocol):
-    """What holds a model, and may replace it by one with more room for contacts: an engine."""
+class SceneOwner(Protocol):
+    """What holds a compiled scene, and may replace it by one with more room for contacts: an engine."""
 
-    model: Model
+    compiled: CompiledScene
 
 
 class Contents:
     """Sizes and names of a model and of the controls chosen for it."""
 
-    def __init__(self, owner: ModelOwner, controls: ControlNames) -> None:
+    def __init__(self, owner: SceneOwner, controls: ControlNames) -> None:
         self._owner = owner
         self._controls = controls
 
     @property
     def model(self) -> Model:
-        """The compiled scene; when contacts need more places another one, over the same parameters."""
-        return self._owner.model
+        """The compiled bodies; when contacts need more places others, over the same parameters."""
+        return self._owner.compiled.model
+
+    @property
+    def compiled(self) -> CompiledScene:
+        """The compiled scene: bodies and other matters, as named fields."""
+        return self._owner.compiled
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Fields of the state that carry gradients: "q", "qd", "activation", and "matter.field" of other matters."""
+        return tuple(f.name for f in self.compiled.state if f.differentiable)
 
     @property
     def worlds(self) -> int:
@@ -61,12 +71,12 @@ class Contents:
     @property
     def output_names(self) -> tuple[str, ...]:
         """Outputs that can be asked for."""
-        return tuple(output_fields(self.model))
+        return tuple(self.compiled.outputs)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """Parameters that can be set and differentiated, "group.field"."""
-        return tuple(self.model.authored)
+        return tuple(self.compiled.authored)
 
     @property
     def body_names(self) -> tuple[str, ...]:

@@ -6,19 +6,24 @@ import math
 from collections.abc import Sequence
 
 from warpsim.core.errors import InputError, unknown_name
-from warpsim.rigid.model.model import Model
-from warpsim.rigid.work.state import control_fields
+from warpsim.coupling.compiled import CompiledScene
 
 
-def default_controls(model: Model) -> tuple[str, ...]:
-    """Actuator inputs where the scene has actuators, else drive targets where it has drives, else joint forces."""
+def default_controls(compiled: CompiledScene) -> tuple[str, ...]:
+    """Actuator inputs where the scene has actuators, else drive targets where it has drives, else joint forces.
+
+    The controls of other matters come after them.
+    """
+    model, matters = compiled.model, tuple(n for n in compiled.controls if "." in n)
+    if not compiled.has_bodies:
+        return matters
     if model.nu:
-        return ("actuator",)
-    return ("drive_target",) if model.nd else ("joint_force",)
+        return ("actuator", *matters)
+    return ("drive_target" if model.nd else "joint_force", *matters)
 
 
 class ControlNames:
-    """The selected controls of a model.
+    """The selected controls of a scene.
 
     Attributes:
         names: Controls in the order of concatenation.
@@ -27,18 +32,18 @@ class ControlNames:
         worlds: W.
     """
 
-    def __init__(self, model: Model, names: Sequence[str]) -> None:
-        known = control_fields(model)
+    def __init__(self, compiled: CompiledScene, names: Sequence[str]) -> None:
+        known, model = compiled.controls, compiled.model
         for name in names:
             if name not in known:
                 raise unknown_name("control", name, known)
-            if not known[name].nbytes and model.nv:
+            if not known[name].nbytes and (model.nv or compiled.matters):
                 raise InputError(f"control {name!r} is empty: this scene has nothing it acts on; leave it out")
         if len(set(names)) < len(names):
             raise InputError(f"controls={tuple(names)}: one is named twice")
         self.names = tuple(names)
         self.worlds = model.worlds
-        self.shapes = {name: (*known[name].shape, *getattr(known[name].dtype, "_shape_", ()))[1:] for name in names}
+        self.shapes = {name: known[name].value_shape for name in names}
         self._widths = {name: math.prod(shape) for name, shape in self.shapes.items()}
         self.size = sum(self._widths.values())
 

@@ -14,7 +14,7 @@ import torch
 
 from warpsim.autograd.exchange import as_real_tensor, torch_device
 from warpsim.core.errors import InputError, whole_number
-from warpsim.rigid.model.model import Model
+from warpsim.coupling.compiled import CompiledScene
 from warpsim.sim.control_names import ControlNames
 
 Controls = torch.Tensor | Mapping[str, Any]
@@ -24,9 +24,9 @@ Controls = torch.Tensor | Mapping[str, Any]
 class ControlLayout(ControlNames):
     """The selected controls of a simulator, and tensors that hold them."""
 
-    def __init__(self, model: Model, names: Sequence[str]) -> None:
-        super().__init__(model, names)
-        self._device = torch_device(model.device)
+    def __init__(self, compiled: CompiledScene, names: Sequence[str]) -> None:
+        super().__init__(compiled, names)
+        self._device = torch_device(compiled.device)
 
     def split(self, controls: Controls, steps: int | None) -> dict[str, torch.Tensor]:
         """Tensors by control, (steps, worlds, *shape) each and contiguous; differentiable.

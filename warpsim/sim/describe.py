@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from warpsim.rigid.sensors.layout import KINDS
-from warpsim.rigid.step.program import output_fields
 from warpsim.scene.convergence import solver_limits
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Equality, Joint, Scene, Shape, Tendon
 from warpsim.scene.ledger import STATUSES
@@ -56,7 +55,7 @@ def describe(sim: Contents, scene: Scene, *, ledger: bool = False) -> str:
         "scene": _sizes(sim, scene),
         "bodies": _tree(sim, scene),
         "couplings": _couplings(scene),
-        "state": _state(scene),
+        "state": (*_state(scene), *_matter_states(sim)),
         "controls": _controls(sim, scene),
         "observation": _observation(sim, scene),
         "settings": _settings(sim, scene),
@@ -90,6 +89,7 @@ def _sizes(sim: Contents, scene: Scene) -> Iterator[str]:
         "drives": scene.drives,
         "equalities": scene.equalities,
         "sensors": scene.sensors,
+        "matters": scene.matters,
         "meshes": scene.meshes,
     }
     yield ", ".join(_count(len(things), kind) for kind, things in counts.items() if things) or "empty"
@@ -208,6 +208,13 @@ def _state(scene: Scene) -> Iterator[str]:
         yield f"activation[{i}] of {name}"
 
 
+def _matter_states(sim: Contents) -> Iterator[str]:
+    """Fields of matters other than rigid bodies."""
+    for f in sim.compiled.state:
+        if "." in f.name:
+            yield f"{f.name}[{', '.join(map(str, f.value_shape))}]"
+
+
 def _places(first: int, count: int) -> str:
     return f"[{first}]" if count == 1 else f"[{first}:{first + count}]"
 
@@ -238,11 +245,11 @@ def _controls(sim: Contents, scene: Scene) -> Iterator[str]:
 
 
 def _observation(sim: Contents, scene: Scene) -> Iterator[str]:
-    shapes = {name: f.shape[1:] + getattr(f.dtype, "_shape_", ()) for name, f in output_fields(sim.model).items()}
+    shapes = {name: f.shape[1:] + getattr(f.dtype, "_shape_", ()) for name, f in sim.compiled.outputs.items()}
     for name in sim.output_names:
         if 0 not in shapes[name]:
             size = f"[{', '.join(map(str, shapes[name]))}]" if shapes[name] else ""
-            yield f"{name + size:<26} {_OUTPUTS.get(name, 'see warpsim.rigid.step.program.output_fields')}"
+            yield f"{name + size:<26} {_OUTPUTS.get(name, 'of a matter other than rigid bodies')}"
     for sensor in scene.sensors:
         kind = KINDS.get(sensor.kind)
         measures = f"[{kind.size}] {kind.unit}; frame: {kind.frame}" if kind else " not simulated"

@@ -9,41 +9,39 @@ import torch
 
 from warpsim.autograd.exchange import as_real_tensor, element_shape, to_torch, torch_device, torch_real
 from warpsim.core.errors import InputError, unknown_name
-from warpsim.rigid.model.model import Model
-from warpsim.rigid.model.tangent import shift
+from warpsim.coupling.compiled import CompiledScene
 from warpsim.sim.attributes.attribute import Attribute
 from warpsim.sim.initial_state import InitialState
 from warpsim.sim.randomization import Randomization
+from warpsim.tape.manifold import EUCLIDEAN
 
 _POSITIVE = (".mass", ".density", ".inertia", ".size", ".timestep")
 """Ends of the names of arrays whose values must stay above 0."""
 
 
-_STATES = ("q", "qd", "activation")
-
-
 class Draws:
-    """Values of a model's parameters and initial states that differ from world to world."""
+    """Values of a scene's parameters and initial states that differ from world to world."""
 
-    def __init__(self, model: Model, initial: InitialState, defaults: Any) -> None:
+    def __init__(self, compiled: CompiledScene, initial: InitialState, defaults: Any) -> None:
         """Remembers what values are drawn about where no base is given.
 
         Args:
-            model: Whose worlds they are for.
+            compiled: Whose worlds they are for.
             initial: Its initial states.
             defaults: The scene's own parameter arrays, (W, n, …) by name.
         """
-        self._model = model
+        self._worlds = compiled.worlds
+        self._states = ("q", "qd", "activation", *(n for n in initial.differentiable if "." in n))
         self._initial = initial
         self._defaults = defaults
-        self._device = torch_device(model.device)
+        self._device = torch_device(compiled.device)
 
     def named(self, name: str, distribution: Randomization, seed: int) -> torch.Tensor:
         """A parameter array, or a part of the initial state."""
-        if name in _STATES:
+        if name in self._states:
             return self.state(name, distribution, seed)
         if name not in self._defaults:
-            raise unknown_name("parameter or part of the initial state", name, (*_STATES, *self._defaults))
+            raise unknown_name("parameter or part of the initial state", name, (*self._states, *self._defaults))
         return self.array(name, distribution, seed)
 
     def attribute(self, handle: Attribute, distribution: Randomization, seed: int) -> torch.Tensor:
@@ -66,26 +64,25 @@ class Draws:
         return self._drawn(name, distribution, seed, base, shape, torch.tensor(lower), torch.tensor(np.inf))
 
     def state(self, name: str, distribution: Randomization, seed: int) -> torch.Tensor:
-        """Initial "q", "qd" or "activation" of all worlds."""
+        """A field of the initial state of all worlds."""
         base = self._initial.state(**({} if distribution.base is None else {name: distribution.base}))
         if name not in base:
             raise InputError(f"{name} was given, but no actuator of this scene has an activation; leave it out")
-        value = base[name]
-        if name != "q":
+        value, field = base[name], self._initial.fields[name]
+        if field.manifold is EUCLIDEAN:
             return distribution.values(value, self._numbers(name, distribution, seed, value.shape[1:]))
         if distribution.absolute is None:
-            raise InputError("q is moved along its dofs; give absolute=, in m and rad")
-        return shift(
-            self._model.layout, value, distribution.move(self._numbers(name, distribution, seed, (self._model.nv,)))
-        )
+            raise InputError(f"{name} is moved along its dofs; give absolute=, in m and rad")
+        move = distribution.move(self._numbers(name, distribution, seed, (field.tangent_size,)))
+        return field.manifold.shift(value.flatten(1), move).reshape(value.shape)
 
     def _base(self, what: str, distribution: Randomization, own: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
         if distribution.base is None:
             return own
         base = as_real_tensor(f"the base of {what}", distribution.base, self._device)
-        if tuple(base.shape) not in (shape, (self._model.worlds, *shape)):
+        if tuple(base.shape) not in (shape, (self._worlds, *shape)):
             raise InputError(
-                f"the base of {what} has shape {tuple(base.shape)}; needed: {shape}, or {self._model.worlds} of them"
+                f"the base of {what} has shape {tuple(base.shape)}; needed: {shape}, or {self._worlds} of them"
             )
         return base
 
@@ -110,7 +107,7 @@ class Draws:
 
     def _numbers(self, what: str, distribution: Randomization, seed: int, shape: tuple[int, ...]) -> torch.Tensor:
         self._fits(what, distribution, shape)
-        drawn = distribution.numbers(what, seed, self._model.worlds, tuple(shape))
+        drawn = distribution.numbers(what, seed, self._worlds, tuple(shape))
         return torch.as_tensor(drawn, dtype=torch_real, device=self._device)
 
     @staticmethod

@@ -9,41 +9,41 @@ import numpy as np
 import torch
 
 from warpsim.autograd.exchange import as_real_tensor, scalar_dtype, tensor_shape, torch_device
-from warpsim.core.errors import InputError
+from warpsim.core.errors import InputError, unknown_name
 from warpsim.core.precision import numpy_real
-from warpsim.rigid.model.model import Model
-from warpsim.rigid.model.tangent import shift
-from warpsim.rigid.work.state import state_fields
+from warpsim.coupling.compiled import CompiledScene
 
 StateTensors = dict[str, torch.Tensor]
-"""All state fields of a model, (W, …) each."""
+"""All state fields of a scene, (W, …) each."""
 
 
 class InitialState:
     """Makes the states from which a simulator starts.
 
     Attributes:
+        fields: Of the state, by name.
         dtypes: Warp element type of each state field.
         differentiable: Fields that carry gradients; the others (a solver's warm start) are only handed from step to
             step.
     """
 
-    def __init__(self, model: Model) -> None:
-        fields = state_fields(model)
-        self._model = model
-        self._device = torch_device(model.device)
+    def __init__(self, compiled: CompiledScene) -> None:
+        fields = compiled.state
+        self._worlds = compiled.worlds
+        self._device = torch_device(compiled.device)
+        self.fields = {f.name: f for f in fields}
         self.dtypes = {f.name: f.dtype for f in fields}
         self.differentiable = tuple(f.name for f in fields if f.differentiable)
         self._shapes = {f.name: tensor_shape(f) for f in fields}
-        self._scene = {"q": model.initial_q, "qd": model.initial_qd, "activation": model.initial_activation}
+        self._scene = compiled.initial
 
     def state(self, base: Mapping[str, torch.Tensor] | None = None, **given: Any) -> StateTensors:
         """A state: fields that are given (not None), else those of `base`, else the scene's, else zero.
 
         Args:
-            base: All state fields, maybe among others; when q or qd is given, those that carry no gradient start from
+            base: All state fields, maybe among others; when a field is given, those that carry no gradient start from
                 zero instead.
-            **given: `q`, `qd`, `activation`: (n,) for all worlds alike, or (W, n).
+            **given: By field: (n, …) for all worlds alike, or (W, n, …).
         """
         given = {name: value for name, value in given.items() if value is not None}
         state = {}
@@ -54,23 +54,35 @@ class InitialState:
                 state[name] = base[name]
             else:
                 state[name] = self._default(name, shape)
-        if unused := [name for name in given if name not in self._shapes]:
-            raise InputError(f"{unused[0]} was given, but no actuator of this scene has an activation; leave it out")
+        for name in given:
+            if name == "activation" and name not in self._shapes:
+                raise InputError(f"{name} was given, but no actuator of this scene has an activation; leave it out")
+            if name not in self._shapes:
+                raise unknown_name("field of the state", name, self.differentiable)
         return state
+
+    def picked(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What callers give by field; a name that no differentiable field has is refused."""
+        for name in given:
+            if name not in self.differentiable:
+                raise unknown_name("field of the state", name, self.differentiable)
+        return dict(given)
 
     def perturb(self, state: StateTensors, seed: int | None, position: float, velocity: float) -> StateTensors:
         """A state moved along normal numbers of given standard deviations, from one generator per world."""
         if seed is None:
             raise InputError("noise needs a seed; give seed=, so that the run can be repeated")
-        nv = self._model.nv
-        draws = np.stack([np.random.default_rng([seed, w]).normal(size=(2, nv)) for w in range(self._model.worlds)])
+        if "q" not in self.fields:
+            raise InputError("no body of this scene can move: there is nothing that noise could perturb")
+        nv, manifold = self.fields["q"].tangent_size, self.fields["q"].manifold
+        draws = np.stack([np.random.default_rng([seed, w]).normal(size=(2, nv)) for w in range(self._worlds)])
         noise = torch.as_tensor(draws.astype(numpy_real), device=self._device)
-        moved = shift(self._model.layout, state["q"], position * noise[:, 0])
+        moved = manifold.shift(state["q"], position * noise[:, 0])
         return {**state, "q": moved, "qd": state["qd"] + velocity * noise[:, 1]}
 
     def merge(self, worlds: Any, fresh: StateTensors, old: StateTensors) -> StateTensors:
         """`fresh` in the given worlds (a mask or indices), `old` in the others."""
-        count = self._model.worlds
+        count = self._worlds
         chosen = torch.as_tensor(worlds, device=self._device)
         if chosen.dtype != torch.bool:
             if chosen.ndim != 1 or (chosen.numel() and not (0 <= int(chosen.min()) and int(chosen.max()) < count)):

@@ -16,7 +16,7 @@ import torch
 from warpsim.autograd.exchange import on_torch_stream, to_torch, to_warp
 from warpsim.autograd.step import StepSlots, record_steps
 from warpsim.engine.engine import Engine, ParameterValues
-from warpsim.rigid.model.tangent import basis, move_derivatives, projection
+from warpsim.rigid.model.tangent import move_derivatives
 from warpsim.scene import Scene
 from warpsim.sim.initial_state import InitialState
 from warpsim.tape.convergence import Unsolved
@@ -27,6 +27,8 @@ _DOFS, _MOST_STEPS = 216, 64
 
 class Linearization(NamedTuple):
     """x′ = f(x, u) to first order, x = (δq, qd, activation) in MuJoCo's tangent space: n = 2·nv + na.
+
+    Where there are other matters, the moves of their fields follow, in the order of `Simulator.state_names`.
 
     Attributes:
         A: (…, n, n): ∂x′/∂x.
@@ -53,8 +55,9 @@ class Linearizer:
         self._engine = Engine(scene, worlds=self._steps, device=like.model.device, unconverged=like.unconverged)
         self._slot = StepSlots(self._engine.step_segment(controls, ()))
         self._controls = controls
-        self._rest = InitialState(self._engine.model).state()
-        self._semi_implicit = like.model.options.integrator != "rk4"
+        self._rest = InitialState(self._engine.compiled).state()
+        self._fields = {f.name: f for f in self._engine.compiled.state}
+        self._semi_implicit = like.compiled.has_bodies and like.model.options.integrator != "rk4"
 
     def run(
         self, state: Mapping[str, torch.Tensor], controls: Mapping[str, torch.Tensor], values: ParameterValues
@@ -66,7 +69,7 @@ class Linearizer:
             controls: By name, (steps, W, …) each; those left out are at their defaults.
             values: Parameters in force, (W, n, …) each.
         """
-        lead = state["q"].shape[:2]
+        lead = next(iter(state.values())).shape[:2]
         given = {name: tensor.detach().flatten(0, 1) for name, tensor in (*state.items(), *controls.items())}
         total, parts, unsolved = lead.numel(), [], Unsolved()
         for first in range(0, total, self._steps):
@@ -80,7 +83,7 @@ class Linearizer:
         unsolved.settle(self._engine.unconverged)
         rows = {name: torch.cat([part[name] for part in parts])[:total] for name in parts[0]}
         timestep = to_torch(values["world.timestep"])[torch.arange(total) % lead[1]]
-        a, b = self._assemble(rows, given["q"], timestep, tuple(state))
+        a, b = self._assemble(rows, given, timestep, tuple(state))
         return Linearization(a.unflatten(0, lead), b.unflatten(0, lead))
 
     def _note(self, unsolved: Unsolved, chosen: torch.Tensor, worlds: int) -> None:
@@ -112,20 +115,26 @@ class Linearizer:
 
     def _rows(self, given: dict[str, torch.Tensor], fields: tuple[str, ...]) -> dict[str, torch.Tensor]:
         """Pulled-back unit covectors, (steps, seeds, …) by state field and control, and the velocities reached."""
-        q, qd = self._slot.reached(("q", "qd"), ())
+        reached = dict(zip(fields, self._slot.reached(fields, ()), strict=True))
         made: list[dict[str, torch.Tensor]] = []
         for field in fields[1:] if self._semi_implicit else fields:
-            units = projection(self._engine.model.layout, q) if field == "q" else _units(given[field])
-            made += [self._slot.backward({field: unit}) for unit in units.unbind(1)]
+            units = self._fields[field].manifold.units(reached[field].flatten(1))
+            shape = given[field].shape
+            made += [self._slot.backward({field: unit.reshape(shape)}) for unit in units.unbind(1)]
         wanted = (*fields, *self._controls)
-        return {"reached": qd, **{name: torch.stack([row[name] for row in made], 1).flatten(2) for name in wanted}}
+        found = {name: torch.stack([row[name] for row in made], 1).flatten(2) for name in wanted}
+        return {**({"reached": reached["qd"]} if self._semi_implicit else {}), **found}
 
     def _assemble(
-        self, rows: dict[str, torch.Tensor], q: torch.Tensor, timestep: torch.Tensor, fields: tuple[str, ...]
+        self,
+        rows: dict[str, torch.Tensor],
+        given: Mapping[str, torch.Tensor],
+        timestep: torch.Tensor,
+        fields: tuple[str, ...],
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """A and B, (steps, n, …), from pulled-back covectors."""
         layout = self._engine.model.layout
-        a = torch.cat([rows["q"] @ basis(layout, q), *(rows[name] for name in fields[1:])], -1)
+        a = torch.cat([self._fields[n].manifold.pull(given[n].flatten(1), rows[n]) for n in fields], -1)
         b = torch.cat([rows[name] for name in self._controls], -1)
         if not self._semi_implicit:
             return a, b
@@ -134,8 +143,3 @@ class Linearizer:
         moved_a, moved_b = h * by_step @ a[:, :nv], h * by_step @ b[:, :nv]
         moved_a[..., :nv] += by_q
         return torch.cat([moved_a, a], 1), torch.cat([moved_b, b], 1)
-
-
-def _units(values: torch.Tensor) -> torch.Tensor:
-    """Unit covectors (steps, n, n) of a field (steps, n)."""
-    return torch.eye(values.shape[1], dtype=values.dtype, device=values.device).expand(len(values), -1, -1)

@@ -47,10 +47,10 @@ class NetworkPolicy(torch.nn.Module):
         """Draws weights; see `Simulator.network_policy` for the arguments."""
         super().__init__()
         self.features = _features(model, position, angle, velocity, velocity_scale)
-        if "wrench" in layout.names:
+        if any(name == "wrench" or "." in name for name in layout.names):
             raise InputError(
-                "a network in kernels gives actuator inputs, drive targets and joint forces, not wrenches; use a torch "
-                "module with `rollout_policy` instead"
+                "a network in kernels gives actuator inputs, drive targets and joint forces, not wrenches or controls "
+                "of other matter; choose controls= without them, or use a torch module with `rollout_policy`"
             )
         self._controls = tuple(layout.names)
         self._sizes = tuple(layout.slice(n).stop - layout.slice(n).start for n in layout.names)

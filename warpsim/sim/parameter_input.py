@@ -78,7 +78,7 @@ class ParameterInput:
             path: The file it was read from; None: none.
         """
         self._engine = engine
-        self.attributes = AttributeTable(path, engine.model)
+        self.attributes = AttributeTable(path, engine.compiled)
 
     def own(self) -> InForce:
         """The scene's own parameters."""

@@ -155,7 +155,8 @@ class ClosedLoop:
             observed: Its outputs.
         """
         length = timing.segment_of(steps)
-        rest = torch.zeros(self._layout.worlds, self._layout.size, dtype=state["q"].dtype, device=state["q"].device)
+        like = next(iter(state.values()))
+        rest = torch.zeros(self._layout.worlds, self._layout.size, dtype=torch_real, device=like.device)
         carried: tuple[torch.Tensor, ...] = (*state.values(), *observed.values(), *[rest] * timing.pending)
         shown = (*self._kept, *self._outputs)
         rows = {name: [{**state, **observed}[name].unsqueeze(0)] for name in shown}

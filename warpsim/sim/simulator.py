@@ -31,8 +31,8 @@ from warpsim.sim.policy_precision import precision_of
 from warpsim.sim.policy_rollout import ClosedLoop, Policy, Timing
 from warpsim.sim.randomization import Randomization
 from warpsim.sim.saved_state import SavedState
-from warpsim.sim.stepping import Stepping, check_clip, given_fields, timestep_of
-from warpsim.sim.trajectory import Observed, Trajectory
+from warpsim.sim.stepping import Start, Stepping, check_clip, given_fields, timestep_of
+from warpsim.sim.trajectory import Trajectory
 from warpsim.view.page import page_html
 
 
@@ -104,14 +104,14 @@ class Simulator(Stepping):
 
         Args:
             distributions: By parameter array, USD attribute (handle or "/prim.attribute"), or part of the initial
-                state: "q" (moved along its dofs), "qd", "activation". A base that is not given is the scene's own
-                value, whatever is in force.
+                state: "q" (moved along its dofs), "qd", "activation", "matter.field". A base that is not given is the
+                scene's own value, whatever is in force.
             seed: Another one gives other numbers.
 
         Returns:
             Under the same keys, values of all worlds, (W, …) each.
         """
-        draws = Draws(self.model, self._initial, self._engine.defaults)
+        draws = Draws(self.compiled, self._initial, self._engine.defaults)
         return {
             key: draws.attribute(self._input.attributes.handle(key) if isinstance(key, str) else key, given, seed)
             if isinstance(key, Attribute) or key.startswith("/")
@@ -125,7 +125,7 @@ class Simulator(Stepping):
         policy: Policy,
         steps: int,
         *,
-        start: Observed | None = None,
+        start: Start | None = None,
         q: Any = None,
         qd: Any = None,
         activation: Any = None,

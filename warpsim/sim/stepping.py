@@ -12,7 +12,7 @@ import torch
 import warp as wp
 
 from warpsim.autograd.entry import in_turn
-from warpsim.autograd.exchange import to_torch, to_warp, torch_device, torch_real
+from warpsim.autograd.exchange import to_torch, to_warp, torch_device, torch_real, zeros
 from warpsim.autograd.observe import observe_state
 from warpsim.autograd.parameters import Parameters
 from warpsim.autograd.rollout import RolloutCall, roll_out
@@ -21,7 +21,7 @@ from warpsim.autograd.watched import Watched, check_unchanged, watch
 from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.engine.engine import Engine, ParameterValues, RolloutSpec
 from warpsim.io.load import SceneSource, load_scene, source_path, warn_of_ledger
-from warpsim.rigid.step.program import held_controls, output_fields
+from warpsim.rigid.step.program import held_controls
 from warpsim.scene import Scene
 from warpsim.scene.convergence import with_stop
 from warpsim.sim.attributes.attribute import Attribute
@@ -37,6 +37,9 @@ from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.schedule import Plan, Schedule
 
 DEFAULT_OUTPUTS = ("body_position", "body_rotation")
+
+Start = Observed | Mapping[str, Any]
+"""A whole state, or some of its fields by name."""
 
 
 class Stepping(Contents):
@@ -131,12 +134,13 @@ class Stepping(Contents):
         }
         self._source = Source(self.scene, path)
         self._engine = Engine(self.scene, worlds=worlds, device=device, unconverged=unconverged)
-        model = self._engine.model
-        super().__init__(self._engine, ControlLayout(model, default_controls(model) if controls is None else controls))
-        self.outputs = self._check_outputs(outputs)
+        compiled = self._engine.compiled
+        chosen_controls = default_controls(compiled) if controls is None else controls
+        super().__init__(self._engine, ControlLayout(compiled, chosen_controls))
         self._stepper = Stepper(self._engine)
-        self._noise = SensorNoise(model, sensor_seed)
-        self._initial = InitialState(model)
+        self._noise = SensorNoise(compiled.model, sensor_seed)
+        self._initial = InitialState(compiled)
+        self.outputs = self._check_outputs(outputs)
         self._input = ParameterInput(self._engine, self._source.path)
         self._in_force: InForce = self._input.own()
         self._taken: InForce | None = None
@@ -189,9 +193,11 @@ class Stepping(Contents):
         return self._source
 
     @in_turn
-    def initial_state(self, *, q: Any = None, qd: Any = None, activation: Any = None) -> Observed:
+    def initial_state(
+        self, *, start: Start | None = None, q: Any = None, qd: Any = None, activation: Any = None
+    ) -> Observed:
         """The state a rollout with these arguments starts from."""
-        return self._show(self._first(self._in_force, None, given_fields(q=q, qd=qd, activation=activation)), {})
+        return self._show(self._first(self._in_force, start, given_fields(q=q, qd=qd, activation=activation)), {})
 
     @in_turn
     def all_controls(self, steps: int, controls: Controls | None = None) -> dict[str, torch.Tensor]:
@@ -259,6 +265,7 @@ class Stepping(Contents):
         *,
         worlds: Any = None,
         seed: int | None = None,
+        start: Mapping[str, Any] | None = None,
         q: Any = None,
         qd: Any = None,
         activation: Any = None,
@@ -270,6 +277,7 @@ class Stepping(Contents):
         Args:
             worlds: Which worlds: a (W,) mask or a list of indices; None: all. The others keep their state.
             seed: Seed of the noise; world k's numbers depend on the seed and k alone.
+            start: Fields of the state by name, e.g. {"net.x": …}: (n, …) or (W, n, …); others are the scene's.
             q: (nq,) or (W, nq); None: the scene's.
             qd: (nv,) or (W, nv); None: the scene's.
             activation: (na,) or (W, na); None: the scene's.
@@ -279,7 +287,7 @@ class Stepping(Contents):
         Returns:
             The current state and its outputs, in torch's graph where q, qd or activation require gradients.
         """
-        given = given_fields(q=q, qd=qd, activation=activation)
+        given = {**self._initial.picked(start or {}), **given_fields(q=q, qd=qd, activation=activation)}
         self._in_force.check()
         fresh = self._initial.state(**{**self._in_force.start, **given})
         watched = watch(given)
@@ -323,7 +331,7 @@ class Stepping(Contents):
         steps: int | None = None,
         controls: Controls | None = None,
         *,
-        start: Observed | None = None,
+        start: Start | None = None,
         q: Any = None,
         qd: Any = None,
         activation: Any = None,
@@ -346,8 +354,8 @@ class Stepping(Contents):
             steps: N; None: the length of `controls`.
             controls: (N, W, control_size), or (N, control_size) for all worlds alike, or by name (N, W, …); None: zero,
                 drive targets as in the scene.
-            start: State to start from, e.g. `sim.state` to go on from where steps have led; None: that of the last
-                reset.
+            start: State to start from, e.g. `sim.state` to go on from where steps have led; or some of its fields by
+                name, e.g. {"net.x": …}, (n, …) or (W, n, …). None: that of the last reset.
             q: Initial coordinates, (nq,) or (W, nq), instead of those of `start`.
             qd: Initial velocities, (nv,) or (W, nv), likewise.
             activation: Initial activations, (na,) or (W, na), likewise.
@@ -409,7 +417,7 @@ class Stepping(Contents):
         """Runs a call; where it fails on the way, the error carries the trajectory so far."""
 
         def trajectory(made: Mapping[str, torch.Tensor]) -> Trajectory:
-            steps = range(-1, call.spec.steps, call.keep_every)[: len(made["q"])]
+            steps = range(-1, call.spec.steps, call.keep_every)[: len(next(iter(made.values())))]
             interval = call.keep_every * timestep_of(call.parameters)
             return Trajectory(self.model, self._source, self._noise.add(made, steps), interval, used)
 
@@ -422,7 +430,7 @@ class Stepping(Contents):
     def _first(
         self,
         used: InForce,
-        start: Observed | None = None,
+        start: Start | None = None,
         given: Mapping[str, Any] | None = None,
         parameters: Mapping[str | Attribute, Any] | None = None,
         controls: Sequence[str] = (),
@@ -435,7 +443,9 @@ class Stepping(Contents):
             InputError: A parameter of this call cannot matter, since all it feeds is given otherwise.
         """
         given = dict(given or {})
-        if start is not None:
+        if start is not None and not isinstance(start, Observed):
+            given = {**self._initial.picked(start), **given}
+        elif start is not None:
             self._input.check_heard(parameters, controls, self._initial.differentiable)
             return self._initial.state(base=start, **given)
         self._input.check_heard(parameters, controls, {*self._reset_to, *given})
@@ -446,13 +456,14 @@ class Stepping(Contents):
         self, state: StateTensors, parameters: Parameters, outputs: tuple[str, ...]
     ) -> dict[str, torch.Tensor]:
         parameters.prepare(self._engine)
-        return observe_state(self._engine, parameters, state["q"], state["qd"], outputs)
+        return observe_state(self._engine, parameters, state, outputs)
 
     def _default_controls(self, steps: int, values: ParameterValues | None = None) -> dict[str, torch.Tensor]:
         """What controls are when none are given, for all steps, with given parameters; None: those in force."""
         values = self._in_force.parameters.values if values is None else values
         held = {name: to_torch(array) for name, array in held_controls(self.model).items()}
         held |= {name: to_torch(values[parameter]) for name, parameter in CONTROLLED.items()}
+        held |= {name: zeros(f, self.device) for name, f in self.compiled.controls.items() if name not in held}
         return {name: held[name].expand(steps, *held[name].shape).clone() for name in self.control_names}
 
     def _show(self, state: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]) -> Observed:
@@ -462,7 +473,8 @@ class Stepping(Contents):
     def _check_outputs(self, outputs: Sequence[str]) -> tuple[str, ...]:
         if isinstance(outputs, str):
             raise InputError(f"outputs={outputs!r}; give a list of names, e.g. ({outputs!r},)")
-        known = output_fields(self.model)
+        known = self.compiled.outputs
+        outputs = [name for name in outputs if name not in self._initial.fields]  # states are always shown
         for name in outputs:
             if name not in known:
                 raise unknown_name("output", name, known)

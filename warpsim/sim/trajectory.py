@@ -27,6 +27,7 @@ from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.topology import Layout
 from warpsim.rigid.sensors.layout import sensor_place
 from warpsim.scene import Scene, Sensor
+from warpsim.scene.matters import matter_kind
 from warpsim.sim.parameter_input import InForce
 from warpsim.view.page import Page, page_html, write_page
 from warpsim.view.page.scene_content import motions_page
@@ -189,7 +190,7 @@ class Trajectory(Observed):
         self.model: Model | None = model
         self.made_with = made_with
         self._values: Callable[[int], list[OptimizedValue]] | None = None if made_with is None else made_with.values
-        self.times = interval * np.arange(len(self["q"]))
+        self.times = interval * np.arange(len(next(iter(self._tensors.values()))))
 
     def __getstate__(self) -> dict[str, Any]:
         values = None if self._values is None else _Values(tuple(map(self._values, range(self._contents.worlds))))
@@ -315,7 +316,8 @@ class Trajectory(Observed):
         scene, layout = self._source.scene, self._contents.layout
         joints = [find_joint(layout, joint.name) for joint in scene.joints]
         bodies = [layout.body(body.name) for body in scene.bodies]
-        q, qd = self.numpy("q")[:, world], self.numpy("qd")[:, world]
+        none = np.zeros((len(self.times), 0))
+        q, qd = (self.numpy(name)[:, world] if name in self else none for name in ("q", "qd"))
         motion = Motion(
             times=self.times,
             q=q[:, [i for joint in joints for i in range(joint.q.start, joint.q.stop)]],
@@ -328,7 +330,20 @@ class Trajectory(Observed):
             motion.angular_velocities, motion.velocities = velocity[..., :3], velocity[..., 3:]
         if all(name in self for name in CONTACT_OUTPUTS):
             motion.contacts = self._contacts(world)
+        self._add_matters(motion, world)
         return motion
+
+    def _add_matters(self, motion: Motion, world: int) -> None:
+        """States of matters other than bodies, and what of them is drawn."""
+        points: dict[str, np.ndarray] = {}
+        states: dict[str, dict[str, np.ndarray]] = {}
+        for matter in self._source.scene.matters:
+            prefix = f"{matter.name}."
+            own = {n.removeprefix(prefix): self.numpy(n)[:, world] for n in self if n.startswith(prefix)}
+            points |= matter_kind(matter.kind).points(matter, own)
+            if matter.path:
+                states[matter.path] = {name: own[name] for name in matter.initial if name in own}
+        motion.points, motion.matter_states = points, states
 
     def _contacts(self, world: int) -> list[ContactFrame]:
         """Contacts that push, row by row."""

@@ -24,8 +24,9 @@ Rules a step must obey:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -33,6 +34,7 @@ import warp as wp
 
 from warpsim.core.errors import unknown_name
 from warpsim.tape.arena import Arena
+from warpsim.tape.manifold import EUCLIDEAN, Manifold
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,29 @@ class Field:
         dtype: Warp data type, e.g. `wp.float64`, a vector type or `wp.int32`.
         differentiable: False for what is only carried along (integers, a status, a solver's warm start): it is part of
             checkpoints and trajectories but never has an adjoint.
+        manifold: Of one world's value of a state: plain numbers, or some that are unit quaternions.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: Any
     differentiable: bool = True
+    manifold: Manifold = field(default=EUCLIDEAN, compare=False)
+
+    @property
+    def value_shape(self) -> tuple[int, ...]:
+        """Shape of one world's value as plain numbers: the axes after the world, then those of the element type."""
+        return (*self.shape[1:], *getattr(self.dtype, "_shape_", ()))
+
+    @property
+    def size(self) -> int:
+        """Numbers of one world's value."""
+        return math.prod(self.value_shape)
+
+    @property
+    def tangent_size(self) -> int:
+        """Numbers of a small move of one world's value."""
+        return self.manifold.tangent_size(self.size)
 
     @property
     def nbytes(self) -> int:

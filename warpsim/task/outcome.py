@@ -100,4 +100,9 @@ def _thinned(motion: Motion) -> Motion:
         positions=motion.positions[chosen],
         rotations=motion.rotations[chosen],
         contacts=None if motion.contacts is None else [motion.contacts[row] for row in chosen],
+        points={path: points[chosen] for path, points in motion.points.items()},
+        matter_states={
+            path: {name: values[chosen] for name, values in fields.items()}
+            for path, fields in motion.matter_states.items()
+        },
     )

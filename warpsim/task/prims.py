@@ -18,7 +18,7 @@ from warpsim.io.usd.frames import Pose
 from warpsim.io.usd.ledger_scan import Ledger
 from warpsim.io.usd.schema.definitions import definitions
 from warpsim.io.usd.units import StageUnits, stage_units
-from warpsim.objective import Fixed, Keyframes, OnBody, Place
+from warpsim.objective import Fixed, Keyframes, OnBody, OnMatter, Place, matter_places
 from warpsim.scene import Scene
 
 _AXES = ("x", "y", "z")
@@ -49,6 +49,10 @@ class TaskStage:
         return frozenset(body.name for body in self.scene.bodies)
 
     @cached_property
+    def _matter_places(self) -> dict[str, OnMatter]:
+        return matter_places(self.scene)
+
+    @cached_property
     def _context(self) -> Context:
         ledger = Ledger()
         return Context(self.stage, self.units, ledger, AttributeReader(ledger, None))
@@ -63,7 +67,9 @@ class TaskStage:
         return x, y, z
 
     def place(self, prim: Usd.Prim) -> Place:
-        """Where a prim is: carried by a body, keyframed, or fixed."""
+        """Where a prim is: a place of a matter, carried by a body, keyframed, or fixed."""
+        if str(prim.GetPath()) in self._matter_places:
+            return self._matter_places[str(prim.GetPath())]
         pose = self._context.frame(prim).pose
         carrier = prim
         while not carrier.IsPseudoRoot():
@@ -237,6 +243,11 @@ class TaskPrim:
         if not isinstance(place, OnBody):
             raise self.fail(f"{name} targets {prim.GetPath()}, which is neither a body nor part of one")
         return place
+
+    def movable(self, name: str) -> OnBody | OnMatter:
+        """The place on a body, or of another matter, that a relationship targets."""
+        place = self.context.place(self.one(name))
+        return place if isinstance(place, OnMatter) else self.moving(name)
 
     def goal(self) -> Place:
         """The target: a prim's place, or numbers."""

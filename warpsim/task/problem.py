@@ -286,7 +286,7 @@ def _check(part: Any, sim: Simulator, times: np.ndarray, task: Task) -> None:
         if when is not None:
             when.rows(times)
         for output in part.outputs:
-            if output not in sim.output_names:
+            if output not in (*sim.output_names, *sim.state_names):
                 raise InputError(f"the simulator has no output {output!r}")
     except WarpsimError as error:
         raise error if str(error).startswith(name) else TaskError(f"{name}: {error}") from error

@@ -58,16 +58,16 @@ def _when(item: TaskPrim) -> When:
     return When(str(item.get("when")), item.optional("time"), None if window is None else (window[0], window[1]))
 
 
-def _pair(item: TaskPrim) -> Common:
-    """Subject and target, which must be able to part."""
-    subject, target = item.moving("subject"), item.goal()
-    if isinstance(target, OnBody) and target.body == subject.body:
+def _pair(item: TaskPrim, *, points: bool = False) -> Common:
+    """Subject and target, which must be able to part; with `points`, the subject may have no axes."""
+    subject, target = item.movable("subject") if points else item.moving("subject"), item.goal()
+    if isinstance(target, OnBody) and isinstance(subject, OnBody) and target.body == subject.body:
         raise item.fail(f"target is part of {subject.body}, as the subject is; give keyframes to a prim of their own")
     return {"subject": subject, "target": target}
 
 
 def _reach(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:
-    return Reach(**_pair(item), axes=item.axes(), **common)
+    return Reach(**_pair(item, points=True), axes=item.axes(), **common)
 
 
 def _pose(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:

@@ -13,7 +13,7 @@ from warpsim.core.numpy_quaternions import quat_to_matrix
 from warpsim.io.usd.motion import Motion
 from warpsim.io.usd.reader import open_stage
 from warpsim.objective import CenterOfMass, Pose, Reach, Term
-from warpsim.objective.places import Fixed, Keyframes, OnBody
+from warpsim.objective.places import Fixed, Keyframes, OnBody, OnMatter
 from warpsim.objective.success import Within
 from warpsim.optimizers.result import HistoryEntry
 from warpsim.task.course import Stop
@@ -117,10 +117,11 @@ def _targets(problem: TaskProblem, motion: Motion) -> Iterator[Target]:
     """Places that terms want something to be at."""
     tolerances = {c.term.name: c.tolerance for c in problem.task.conditions if isinstance(c, Within)}
     index = {body.name: place for place, body in enumerate(problem.sim.scene.bodies)}
+    matters = {matter.name: matter.path for matter in problem.sim.scene.matters}
     for term in problem.task.terms:
         if not isinstance(term, Reach | Pose | CenterOfMass):
             continue
-        times, positions = _path(term.target, index, motion)
+        times, positions = _path(term.target, index, motion, matters)
         subject = None if isinstance(term, CenterOfMass) else term.subject
         on_body = subject if isinstance(subject, OnBody) and subject.body in index else None
         yield Target(
@@ -137,12 +138,17 @@ def _tolerance(term: Term, tolerances: dict[str, float | None]) -> float | None:
     return tolerances.get(term.name)
 
 
-def _path(place: object, index: dict[str, int], motion: Motion) -> tuple[np.ndarray, np.ndarray]:
+def _path(
+    place: object, index: dict[str, int], motion: Motion, matters: dict[str, str]
+) -> tuple[np.ndarray, np.ndarray]:
     """(n,) s and (n, 3) m: where a place is over time."""
     if isinstance(place, Keyframes):
         return np.asarray(place.times, dtype=float), np.asarray(place.positions, dtype=float)
     if isinstance(place, OnBody) and place.body in index:
         at, turns = motion.positions[:, index[place.body]], motion.rotations[:, index[place.body]]
         return motion.times, at + quat_to_matrix(turns) @ np.array(place.offset)
+    if isinstance(place, OnMatter):
+        states = motion.matter_states[matters[place.matter]]
+        return motion.times, states[place.field.partition(".")[2]][:, place.index]
     assert isinstance(place, Fixed), place
     return np.zeros(1), np.array([place.at], dtype=float)

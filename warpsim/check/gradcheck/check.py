@@ -27,7 +27,7 @@ from warpsim.check.gradcheck.verdicts import EXACT, SMOOTHED, WRONG, Circumstanc
 from warpsim.check.gradcheck.windows import Window, find_windows, whole_window
 from warpsim.core.errors import InputError
 from warpsim.core.kernel_lock import KERNELS
-from warpsim.rigid.model.model import Model
+from warpsim.coupling.compiled import CompiledScene
 from warpsim.scene import Scene
 from warpsim.sim.trajectory import Source, Trajectory
 
@@ -57,9 +57,11 @@ class Subject:
     parameters: tuple[str, ...]
 
 
-def default_parameters(model: Model) -> tuple[str, ...]:
-    """Those of `DEFAULT_PARAMETERS` of which the scene has any."""
-    return tuple(name for name in DEFAULT_PARAMETERS if name in model.authored and model.authored[name].size)
+def default_parameters(compiled: CompiledScene) -> tuple[str, ...]:
+    """Those of `DEFAULT_PARAMETERS` of which the scene has any, and all of other matters."""
+    authored = compiled.authored
+    own = [name for name in authored if name not in compiled.model.authored]
+    return tuple(name for name in (*DEFAULT_PARAMETERS, *own) if name in authored and authored[name].size)
 
 
 @KERNELS.holding
@@ -84,7 +86,7 @@ def gradcheck(
         raise InputError(f"window={window}; at least 1 step is needed")
     checker = _Checker(subject, tuple(outputs), seed)
     modes = checker.modes(subject.point)
-    sections = [checker.check(w, RandomForm(seed)) for w in find_windows(modes, window)]
+    sections = [checker.check(w, RandomForm(seed, tuple(subject.point.state))) for w in find_windows(modes, window)]
     if loss is not None:
         sections.append(checker.check(whole_window(modes), checker.user_loss(loss)))
     return Report(subject.scene, subject.point.steps, checker.timestep, tuple(sections))
@@ -144,7 +146,9 @@ class _Checker:
 
     def _coverage(self, point: Point, name: str, found: Sequence[Direction], gradient: torch.Tensor) -> Coverage:
         """What of an input is judged."""
-        values = {**point.state, **point.controls, **point.parameters}[name] if name != "q" else gradient
+        values = {**point.state, **point.controls, **point.parameters}[name]
+        if values.shape != gradient.shape:  # a state on a manifold of fewer dimensions
+            values = gradient
         return coverage(name, values.numpy(force=True), found, gradient.numpy(force=True))
 
     def _point(self, window: Window) -> Point:
@@ -158,7 +162,7 @@ class _Checker:
         model, rng = self._one.model, np.random.default_rng(self._seed)
         found = {name: control_directions(name, t.numpy(force=True), model, rng) for name, t in point.controls.items()}
         for name, tensor in point.state.items():
-            found[name] = state_directions(name, model.nv if name == "q" else len(tensor), model)
+            found[name] = state_directions(name, self._one.tangent_shape(name, tensor), model)
         for name in self._subject.parameters:
             found[name] = parameter_directions(name, point.parameters[name].numpy(force=True), model, rng)
         return found

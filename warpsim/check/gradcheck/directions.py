@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,7 +41,7 @@ class Direction:
 
     Attributes:
         kind: "control", "state" or "parameter".
-        input: "q", "qd", "activation", a control, or a parameter.
+        input: A field of the state, a control, or a parameter.
         label: The dof, actuator, body … that moves; "" where there is only one or all do.
         item: Its index, None where several move.
         tangent: Of the input's shape; of nv numbers for q.
@@ -53,18 +54,21 @@ class Direction:
     tangent: np.ndarray
 
 
-def state_directions(name: str, size: int, model: Model) -> list[Direction]:
-    """Unit moves of every dof's position or velocity, or of every activation."""
+def state_directions(name: str, shape: tuple[int, ...], model: Model) -> list[Direction]:
+    """Unit moves of every dof's position or velocity, or of every number of another field."""
+    size = math.prod(shape)
     labels = dof_names(model.layout) if name in ("q", "qd") else [str(i) for i in range(size)]
-    return _spread([Direction("state", name, labels[i], i, row) for i, row in enumerate(np.eye(size))])
+    rows = (row.reshape(shape) for row in np.eye(size))
+    return _spread([Direction("state", name, labels[i], i, row) for i, row in enumerate(rows)])
 
 
 def control_directions(name: str, value: np.ndarray, model: Model, rng: np.random.Generator) -> list[Direction]:
     """One per actuator, drive, dof or body: a random course in time over the window's N steps."""
     layout = model.layout
     labels = {"joint_force": dof_names(layout), "wrench": layout.body_names, "actuator": layout.actuator_names}
+    labels |= dict.fromkeys(("drive_target", "drive_velocity"), layout.drive_names)
     found = []
-    for i, label in enumerate(labels.get(name, layout.drive_names)):
+    for i, label in enumerate(labels.get(name) or [str(i) for i in range(value.shape[1])]):
         if name == "wrench" and i == 0:
             continue  # nothing moves the world
         tangent = np.zeros(value.shape)
@@ -80,7 +84,7 @@ def parameter_directions(name: str, value: np.ndarray, model: Model, rng: np.ran
     if name.split(".")[-1] in _SIGNED:
         sizes = np.where(finite, np.maximum(sizes, 0.1 * sizes.max(initial=0.0) or 0.01), 0.0)
     moves = 0.3 * rng.normal(size=value.shape) * sizes
-    if name.startswith("world."):
+    if name.startswith("world.") or not value.ndim:
         return [Direction("parameter", name, "", None, moves)]
     labels = _labels(name, len(value), model)
     found = []

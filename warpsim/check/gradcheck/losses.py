@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -31,16 +31,15 @@ class Loss(Protocol):
 
 
 class RandomForm:
-    """Σ wᵢ xᵢ over the final state with fixed normal weights: it sees every coordinate and every velocity."""
+    """Σ wᵢ xᵢ over the final state with fixed normal weights: it sees every number of it."""
 
-    text = "a random linear form of the final q and qd"
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
+    def __init__(self, seed: int, fields: Sequence[str]) -> None:
+        self._seed, self._fields = seed, tuple(fields)
+        self.text = f"a random linear form of the final {' and '.join(n for n in fields if n != 'activation')}"
 
     def __call__(self, made: Tensors) -> torch.Tensor:
         """(W,) losses."""
-        return torch.stack([term.sum(-1) for term in self._terms(made)]).sum(0)
+        return torch.stack([term.flatten(1).sum(-1) for term in self._terms(made)]).sum(0)
 
     def size(self, made: Tensors) -> float:
         """Sum of the terms' magnitudes."""
@@ -49,7 +48,7 @@ class RandomForm:
     def _terms(self, made: Tensors) -> list[torch.Tensor]:
         rng = np.random.default_rng(self._seed)
         terms = []
-        for name in ("q", "qd", "activation"):
+        for name in self._fields:
             if name in made:
                 last = made[name][-1]
                 weights = rng.normal(size=last.shape[1:])
@@ -70,7 +69,7 @@ class UserLoss:
 
     def __call__(self, made: Tensors) -> torch.Tensor:
         """(W,) losses."""
-        worlds = made["q"].shape[1]
+        worlds = next(iter(made.values())).shape[1]
         return torch.stack([self._of_world(made, w) for w in range(worlds)])
 
     def size(self, made: Tensors) -> float:

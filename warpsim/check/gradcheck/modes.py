@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ import warp as wp
 
 from warpsim.autograd.exchange import to_torch
 from warpsim.core.stages import observe
+from warpsim.coupling.compiled import CompiledScene
 from warpsim.rigid.constraint.impact import LONGEST
 from warpsim.rigid.constraint.zones import Zones
 from warpsim.rigid.model.model import Model
@@ -57,24 +59,26 @@ class StepModes:
 class ModeObserver:
     """Takes single steps from given states and reads what they decided."""
 
-    def __init__(self, model: Model, controls: tuple[str, ...]) -> None:
-        """Captures one step of a model whose parameters are in force.
+    def __init__(self, compiled: CompiledScene, controls: tuple[str, ...]) -> None:
+        """Captures one step of a scene whose parameters are in force.
 
         Args:
-            model: Compiled, derived.
+            compiled: And derived.
             controls: Names of the controls that are given.
         """
-        self.model = model
+        self.model = model = compiled.model
         outputs = ("saturated",) if model.nu + model.nd else ()
-        program = RigidProgram(model, controls=controls, outputs=outputs)
+        program: Any = compiled.program(controls, outputs)
         arena = arenas.Arenas(program.device, arenas.measure(program), 1, gradients=False)[0]
         work = program.make_work(arena)
         self._state = _arrays("state", program.state, model)
         self._inputs = _arrays("input", program.inputs, model)
         self._outputs = _arrays("output", program.outputs, model)
         after = _arrays("state", program.state, model)
-        self._evaluations = work.solves
-        self._impact = work.step if isinstance(work.step, ImpactWork) else None
+        rigid, body_work = (program, work) if isinstance(program, RigidProgram) else (program.rigid, work.rigid)
+        self._evaluations = [] if body_work is None else body_work.solves
+        impact = None if body_work is None else body_work.step
+        self._impact = impact if isinstance(impact, ImpactWork) else None
         self._zones: list[Zones] = []
         self._views: dict[tuple, np.ndarray] = {}
 
@@ -85,7 +89,7 @@ class ModeObserver:
                 place.read(model, scratch)
                 self._zones.append(place)
 
-        scratch = program.scratch.constraint
+        scratch = None if rigid is None else rigid.scratch.constraint
         self._places = [Zones(model, scratch) for _ in self._evaluations] if scratch is not None else []
         with observe(watch), wp.ScopedCapture(device=program.device) as capture:
             arena.zero_accumulators()

@@ -17,7 +17,6 @@ from warpsim.check.gradcheck.losses import Loss, Tensors
 from warpsim.check.gradcheck.modes import ModeObserver, StepModes
 from warpsim.engine.engine import Engine, RolloutSpec
 from warpsim.rigid.model.model import Model
-from warpsim.rigid.model.tangent import basis, shift
 from warpsim.scene import Scene
 from warpsim.sim.initial_state import InitialState
 
@@ -54,7 +53,7 @@ class Probe:
     ) -> None:
         # a check is to show wrong gradients, not to stop at them
         self._engine = Engine(scene, worlds=worlds, device=device, unconverged="warn")
-        self._initial = InitialState(self.model)
+        self._initial = InitialState(self._engine.compiled)
         self._controls = controls
         self._outputs = outputs
         self._observer: ModeObserver | None = None
@@ -67,7 +66,7 @@ class Probe:
     def gradients(self, point: Point, loss: Loss, parameters: Sequence[str]) -> tuple[float, dict[str, torch.Tensor]]:
         """The loss of a single world and its gradients by all inputs and the named parameters.
 
-        The gradient by q is turned into one by the nv numbers of its tangent space.
+        The gradient by q is turned into one by the nv numbers of its tangent space, and so for every manifold.
         """
         inputs = {**point.state, **point.controls, **{name: point.parameters[name] for name in parameters}}
         leaves = {name: tensor.clone().requires_grad_() for name, tensor in inputs.items()}
@@ -83,8 +82,15 @@ class Probe:
             name: torch.zeros_like(leaf) if gradient is None else gradient
             for (name, leaf), gradient in zip(leaves.items(), found, strict=True)
         }
-        made["q"] = basis(self.model.layout, point.state["q"]).T @ made["q"]
+        for name, at in point.state.items():
+            pulled = self._initial.fields[name].manifold.pull(at.reshape(-1), made[name].reshape(1, -1))
+            made[name] = pulled[0] if pulled.shape[-1] != at.numel() else pulled[0].reshape(at.shape)
         return float(value.detach()), made
+
+    def tangent_shape(self, name: str, value: torch.Tensor) -> tuple[int, ...]:
+        """Of a move of a state field: that of its value, or (n,) on a manifold of fewer dimensions."""
+        size = self._initial.fields[name].tangent_size
+        return tuple(value.shape) if size == value.numel() else (size,)
 
     def run(self, point: Point, moves: Sequence[Move] = ()) -> Tensors:
         """Trajectories (N + 1, W, …) of world k from the point moved along `moves[k]`; the others from the point."""
@@ -94,7 +100,7 @@ class Probe:
     def modes(self, point: Point, made: Tensors, moves: Sequence[Move] = ()) -> list[StepModes]:
         """Decisions of every step of trajectories that have just been `run`."""
         if self._observer is None or self._observer.model is not self.model:  # it has more places for contacts
-            self._observer = ModeObserver(self.model, self._controls)
+            self._observer = ModeObserver(self._engine.compiled, self._controls)
         return list(self._observer.modes(made, self._moved(point, moves).controls))
 
     def _moved(self, point: Point, moves: Sequence[Move]) -> Point:
@@ -109,7 +115,11 @@ class Probe:
                 fresh.add(name)
             move = distance * torch.as_tensor(direction.tangent.astype(np.float64)).to(torch_real)
             target = group[name][:, world] if direction.kind == "control" else group[name][world]
-            target.copy_(shift(self.model.layout, target, move) if name == "q" else target + move)
+            if direction.kind == "state":
+                manifold = self._initial.fields[name].manifold
+                target.copy_(manifold.shift(target.reshape(-1), move.reshape(-1)).reshape(target.shape))
+            else:
+                target.copy_(target + move)
         moved = {name for d, _ in moves for name in [d.input] if d.kind == "parameter"}
         kept = {n: t for n, t in groups["parameter"].items() if n in moved or n in self._changed(point)}
         return Point(groups["state"], groups["control"], kept)

@@ -9,7 +9,6 @@ import torch
 from warpsim.check.gradcheck.check import Subject, default_parameters, gradcheck
 from warpsim.check.gradcheck.probe import Point
 from warpsim.check.gradcheck.report import Report
-from warpsim.rigid.work.state import state_fields
 from warpsim.sim.controls import Controls, given_steps
 from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import Trajectory
@@ -30,10 +29,10 @@ def check_simulator(
     if steps is None and controls is None:
         steps = max(1, round(2.0 / sim.timestep))
     count = given_steps(controls, steps)
-    names = default_parameters(sim.model) if parameters is None else tuple(parameters)
+    names = default_parameters(sim.compiled) if parameters is None else tuple(parameters)
     first = sim.initial_state()
     point = Point(
-        {f.name: first[f.name][0].detach() for f in state_fields(sim.model) if f.differentiable},
+        {name: first[name][0].detach() for name in sim.state_names},
         {name: tensor[:, 0].detach() for name, tensor in sim.all_controls(count, controls).items()},
         {name: sim.parameter(name)[0] for name in sorted({*names, *sim.changed_parameters})},
     )

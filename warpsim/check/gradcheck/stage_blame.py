@@ -11,49 +11,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import warp as wp
 
-from warpsim.check.gradcheck.differences import estimate
+from warpsim.check.gradcheck.deviation import deviation, random_direction
 from warpsim.check.gradcheck.directions import Direction
 from warpsim.check.gradcheck.losses import Tensors
+from warpsim.check.gradcheck.plant import NoTape, Plant
 from warpsim.check.gradcheck.probe import Point
 from warpsim.check.gradcheck.report import Blame
 from warpsim.core.precision import vec6
 from warpsim.core.stages import observe
+from warpsim.coupling.compiled import SceneDerivation, compile_scene
 from warpsim.rigid import query
-from warpsim.rigid.compile.compile import compile_model
-from warpsim.rigid.compile.derive import Derivation
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.step import step
 from warpsim.rigid.step.program import held_controls
 from warpsim.rigid.work.state import (
     RungeKuttaWork,
     Work,
-    control_fields,
-    make_runge_kutta_work,
-    make_scratch,
-    make_work,
-    state_fields,
 )
 from warpsim.scene import Scene
-from warpsim.tape.arena import Arena, Arenas, ArenaSize
+from warpsim.tape.arena import Arenas, measure
 from warpsim.tape.dtypes import is_real
 from warpsim.tape.program import Arrays
 
 SOLVE = "step.record_adjoint"
 """Name of the implicit adjoint of the solve, after the function that records it."""
 DERIVE = "model.derive"
+_WITHIN = "bodies.observation."
+"""Intermediates of the stage that shows bodies to matters: about reference points that carry no gradient on purpose."""
 BETWEEN = "tape (every stage is right by itself)"
 
-_SWEEP = (1e-3, 1e-4, 1e-5, 1e-6)
-_TOLERANCE = 1e-5
-_KNOWN = 0.05
-"""Differences whose error is a larger share of the derivative accuse nobody."""
 _FORCES = (
     "dynamics.kinematics",
     "dynamics.passive",
@@ -69,9 +62,6 @@ _AT_FIXED_ACCELERATION = (
     "constraint.stage.constraint_forces",
 )
 """Stages that hold the acceleration fixed on purpose."""
-
-_UNIT = ("physical.body.rotation", "physical.joint.axis")
-"""What the derivation makes unit and the kinematics takes as such: it moves on its sphere."""
 
 
 def blame(
@@ -103,23 +93,26 @@ class StageBench:
     """One world whose step is taken stage by stage."""
 
     def __init__(self, scene: Scene, device: wp.Device, point: Point, max_contacts: int) -> None:
-        self._model = model = compile_model(scene, worlds=1, device=device).with_room(max_contacts)
+        compiled = compile_scene(scene, worlds=1, device=device)
+        compiled = replace(compiled, model=compiled.model.with_room(max_contacts))
+        self._compiled, self._model = compiled, (model := compiled.model)
+        authored = compiled.authored
         # without dry friction its derivative is one-sided, and takes others with it (docs/differentiation.md)
-        smooth = [n for n in model.authored if not n.endswith(".friction_loss") or n in point.parameters]
-        model.require_gradients(smooth)
+        smooth = [n for n in authored if not n.endswith(".friction_loss") or n in point.parameters]
+        compiled.require_gradients(smooth)
         for name, value in point.parameters.items():
-            model.authored[name].assign(value.numpy(force=True)[None])
-        self._derivation = Derivation(model)
+            authored[name].assign(value.numpy(force=True)[None])
+        self._derivation = SceneDerivation(compiled)
         self._derivation.run()
         self._point = point
-        make = make_runge_kutta_work if model.options.integrator == "rk4" else make_work
-        size = ArenaSize()
-        make(model, Arena(model.device, size, None, None))
-        self._arena = Arenas(model.device, size, 1, gradients=True)[0]
-        self._work: Work | RungeKuttaWork = make(model, self._arena)
-        self._scratch = make_scratch(model)
-        self._state, self._next = (_space("state", state_fields(model), model) for _ in range(2))
-        self._control = _space("control", tuple(control_fields(model).values()), model)
+        self._plant = Plant(compiled)
+        self._arena = Arenas(model.device, measure(self._plant), 1, gradients=True)[0]
+        made = self._plant.make_work(self._arena)
+        self._work: Work | RungeKuttaWork = made.bodies
+        self._coupled = made.coupled
+        self._scratch = self._plant.scratch
+        self._state, self._next = (_space("state", compiled.state, model) for _ in range(2))
+        self._control = _space("control", tuple(compiled.controls.values()), model)
         self._arrays = dict(self._named())
         self._rng = np.random.default_rng(0)
         self._evaluation = 0
@@ -135,7 +128,7 @@ class StageBench:
             found.setdefault(name, {}).update(deviations)
 
         with observe(watch):
-            self._step(_NoTape())
+            self._step(NoTape())
         blames = _blames(found, k)
         if not blames:
             self._load(state, k)
@@ -144,10 +137,10 @@ class StageBench:
 
     def check_derivation(self) -> tuple[Blame, ...]:
         """Whether the derivation of physical parameters is wrong."""
-        model = self._model
-        inputs = {n: a for n, a in model.authored.items() if a.size and a.grad is not None}
-        own = {id(a) for a in model.authored.values()}
-        outputs = {n: a for n, a in model.physical.items() if a.size and a.grad is not None and id(a) not in own}
+        authored, physical = self._compiled.authored, self._compiled.physical
+        inputs = {n: a for n, a in authored.items() if a.size and a.grad is not None}
+        own = {id(a) for a in authored.values()}
+        outputs = {n: a for n, a in physical.items() if a.size and a.grad is not None and id(a) not in own}
 
         def pull_back() -> None:
             self._derivation.run(record=True)
@@ -164,12 +157,8 @@ class StageBench:
         return _blames({DERIVE: self._compare(names, weights, {}, self._derivation.run, pull_back)}, 0)
 
     def _step(self, tape: Any) -> None:
-        work, m, scratch = self._work, self._model, self._scratch
         self._arena.zero_accumulators()
-        if isinstance(work, RungeKuttaWork):
-            step.runge_kutta(m, self._state, self._control, work, scratch, self._next, tape)
-        else:
-            step.euler(m, self._state, self._control, work, scratch, self._next, tape)
+        self._plant.step(self._state, self._control, self._work, self._coupled, self._next, tape)
 
     def _check_stage(self, name: str, run: Callable[[], None]) -> dict[str, float]:
         """Runs a stage; deviations of its adjoint by the arrays it reads, where there are any."""
@@ -181,6 +170,7 @@ class StageBench:
         if not tape.launches:
             return {}
         written = [n for n in after if not np.array_equal(before[n], after[n], equal_nan=True)]
+        written = [n for n in written if _WITHIN not in n]
         outputs = {n: self._rng.normal(size=after[n].shape) for n in written}
         if name == "dynamics.kinematics":
             return self._check_kinematics(run, before, after)
@@ -291,8 +281,8 @@ class StageBench:
         deviations = {}
         for name in names:
             start = unmoved[name]
-            direction = _direction(name, start, self._rng)
-            found = _deviation(gradients[name], direction, start, base, partial(loss, name))
+            direction = random_direction(name, start, self._rng)
+            found = deviation(gradients[name], direction, start, base, partial(loss, name))
             self._arrays[name].assign(start)
             if found > 0.0:
                 deviations[name] = found
@@ -301,7 +291,8 @@ class StageBench:
         return deviations
 
     def _load(self, state: dict[str, np.ndarray], k: int) -> None:
-        held = {n: a.numpy()[0] for n, a in held_controls(self._model).items()}
+        held = {n: np.zeros(a.numpy().shape[1:]) for n, a in self._control.items() if a.size}
+        held |= {n: a.numpy()[0] for n, a in held_controls(self._model).items()}
         given = {n: t[k].numpy(force=True) for n, t in self._point.controls.items()}
         for name, array in self._state.items():
             array.assign(state.get(name, np.zeros(array.numpy().shape[1:]))[None])
@@ -312,8 +303,10 @@ class StageBench:
     def _named(self) -> Iterator[tuple[str, wp.array]]:
         """Every array with a gradient that a step may read or write, by name, each once."""
         seen: set[int] = set()
-        roots = {"state": self._state, "control": self._control, "next": self._next, "work": self._work}
-        for name, array in _walk({**roots, "physical": self._model.physical}, ""):
+        roots: dict[str, Any] = {"state": self._state, "control": self._control, "next": self._next, "work": self._work}
+        if self._coupled is not None:
+            roots |= {"bodies": self._coupled.bodies, "matter": self._coupled.matters}
+        for name, array in _walk({**roots, "physical": self._compiled.physical}, ""):
             if array.grad is not None and array.size and is_real(array.dtype) and array.ptr not in seen:
                 seen.add(array.ptr)
                 yield name, array
@@ -332,13 +325,6 @@ class StageBench:
     def _seed(self, weights: dict[str, np.ndarray]) -> None:
         for name, weight in weights.items():
             self._arrays[name].grad.assign(weight)
-
-
-class _NoTape:
-    """Stands where a step wants a tape: stages bring their own, and the solve is checked as a whole."""
-
-    def record_func(self, backward: Callable[[], None], arrays: list[wp.array]) -> None:
-        """Forgets the adjoint."""
 
 
 def _walk(value: Any, path: str) -> Iterator[tuple[str, wp.array]]:
@@ -361,46 +347,6 @@ def _space(kind: str, wanted: Sequence[Any], model: Model) -> Arrays:
     for f in wanted:
         made[f.name] = wp.zeros(f.shape, dtype=f.dtype, device=model.device, requires_grad=f.differentiable)
     return Arrays(kind, made)
-
-
-def _deviation(
-    gradient: np.ndarray,
-    direction: np.ndarray,
-    start: np.ndarray,
-    base: tuple[float, float],
-    loss: Callable[[np.ndarray], tuple[float, float]],
-) -> float:
-    """Relative deviation of a gradient from differences of a loss along a direction; 0 where it is within error.
-
-    The loss returns its value and the magnitude of its terms, which at the start are `base`.
-    """
-    products = gradient * direction
-    if not products.any() and loss(start + _SWEEP[0] * direction) == base:
-        return 0.0  # not read at all
-    values = np.array([[loss(start + sign * h * direction)[0] for sign in (1.0, -1.0)] for h in _SWEEP])
-    known = estimate(values[:, 0], values[:, 1], np.ones(len(_SWEEP), bool), _SWEEP, base[1])
-    scale = max(float(np.abs(products).sum()), abs(known.value))
-    off = abs(float(products.sum()) - known.value)
-    # at a kink the two one-sided quotients differ, and their mean means nothing
-    sides = abs(values[-2, 0] + values[-2, 1] - 2.0 * base[0]) / _SWEEP[-2]
-    if known.error > _KNOWN * scale or sides > _KNOWN * scale + 10.0 * known.error:
-        return 0.0
-    return off / scale if off > _TOLERANCE * scale + 5.0 * known.error else 0.0
-
-
-def _direction(name: str, value: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Random, of the size of the numbers; unset and infinite ones stay."""
-    finite = np.isfinite(value)
-    sizes = np.where(finite, np.abs(np.where(finite, value, 0.0)), 0.0)
-    item = sizes.max(axis=-1, keepdims=True) if value.ndim > 2 else sizes
-    if name.startswith(("physical", "authored")):
-        floor = 0.1 * item  # zeros of parameters are edges of what is allowed
-    else:
-        floor = np.where(item > 0.0, 0.1 * item, 0.1 * sizes.max(initial=0.0) or 0.01)
-    direction = np.where(finite, 0.3 * rng.normal(size=value.shape) * np.maximum(sizes, floor), 0.0)
-    if name in _UNIT:
-        direction -= value * (value * direction).sum(axis=-1, keepdims=True)
-    return direction
 
 
 def _blames(found: dict[str, dict[str, float]], step_index: int) -> tuple[Blame, ...]:

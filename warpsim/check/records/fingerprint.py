@@ -24,6 +24,8 @@ _NOT_PHYSICS = ("ledger", "sources", "name")
 def scene_hash(scene: Scene) -> str:
     """SHA-256 of the description that is simulated: the same for files that say the same in other words."""
     physics = {f.name: getattr(scene, f.name) for f in dataclasses.fields(scene) if f.name not in _NOT_PHYSICS}
+    if not scene.matters:
+        del physics["matters"]
     physics["options"] = dataclasses.replace(scene.options, max_contacts=None)  # room changes no bit
     return hashlib.sha256(json.dumps(encode(physics), sort_keys=True).encode()).hexdigest()
 

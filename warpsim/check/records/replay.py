@@ -45,7 +45,7 @@ def replay(record: RunRecord, scene: str | PathLike[str] | None = None) -> Repla
     made = record_run(
         sim,
         controls={name: torch.as_tensor(value) for name, value in record.actions.items()},
-        **{name: record.initial_state[name] for name in record.initial_state if name in ("q", "qd", "activation")},
+        start={name: value for name, value in record.initial_state.items() if name in sim.state_names},
         seed=record.seed,
         latency=record.latency,
         control_period=record.control_period,
@@ -91,7 +91,7 @@ def _simulator(record: RunRecord, scene: str | PathLike[str] | None) -> Simulato
 
 def _first_difference(a: RunRecord, b: RunRecord) -> str:
     for row, time in enumerate(a.trajectory["times"]):
-        for name in ("q", "qd", "activation"):
+        for name in a.initial_state:
             if name in a.trajectory and not np.array_equal(a.trajectory[name][row], b.trajectory[name][row]):
                 off = np.abs(a.trajectory[name][row] - b.trajectory[name][row]).max()
                 return f"{name} differs first at {time:.6g} s, by {off:.2e}"

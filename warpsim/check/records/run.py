@@ -31,6 +31,7 @@ def record_run(
     steps: int | None = None,
     controls: Controls | None = None,
     *,
+    start: Mapping[str, Any] | None = None,
     q: Any = None,
     qd: Any = None,
     activation: Any = None,
@@ -52,7 +53,8 @@ def record_run(
         sim: What is simulated.
         steps: N; None: the length of `controls`.
         controls: As in `Simulator.rollout`.
-        q: Initial coordinates, likewise.
+        start: Fields of the initial state by name, likewise.
+        q: Initial coordinates.
         qd: Initial velocities.
         activation: Initial activations.
         seed: Of whatever was random in making the inputs.
@@ -69,9 +71,10 @@ def record_run(
     """
     count = given_steps(controls, steps)
     actions = sim.all_controls(count, controls)
-    start = {name: value for name, value in (("q", q), ("qd", qd), ("activation", activation)) if value is not None}
-    first = {n: t for n, t in sim.initial_state(**start).items() if n in ("q", "qd", "activation")}
-    made, trouble = _roll_out(sim, actions, start, outputs)
+    short = {name: value for name, value in (("q", q), ("qd", qd), ("activation", activation)) if value is not None}
+    begin = {**(start or {}), **short}
+    first = {name: sim.initial_state(start=begin)[name] for name in sim.state_names}
+    made, trouble = _roll_out(sim, actions, begin, outputs)
     result, slopes = {**(outcome or {}), **trouble}, dict(gradient or {})
     if loss is not None and made is not None:
         result["loss"], norms = _differentiate(sim, loss, first, actions, outputs)
@@ -102,7 +105,7 @@ def _roll_out(
     shown = (*_OUTPUTS, *outputs, *(_SOLVER_OUTPUTS if sim.model.has_constraints else ()))
     shown += ("saturated",) if sim.actuator_names or sim.drive_names else ()
     try:
-        return sim.rollout(controls=actions, **start, outputs=tuple(dict.fromkeys(shown))), {}
+        return sim.rollout(controls=actions, start=start, outputs=tuple(dict.fromkeys(shown))), {}
     except SimulationError as error:
         return None, {"error": str(error)}
 
@@ -122,11 +125,11 @@ def _simulator_facts(sim: Simulator, path: Path | None) -> dict[str, Any]:
 
 def _motion_facts(sim: Simulator, made: Trajectory | None, actions: Mapping[str, torch.Tensor]) -> dict[str, Any]:
     """What a record says of the motion."""
-    observations = _observations(made, ("solver_status", "saturated"))
+    observations = _observations(made, (*sim.state_names, "solver_status", "saturated"))
     if made is not None:
         observations["mode_switches"] = _mode_switches(sim, made, actions)
     return {
-        "trajectory": _trajectory(made),
+        "trajectory": _trajectory(made, sim.state_names),
         "observations": observations,
         "actuator_status": _whole(made, "saturated"),
         "solver_status": _whole(made, "solver_status"),
@@ -144,7 +147,7 @@ def _differentiate(
     leaves = {name: tensor.detach().clone().requires_grad_() for name, tensor in (*first.items(), *actions.items())}
     states: dict[str, Any] = {name: leaves[name] for name in first}
     controls = {name: leaves[name] for name in actions}
-    value = loss(sim.rollout(controls=controls, **states, outputs=(*sim.outputs, *outputs)))
+    value = loss(sim.rollout(controls=controls, start=states, outputs=(*sim.outputs, *outputs)))
     found = torch.autograd.grad(value, list(leaves.values()), allow_unused=True)
     norms = {n: 0.0 if g is None else float(g.norm()) for n, g in zip(leaves, found, strict=True)}
     return float(value.detach()), norms
@@ -152,7 +155,7 @@ def _differentiate(
 
 def _mode_switches(sim: Simulator, made: Trajectory, actions: Mapping[str, torch.Tensor]) -> np.ndarray:
     """(n,) s: when world 0's contacts, cones, limits or saturations changed."""
-    observer = ModeObserver(sim.model, tuple(actions))
+    observer = ModeObserver(sim.compiled, tuple(actions))
     signatures = [step.signature(0) for step in observer.modes(made, actions)]
     changed = [k for k in range(1, len(signatures)) if signatures[k] != signatures[k - 1]]
     return np.array([made.times[k] for k in changed])
@@ -198,10 +201,9 @@ def _bounds(sim: Simulator) -> dict[str, Any]:
     return {name: _numpy(sim.parameter(name))[0] for name in names if sim.parameter(name).numel()}
 
 
-def _trajectory(made: Trajectory | None) -> dict[str, Any]:
+def _trajectory(made: Trajectory | None, states: Sequence[str]) -> dict[str, Any]:
     if made is None:
         return {"times": np.zeros(0), "every": 1, "sha256": ""}
-    states = [name for name in ("q", "qd", "activation") if name in made]
     every = max(1, -(-len(made.times) // _MOST_ROWS))
     whole = [made.numpy(name) for name in states]
     kept = {name: array[::every] for name, array in zip(states, whole, strict=True)}
@@ -212,8 +214,7 @@ def _observations(made: Trajectory | None, without: tuple[str, ...]) -> dict[str
     if made is None:
         return {}
     every = max(1, -(-len(made.times) // _MOST_ROWS))
-    states = ("q", "qd", "activation")
-    return {name: made.numpy(name)[::every] for name in made if name not in (*states, *without)}
+    return {name: made.numpy(name)[::every] for name in made if name not in without}
 
 
 def _whole(made: Trajectory | None, name: str) -> np.ndarray | None:

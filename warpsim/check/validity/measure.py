@@ -105,7 +105,7 @@ def measure_validity(
     outputs: tuple[str, ...] = ("potential_energy", "kinetic_energy")
     outputs += ("solver_status", "penetration") if sim.model.has_constraints else ()
     made = sim.rollout(count, actions, **start, outputs=outputs)
-    modes = list(ModeObserver(sim.model, tuple(actions)).modes(made, actions))
+    modes = list(ModeObserver(sim.compiled, tuple(actions)).modes(made, actions))
     transitions = _transitions(sim, made, actions)
     growth = measure_growth(transitions, sim.timestep)
     switches = find_switches(modes, sim.model, sim.timestep)

@@ -28,6 +28,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.strict is not False:
         warn_of_ledger(scene, arguments.scene)
     engine = Engine(scene, worlds=1, device="cpu")
-    controls = ControlNames(engine.model, default_controls(engine.model))
+    controls = ControlNames(engine.compiled, default_controls(engine.compiled))
     print(describe(Contents(engine, controls), scene, ledger=arguments.ledger))
     return 0

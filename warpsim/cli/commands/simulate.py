@@ -17,7 +17,6 @@ from warpsim.cli.commands.outputs import add_force, check_outputs
 from warpsim.core.errors import InputError, SimulationError, whole_number
 from warpsim.core.precision import numpy_real
 from warpsim.io.usd.writer import result_files
-from warpsim.rigid.step.program import output_fields
 from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import CONTACT_OUTPUTS, PAGE_SUFFIXES, Trajectory, check_target
 from warpsim.solve.newton import AT_ROUNDING, CONVERGED, STATUS_TEXT
@@ -127,7 +126,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _check_memory(sim: Simulator, rows: int, outputs: Sequence[str]) -> None:
     """Refuses a run whose frames memory cannot hold, before it is gone."""
-    fields = output_fields(sim.model)
+    fields = sim.compiled.outputs
     row = sum(fields[name].nbytes for name in outputs) + np.dtype(numpy_real).itemsize * sim.worlds * (sim.nq + sim.nv)
     free = free_bytes(sim.model.device)
     if rows * row > free:

@@ -16,6 +16,7 @@ from pxr import Gf, Sdf, Usd, UsdGeom, Vt
 
 from warpsim.core.numpy_quaternions import matrix_to_quat, quat_to_matrix
 from warpsim.io.usd.context import Context
+from warpsim.io.usd.matters import STATE_PREFIX
 from warpsim.io.usd.motion import Motion
 from warpsim.io.usd.state_names import Q_ATTRIBUTE, QD_ATTRIBUTE, state_place
 from warpsim.io.usd.units import DEGREE
@@ -54,7 +55,10 @@ def write_animation(
         for track in _tracks(context, scene, motion):
             _open_instance(layer, track.prim)
             _write_pose(layer, track, codes)
+        for path, points in motion.points.items():
+            _write_points(context, layer, path, points, codes)
         if states:
+            _write_matter_states(motion, layer, codes)
             _write_states(scene, motion, layer, codes)
             _write_velocities(context, scene, motion, layer, codes)
 
@@ -173,6 +177,32 @@ def _write_states(scene: Scene, motion: Motion, layer: Sdf.Layer, codes: np.ndar
             rows = [Vt.DoubleArray.FromNumpy(row) for row in part]
             layer.GetAttributeAtPath(target).default = rows[0]
             _samples(layer, target, codes, rows)
+
+
+def _write_points(context: Context, layer: Sdf.Layer, path: str, points: np.ndarray, codes: np.ndarray) -> None:
+    """Samples of a mesh's, a cloud's or curves' points, in the prim's frame and stage units."""
+    prim = context.prim(path)
+    if not prim or not prim.IsA(UsdGeom.PointBased):
+        return
+    inverse = np.linalg.inv(np.array(context.local_to_world(prim)).T)
+    world = points @ context.units.to_world / context.units.length
+    local = world @ inverse[:3, :3].T + inverse[:3, 3]
+    at = _attribute(layer, prim.GetPath(), "points", Sdf.ValueTypeNames.Point3fArray, custom=False)
+    rows = [Vt.Vec3fArray.FromNumpy(np.ascontiguousarray(row, dtype=np.float32)) for row in local]
+    _samples(layer, at, codes, rows)
+    extents = [Vt.Vec3fArray.FromNumpy(np.stack([r.min(0), r.max(0)]).astype(np.float32)) for r in local]
+    at = _attribute(layer, prim.GetPath(), "extent", Sdf.ValueTypeNames.Float3Array, custom=False)
+    _samples(layer, at, codes, extents)
+
+
+def _write_matter_states(motion: Motion, layer: Sdf.Layer, codes: np.ndarray) -> None:
+    for path, fields in motion.matter_states.items():
+        for name, values in fields.items():
+            at = _attribute(layer, Sdf.Path(path), STATE_PREFIX + name, Sdf.ValueTypeNames.DoubleArray, custom=True)
+            flat = np.ascontiguousarray(values, dtype=float).reshape(len(values), -1)
+            rows = [Vt.DoubleArray.FromNumpy(row) for row in flat]
+            layer.GetAttributeAtPath(at).default = rows[0]
+            _samples(layer, at, codes, rows)
 
 
 def _write_velocities(context: Context, scene: Scene, motion: Motion, layer: Sdf.Layer, codes: np.ndarray) -> None:

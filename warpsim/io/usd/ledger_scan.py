@@ -130,6 +130,7 @@ class Ledger:
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], LedgerEntry] = {}
         self._off: dict[str, str] = {}
+        self._claimed: set[str] = set()
 
     def _mark(self, path: str, attribute: str, status: str, reason: str) -> None:
         known = self._entries.get((path, attribute))
@@ -156,6 +157,15 @@ class Ledger:
     def switched_off(self, prim: Usd.Prim, reason: str) -> None:
         """Whatever the prim carries beyond what is marked has no influence."""
         self._off[str(prim.GetPath())] = reason
+
+    def claimed(self, prim: Usd.Prim, reason: str) -> None:
+        """The prim is of another kind of matter, which reads of it what it needs."""
+        self._claimed.add(str(prim.GetPath()))
+        self.switched_off(prim, reason)
+
+    def is_claimed(self, prim: Usd.Prim) -> bool:
+        """Whether the prim, with its type and schemas, is of another kind of matter."""
+        return str(prim.GetPath()) in self._claimed
 
     def why_off(self, prim: Usd.Prim) -> str | None:
         """The reason given for a prim that is switched off."""
@@ -205,8 +215,9 @@ def scan(stage: Usd.Stage, ledger: Ledger) -> None:
         if prim.IsActive() and prim.HasAuthoredPayloads() and not prim.IsLoaded():
             ledger.unsupported(prim, "payload", "it is not loaded, so nothing in it is read; load the stage's payloads")
     for prim in prims(stage):
-        _scan_type(prim, ledger)
-        _scan_apis(prim, ledger)
+        if not ledger.is_claimed(prim):
+            _scan_type(prim, ledger)
+            _scan_apis(prim, ledger)
         everything = prim.IsA(UsdPhysics.Scene)
         for item in prim.GetAuthoredProperties():
             name = item.GetName()

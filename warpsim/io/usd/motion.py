@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -44,6 +44,10 @@ class Motion:
     angular_velocities: np.ndarray | None = None
     """(frames, bodies, 3) world axes, rad/s."""
     contacts: Sequence[ContactFrame] | None = None
+    points: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Path of a prim that other matter moves → (frames, n, 3) m, world."""
+    matter_states: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
+    """Path of a matter's prim → its state, (frames, …) by field."""
 
     def check(self, scene: Scene) -> None:
         """Refuses arrays that do not fit the scene.
@@ -70,6 +74,9 @@ class Motion:
             if not np.isfinite(value).all():
                 frame = int(np.argwhere(~np.isfinite(np.asarray(value)))[0][0])
                 raise InputError(f"motion.{name} is not finite from frame {frame} on; it cannot be written")
+        for path, points in self.points.items():
+            if np.ndim(points) != 3 or len(points) != frames or not np.isfinite(points).all():
+                raise InputError(f"motion.points of {path} must be finite, (frames, n, 3); got {np.shape(points)}")
         if frames == 0 or (np.diff(self.times) <= 0).any():
             raise InputError("motion.times must hold at least one frame and increase")
         if self.contacts is not None and len(self.contacts) != frames:

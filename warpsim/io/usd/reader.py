@@ -22,6 +22,7 @@ from warpsim.io.usd.joints import read_joints
 from warpsim.io.usd.ledger_scan import Ledger, scan
 from warpsim.io.usd.loops import add_loops, add_mimics
 from warpsim.io.usd.mass import set_body_mass
+from warpsim.io.usd.matters import add_matters
 from warpsim.io.usd.options import read_options
 from warpsim.io.usd.physics_objects import find_physics, list_lost_colliders
 from warpsim.io.usd.prescan import check_layers
@@ -130,6 +131,7 @@ def _build(context: Context) -> Scene:
     apply_keyframe(context)
     add_filters(context, objects, specs)
     list_lost_colliders(context, objects)
+    add_matters(context)
     return scene
 
 

@@ -107,3 +107,30 @@ def move_derivatives(layout: Layout, step: torch.Tensor) -> tuple[torch.Tensor, 
         if rotation:
             by_q[..., d, d], by_step[..., d, d] = _turn_derivatives(step[..., d])
     return by_q, by_step
+
+
+class JointManifold:
+    """The coordinates q of a model: a `warpsim.tape.manifold.Manifold`."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+
+    def tangent_size(self, size: int) -> int:
+        """nv."""
+        return self._layout.nv
+
+    def shift(self, value: torch.Tensor, move: torch.Tensor) -> torch.Tensor:
+        """q ⊕ δ."""
+        return shift(self._layout, value, move)
+
+    def difference(self, value: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+        """δ with reference ⊕ δ = value."""
+        return difference(self._layout, value, reference)
+
+    def pull(self, value: torch.Tensor, covectors: torch.Tensor) -> torch.Tensor:
+        """Covectors on δ."""
+        return covectors @ basis(self._layout, value)
+
+    def units(self, value: torch.Tensor) -> torch.Tensor:
+        """P, see `projection`."""
+        return projection(self._layout, value)

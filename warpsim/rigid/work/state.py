@@ -14,6 +14,7 @@ import warp as wp
 
 from warpsim.core.precision import mat66, quat, real, vec3, vec6
 from warpsim.rigid.model.model import Model
+from warpsim.rigid.model.tangent import JointManifold
 from warpsim.rigid.work.constraint_work import (
     ConstraintScratch,
     ConstraintWork,
@@ -34,7 +35,8 @@ Control = Arrays
 
 def state_fields(m: Model) -> tuple[Field, ...]:
     """The state of a model: what the next step truly reads."""
-    fields = [Field("q", (m.worlds, m.nq), real), Field("qd", (m.worlds, m.nv), real)]
+    q = Field("q", (m.worlds, m.nq), real, manifold=JointManifold(m.layout))
+    fields = [q, Field("qd", (m.worlds, m.nv), real)]
     if m.na:
         fields.append(Field("activation", (m.worlds, m.na), real))
     if m.has_constraints:

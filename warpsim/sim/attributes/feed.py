@@ -203,7 +203,7 @@ class _FeedNode(torch.autograd.Function):
         ctx.shared = not any(varies)
         ctx.set_materialize_grads(False)
         parts = feed.split(made[0] if ctx.shared else made)
-        return tuple(torch.as_tensor(np.ascontiguousarray(p), dtype=torch_real, device=ctx.device) for p in parts)
+        return tuple(torch.as_tensor(np.array(p, order="C"), dtype=torch_real, device=ctx.device) for p in parts)
 
     @staticmethod
     @once_differentiable

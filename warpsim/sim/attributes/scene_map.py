@@ -16,15 +16,12 @@ import numpy as np
 from pxr import Sdf, Tf, Usd
 
 from warpsim.core.errors import InputError
+from warpsim.coupling.compiled import CompiledScene, compile_scene
 from warpsim.io.usd.reader import open_stage, read_usd, read_with
-from warpsim.rigid.compile.compile import compile_model
-from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.topology import Layout
 from warpsim.scene import Mesh, Scene
 from warpsim.scene.description import JOINT_Q_SIZE
 
-STATE = {"state.q": "initial_q", "state.qd": "initial_qd", "state.activation": "initial_activation"}
-"""Name of a part of the initial state → the field of `Model` that holds it."""
 _GROUPS = (
     "bodies",
     "joints",
@@ -84,12 +81,12 @@ class SceneMap:
         base: The stage as it is.
     """
 
-    def __init__(self, path: str | PathLike[str], model: Model) -> None:
+    def __init__(self, path: str | PathLike[str], compiled: CompiledScene) -> None:
         """Opens the source anew.
 
         Args:
             path: The file that was simulated.
-            model: Compiled from it.
+            compiled: From it.
         """
         source = open_stage(path)
         self.stage = Usd.Stage.Open(source.GetRootLayer(), Sdf.Layer.CreateAnonymous("attributes.usda"))
@@ -97,17 +94,17 @@ class SceneMap:
         self._path = path
         self._ours = self._stale = False
         self._listener = Tf.Notice.Register(Usd.Notice.ObjectsChanged, self._note_change, self.stage)
-        self._constrained = model.has_constraints
+        self._constrained = compiled.model.has_constraints
         self._meshes: dict[str, Mesh] = dict(self.scene.meshes)
         tables = _tables(self._compiled(self.scene))
-        _check_same(path, tables, _tables(model))
+        _check_same(path, tables, _tables(compiled))
         self.shapes = {name: table.shape for name, table in tables.items()}
         ends = np.cumsum([table.size for table in tables.values()])
         self.slices = {
             name: slice(int(end) - table.size, int(end))
             for (name, table), end in zip(tables.items(), ends, strict=True)
         }
-        self._quaternions = _quaternion_places(self.slices, self.shapes, model.layout)
+        self._quaternions = _quaternion_places(self.slices, self.shapes, compiled.model.layout)
         self._first: np.ndarray | None = None
         self.base = self.read({})
         self._first = self.base.numbers
@@ -123,11 +120,12 @@ class SceneMap:
         scene = read_with(self.stage, values)
         discrete = _discrete(scene)
         self._settle_meshes(scene, discrete)
-        model = self._compiled(scene)
+        compiled = self._compiled(scene)
+        model = compiled.model
         for flag in _FLAGS:
             discrete["the model's", flag] = getattr(model, flag)
         discrete["the model's", "has_constraints"] = self._constrained or model.has_constraints
-        tables = _tables(model)
+        tables = _tables(compiled)
         numbers = np.concatenate([table.ravel() for table in tables.values()])
         finite = np.isfinite(numbers)
         for name, place in self.slices.items():
@@ -153,9 +151,9 @@ class SceneMap:
         """Layers are shared by all stages of a process: somebody may edit the source in memory."""
         self._stale = self._stale or not self._ours
 
-    def _compiled(self, scene: Scene) -> Model:
+    def _compiled(self, scene: Scene) -> CompiledScene:
         """Without contacts: pairs hold no authored numbers, and their hulls and grids take long."""
-        return compile_model(replace(scene, options=replace(scene.options, contacts=False)), device="cpu")
+        return compile_scene(replace(scene, options=replace(scene.options, contacts=False)), device="cpu")
 
     def _near_base(self, numbers: np.ndarray) -> np.ndarray:
         """Of the two quaternions of each rotation the one nearer the base's: the reader's choice of sign may jump."""
@@ -200,8 +198,12 @@ def _uniform_scale(known: Mesh, mesh: Mesh) -> float | None:
     return 1.0 if abs(scale - 1.0) < 1e-14 else scale
 
 
-def _tables(model: Model) -> dict[str, np.ndarray]:
-    return {**model.described, **{name: getattr(model, field) for name, field in STATE.items()}}
+def _tables(compiled: CompiledScene) -> dict[str, np.ndarray]:
+    return {**compiled.described, **{f"state.{name}": value for name, value in compiled.initial.items()}}
+
+
+def _comparable(value: Any) -> Any:
+    return (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
 
 
 def _quaternion_places(
@@ -240,6 +242,9 @@ def _discrete(scene: Scene) -> dict[tuple[str, ...], Any]:
     for field in fields(scene.options):
         if field.name not in ("gravity", "timestep", "contacts"):
             found["options", field.name] = getattr(scene.options, field.name)
+    for matter in scene.matters:
+        found[matter.name, "kind"] = matter.kind
+        found[matter.name, "data"] = {key: _comparable(value) for key, value in matter.data.items()}
     found["excluded_pairs",] = scene.excluded_pairs
     found["excluded_bodies",] = scene.excluded_bodies
     found["filter_parent",] = scene.filter_parent

@@ -11,8 +11,8 @@ import torch
 
 from warpsim.autograd.exchange import as_real_tensor, torch_device
 from warpsim.core.errors import InputError, RangeError
+from warpsim.coupling.compiled import CompiledScene
 from warpsim.io.scene_files import is_usd
-from warpsim.rigid.model.model import Model
 from warpsim.sim.attributes.attribute import Attribute
 from warpsim.sim.attributes.feed import Feed
 from warpsim.sim.attributes.finder import find_attribute
@@ -22,16 +22,16 @@ from warpsim.sim.attributes.scene_map import SceneMap
 class AttributeTable:
     """Opens the stage when a handle is first asked for."""
 
-    def __init__(self, path: Path | None, model: Model) -> None:
+    def __init__(self, path: Path | None, compiled: CompiledScene) -> None:
         """Remembers where the scene came from.
 
         Args:
             path: The file; None: a scene without one.
-            model: Compiled from it.
+            compiled: From it.
         """
         self._path = path
-        self._model = model
-        self._device = torch_device(model.device)
+        self._compiled = compiled
+        self._device = torch_device(compiled.device)
         self._map: SceneMap | None = None
         self._handles: dict[str, Attribute] = {}
         self._feeds: dict[tuple[Attribute, ...], Feed] = {}
@@ -52,13 +52,13 @@ class AttributeTable:
         if key not in self._feeds:
             self._feeds[key] = Feed(self._scene_map(ordered[0].path), ordered)
         given = [self._checked(attribute, values[attribute]) for attribute in ordered]
-        return self._feeds[key].tensors(given, self._model.worlds)
+        return self._feeds[key].tensors(given, self._compiled.worlds)
 
     def _checked(self, attribute: Attribute, value: Any) -> torch.Tensor:
         if isinstance(value, torch.Tensor) and not value.is_complex():
             value = value.to(torch.float64)  # whole numbers, too
         tensor = as_real_tensor(attribute.path, value, self._device, torch.float64)
-        shapes = (attribute.shape, (self._model.worlds, *attribute.shape))
+        shapes = (attribute.shape, (self._compiled.worlds, *attribute.shape))
         if tuple(tensor.shape) not in shapes:
             raise InputError(
                 f"{attribute.path} was given shape {tuple(tensor.shape)}; needed: {shapes[0]} for all worlds alike, or "
@@ -90,7 +90,7 @@ class AttributeTable:
                     "by name instead, e.g. parameters={'body.mass': …} (see `parameter_names`), or convert it with "
                     "`warpsim convert`"
                 )
-            self._map = SceneMap(self._path, self._model)
+            self._map = SceneMap(self._path, self._compiled)
         return self._map
 
 

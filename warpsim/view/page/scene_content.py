@@ -14,6 +14,7 @@ from warpsim.io.usd.motion import Motion
 from warpsim.io.usd.reader import open_stage
 from warpsim.scene import Scene
 from warpsim.scene.description import JOINT_Q_SIZE
+from warpsim.scene.matters import matter_kind
 from warpsim.view.items.item import Item
 from warpsim.view.items.scene_items import SceneReader
 from warpsim.view.items.stage_items import StageReader
@@ -141,10 +142,13 @@ def motions_page(
         masses: As in `scene_bodies`.
         centers: Likewise.
     """
+    soft = [drawable for matter in scene.matters for drawable in matter_kind(matter.kind).drawables(matter)]
+    moved = {drawable.path for drawable in soft}
+    rigid = [drawable for drawable in scene_drawables(scene, path) if drawable.item.name not in moved]
     return Page(
         title,
         scene_bodies(scene, masses, centers),
-        scene_drawables(scene, path),
+        [*rigid, *soft],
         [motion_take(motion, name) for name, motion in motions],
         joints=scene_joints(scene),
     )
@@ -167,6 +171,7 @@ def motion_take(
         motion.positions[rows],
         motion.rotations[rows],
         values=motion.q[rows],
+        points={path: points[rows] for path, points in motion.points.items()},
         contacts=None if motion.contacts is None else list(motion.contacts)[rows],
         ghost=ghost,
         iteration=iteration,

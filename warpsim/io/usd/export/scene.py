@@ -18,6 +18,7 @@ from warpsim.io.usd.export.joints import (
 from warpsim.io.usd.export.state import Export
 from warpsim.scene import Scene
 from warpsim.scene.ledger import LedgerEntry
+from warpsim.scene.matters import matter_kind
 
 
 def export_scene(scene: Scene) -> tuple[Usd.Stage, list[LedgerEntry]]:
@@ -52,6 +53,9 @@ def build_export(scene: Scene) -> Export:
         parent = export.body(site.body) or export.world
         name = export.name(parent, site.name)
         export.prims[("site", site.name)] = author.site(parent, name, position=site.position, rotation=site.rotation)
+    for matter in scene.matters:
+        if not matter_kind(matter.kind).write(matter, stage):
+            export.lost("matter", matter.name, matter.kind, "its kind writes no prims")
     for tendon in scene.tendons:
         add_tendon(export, tendon)
     for actuator in scene.actuators:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import warp as wp
 
-from warpsim.core.precision import real
-from warpsim.rigid.model.model import Model
+from warpsim.coupling.compiled import CompiledScene
+from warpsim.coupling.fields import own_arrays, scene_fields
+from warpsim.coupling.program import no_motion
 from warpsim.rigid.step.observe import make_observation, observable_fields, observe
 from warpsim.tape import arena as arenas
 from warpsim.tape.graph import Replay, capture
@@ -16,35 +17,36 @@ from warpsim.tape.rows import Block, Blocks
 
 
 class StateObserver:
-    """Evaluates `observe` on a given state, and its adjoint.
+    """Evaluates observables on a given state, and their adjoints.
 
     Attributes:
         names: Outputs it makes.
-        dtype: Element type of q and qd.
+        state_dtypes: Element type of each field of the state that it reads.
         output_dtypes: Element type of each output.
     """
 
-    dtype = real
-
-    def __init__(self, model: Model, names: tuple[str, ...]) -> None:
+    def __init__(self, compiled: CompiledScene, names: tuple[str, ...]) -> None:
         """Allocates.
 
         Args:
-            model: Whose states are observed.
-            names: Outputs, from `observable_fields`.
+            compiled: Whose states are observed.
+            names: Outputs, from `CompiledScene.observables`.
         """
         self.names = names
-        self._model = model
-        fields = observable_fields(model)
+        self._model = compiled.model
+        self._matters = [m for m in compiled.matters if any(f.name in names for f in scene_fields(m, m.observables))]
+        rigid = observable_fields(compiled.model)
+        self._rigid = tuple(name for name in names if name in rigid)
+        fields, device = compiled.observables, compiled.device
         self.output_dtypes = {name: fields[name].dtype for name in names}
-        w, device = model.worlds, model.device
+        own = {f.name for m in self._matters for f in scene_fields(m, m.state)}
+        read = [f for f in compiled.state if f.differentiable and (f.name in ("q", "qd") or f.name in own)]
+        self.state_dtypes = {f.name: f.dtype for f in read}
         self._state = Arrays(
             "state",
-            {
-                "q": wp.zeros((w, model.nq), dtype=real, device=device, requires_grad=True),
-                "qd": wp.zeros((w, model.nv), dtype=real, device=device, requires_grad=True),
-            },
+            {f.name: wp.zeros(f.shape, dtype=f.dtype, device=device, requires_grad=True) for f in read},
         )
+        self._bodies = self._state if compiled.has_bodies else no_motion(compiled.model)
         self._outputs = {
             n: wp.zeros(fields[n].shape, dtype=fields[n].dtype, device=device, requires_grad=True) for n in names
         }
@@ -64,7 +66,7 @@ class StateObserver:
 
     def make_work(self, arena: arenas.Arena):
         """Intermediates of one observation."""
-        return make_observation(self._model, arena, self.names)
+        return make_observation(self._model, arena, self._rigid)
 
     def forward(self, state: Blocks) -> Blocks:
         """The outputs of a state, one row each as the state's; valid until the next call."""
@@ -76,7 +78,7 @@ class StateObserver:
         return self._made
 
     def backward(self, state: Blocks, seeds: Blocks) -> Blocks:
-        """Adjoints of `q` and `qd` for adjoints of some outputs; those of parameters are added to their gradients.
+        """Adjoints of the state for adjoints of some outputs; those of parameters are added to their gradients.
 
         The rows returned are valid until the next call.
         """
@@ -96,7 +98,14 @@ class StateObserver:
             block.copy_from(0, state[name], 0, 1)
 
     def _launch(self, names: tuple[str, ...]) -> None:
-        observe(self._model, self._state, self._work, self._outputs, names)
+        rigid = [name for name in names if name in self._rigid]
+        if rigid or not self._matters:
+            observe(self._model, self._bodies, self._work, self._outputs, rigid)
+        wanted = {name: self._outputs[name] for name in names}
+        for matter in self._matters:
+            shown = own_arrays(matter, "outputs", matter.observables, wanted)
+            if shown:
+                matter.observe(own_arrays(matter, "state", matter.state, self._state), shown)
 
     def _launch_adjoint(self, names: tuple[str, ...]) -> None:
         self._arena.zero_adjoints()

@@ -1,0 +1,1 @@
+"""Rigid bodies and other matters as one compiled scene, stepped together."""

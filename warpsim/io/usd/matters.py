@@ -1,0 +1,44 @@
+"""Prims that a registered kind of matter claims: described by it, and the state that a result left on them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpsim.core.errors import SceneError
+from warpsim.io.usd.attributes import place
+from warpsim.io.usd.context import Context
+from warpsim.io.usd.ledger_scan import prims
+from warpsim.scene.matters import MatterDescription, matter_kinds
+
+STATE_PREFIX = "warpsim:state:"
+"""double[] on a matter's prim, by field of its state: one world's value laid flat, SI, z up."""
+
+
+def add_matters(context: Context) -> None:
+    """Adds what claimed prims describe to the scene."""
+    kinds = matter_kinds()
+    if not kinds:
+        return
+    for prim in prims(context.stage):
+        kind = next((kind for kind in kinds if kind.claims(prim)), None)
+        if kind is None:
+            continue
+        described = kind.read(prim, context)
+        for name in described.initial:
+            _take_state(described, name, context)
+        context.ledger.claimed(prim, f"of matter {described.name!r}, which does not read it")
+        context.scene.matters.append(described)
+
+
+def _take_state(described: MatterDescription, name: str, context: Context) -> None:
+    prim = context.prim(described.path)
+    values = context.read.array(prim, STATE_PREFIX + name)
+    if values is None:
+        return
+    shape = np.shape(described.initial[name])
+    if values.size != np.prod(shape):
+        raise SceneError(
+            f"{place(prim, STATE_PREFIX + name)}: {values.size} numbers, but the state has {int(np.prod(shape))}; "
+            "remove it, or save the result of this scene anew"
+        )
+    described.initial[name] = values.reshape(shape)

@@ -1,0 +1,174 @@
+"""`Matter`: what a step of something other than rigid bodies is made of.
+
+A step observes the bodies, has each matter exert its forces on them, steps the bodies under these, and has each matter
+write its own next state:
+
+    bodies at the state ▸ forces of each matter ▸ rigid step under their sum ▸ finish of each matter ▸ observables
+
+All of it is taped, captured and replayed like any step, so the rules of `warpsim.tape.program` hold: write every
+element of what is to be written, depend on what is given alone, launch kernels and nothing else.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import warp as wp
+
+from warpsim.core.errors import InputError
+from warpsim.core.names import find
+from warpsim.core.precision import numpy_real, real
+from warpsim.scene.matters import MatterDescription
+from warpsim.tape.arena import Arena
+from warpsim.tape.program import Arrays, Field
+
+
+@dataclass(frozen=True)
+class CompileContext:
+    """Where a matter is compiled to.
+
+    Attributes:
+        worlds: W.
+        device: Of all arrays.
+        body_names: Bodies in the order of `Bodies`; [0] is the world, named "".
+    """
+
+    worlds: int
+    device: wp.Device
+    body_names: tuple[str, ...]
+
+    def body(self, name: str) -> int:
+        """Index of a body."""
+        return find("body", name, self.body_names).index
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """Rigid bodies at the start of a step, (W, bodies) each, world frame; body 0 is the world.
+
+    Attributes:
+        position: m: origins.
+        rotation: (w, x, y, z), body → world.
+        velocity: rad/s, m/s: angular, then linear at the origin.
+        com: m: centers of mass.
+        wrench: N, N·m: force, then torque at the center of mass, of one matter on each body. Zero to begin with; its
+            `forces` writes those that it exerts.
+    """
+
+    position: wp.array
+    rotation: wp.array
+    velocity: wp.array
+    com: wp.array
+    wrench: wp.array
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What surrounds a matter during a step.
+
+    Attributes:
+        timestep: (W,) s.
+        gravity: (W,) vec3, m/s².
+        bodies: None unless the matter `meets_bodies`.
+    """
+
+    timestep: wp.array
+    gravity: wp.array
+    bodies: Bodies | None
+
+
+class Matter:
+    """A compiled matter; derive from it, declare fields in `__init__` and launch kernels in `forces` and `finish`.
+
+    Names of fields are the matter's own; outside they are "name.field".
+
+    Attributes:
+        description: What it was compiled from.
+        name: Of the matter.
+        worlds: W; axis 0 of every field and parameter. Launch over `self.worlds`: a simulation on several threads
+            copies the matter for some of its worlds.
+        device: Of all arrays.
+        state: Fields of the state, with their manifolds.
+        controls: What each step may be given; zero where it is not.
+        outputs: What `finish` reports of a step.
+        observables: What `observe` makes of a state alone, from its differentiable fields.
+        meets_bodies: Whether its stages read bodies and exert wrenches on them.
+        authored: Parameters that users set, (W, …) each.
+        physical: What the stages read; by default the authored ones. Others are made by `derive`.
+    """
+
+    state: tuple[Field, ...] = ()
+    controls: tuple[Field, ...] = ()
+    outputs: tuple[Field, ...] = ()
+    observables: tuple[Field, ...] = ()
+    meets_bodies: bool = False
+
+    def __init__(
+        self, description: MatterDescription, context: CompileContext, dtypes: Mapping[str, Any] | None = None
+    ) -> None:
+        """Puts the authored parameters on the device.
+
+        Args:
+            description: The matter.
+            context: Where it is compiled to.
+            dtypes: Warp types of the parameters that do not hold plain numbers.
+        """
+        self.description, self.name = description, description.name
+        self.worlds, self.device = context.worlds, context.device
+        self.authored: dict[str, wp.array] = {}
+        for name, value in description.parameters.items():
+            values = np.broadcast_to(np.asarray(value, numpy_real), (self.worlds, *np.shape(value)))
+            dtype = (dtypes or {}).get(name, real)
+            self.authored[name] = wp.array(np.ascontiguousarray(values), dtype=dtype, device=self.device)
+        self.physical: dict[str, wp.array] = dict(self.authored)
+
+    def derive(self) -> None:
+        """Makes physical from authored parameters, once per rollout, on a tape of its own."""
+
+    def make_work(self, arena: Arena) -> Any:
+        """Intermediates of one step: an array, or a dataclass or mapping of arrays."""
+        return None
+
+    def forces(self, state: Arrays, inputs: Arrays, work: Any, around: Environment) -> None:
+        """Before the rigid step: evaluates forces, and writes those on bodies to `around.bodies.wrench`."""
+
+    def finish(
+        self, state: Arrays, inputs: Arrays, work: Any, around: Environment, next_state: Arrays, outputs: Arrays
+    ) -> None:
+        """After the rigid step: writes the next state, and those of `self.outputs` that are in `outputs`."""
+        raise NotImplementedError
+
+    def observe(self, state: Arrays, outputs: Arrays) -> None:
+        """Writes those of `self.observables` that are in `outputs`, for any state."""
+
+    def explain(self, work: Any, world: int) -> str | None:
+        """Why a state is not finite after a step that left these intermediates, if known."""
+        return None
+
+    def part(self, first: int, last: int) -> Self:
+        """The same matter in worlds first … last − 1 alone, with views of the parameters.
+
+        A matter that holds other arrays with a world axis overrides this and takes views of them, too.
+        """
+        made = copy.copy(self)
+        made.worlds = last - first
+        for group in ("state", "controls", "outputs", "observables"):
+            fields: Sequence[Field] = getattr(self, group)
+            setattr(made, group, tuple(replace(f, shape=(made.worlds, *f.shape[1:])) for f in fields))
+        views = {a.ptr: a[first:last] for a in (*self.authored.values(), *self.physical.values())}
+        made.authored = {name: views[a.ptr] for name, a in self.authored.items()}
+        made.physical = {name: views[a.ptr] for name, a in self.physical.items()}
+        return made
+
+    def check(self) -> None:
+        """Raises where the fields and the description do not fit together."""
+        for f in self.state:
+            given = self.description.initial.get(f.name)
+            if given is not None and np.shape(given) != f.value_shape:
+                raise InputError(
+                    f"matter {self.name!r}: initial {f.name!r} has shape {np.shape(given)}; needed: {f.value_shape}"
+                )
