@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pxr import Gf, UsdGeom, UsdPhysics
+from pxr import Gf, Sdf, UsdGeom, UsdPhysics
 from scipy.spatial.transform import Rotation
 
 from scene_compare import body_poses, homogeneous
@@ -251,6 +251,26 @@ def test_pose_off_the_joint_is_reported():
     assert any(entry.path == "/World/Body" and "0.5 m" in entry.reason for entry in scene.ledger)
 
 
+@pytest.mark.parametrize(("kind", "swap"), [("hinge", False), ("hinge", True), ("slide", False)])
+def test_reference_is_the_coordinate_at_which_the_frames_coincide(rng, kind, swap):
+    """`mjc:ref` renames coordinates: the same poses, limits and springs in terms of the new ones."""
+    plain = read_usd(chain(rng, kind, swap=swap, angle=0.3))
+    stage = chain(np.random.default_rng(0), kind, swap=swap, angle=0.3)
+    prim = stage.GetPrimAtPath("/World/Joint")
+    prim.CreateAttribute("mjc:ref", Sdf.ValueTypeNames.Double).Set(-0.8)
+    scene = read_usd(stage, strict=True)
+    (joint,) = (joint for joint in scene.joints if joint.kind == kind)
+    assert joint.reference == -0.8
+    assert joint.initial_q == pytest.approx([-0.5], abs=1e-6)
+    assert scene.sources["joint", joint.name, "reference"].attribute == "mjc:ref"
+    assert next(joint for joint in plain.joints if joint.kind == kind).reference == 0.0
+    poses = body_poses(scene)
+    cache = UsdGeom.XformCache()
+    for name, pose in poses.items():
+        there = np.array(cache.GetLocalToWorldTransform(stage.GetPrimAtPath(name))).T
+        assert np.abs(pose - there).max() < 1e-5
+
+
 def test_joint_state_wins_over_pose():
     stage = author.new_stage()
     body = author.body(author.world(stage), "Body", mass=1)
@@ -335,3 +355,17 @@ def test_bad_joint_ends_are_refused():
     joint.GetAttribute("physics:localRot1").Set(Gf.Quatf(0, 0, 0, 0))
     with pytest.raises(SceneError, match="localRot1"):
         read_usd(stage)
+
+
+def test_a_connect_equality_is_read():
+    """The API schema says nothing more than the ball joint that closes the loop."""
+    stage = author.new_stage()
+    world = author.world(stage)
+    bodies = [author.body(world, name, position=(0, 0, z)) for name, z in (("A", 0.0), ("B", 1.0))]
+    for body in bodies:
+        author.box(body, "Box", (0.1, 0.1, 0.1))
+    joint = author.spherical(world, "Ball", bodies[0], bodies[1])
+    joint.CreateAttribute("physics:excludeFromArticulation", Sdf.ValueTypeNames.Bool).Set(True)
+    joint.AddAppliedSchema("MjcEqualityConnectAPI")
+    scene = read_usd(stage, strict=True)
+    assert [equality.kind for equality in scene.equalities] == ["connect"]

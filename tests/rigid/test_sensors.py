@@ -64,6 +64,8 @@ _XML = """
     <framexaxis objtype="body" objname="hand" reftype="body" refname="arm"/>
     <framelinacc objtype="body" objname="hand"/><frameangacc objtype="body" objname="arm"/>
     <velocimeter site="tip"/><gyro site="imu"/><accelerometer site="imu"/><accelerometer site="tip"/>
+    <subtreecom body="arm"/><subtreelinvel body="hand"/><subtreelinvel body="base"/><subtreecom body="world"/>
+    <subtreeangmom body="base"/><subtreeangmom body="arm"/>
   </sensor>
 </mujoco>
 """

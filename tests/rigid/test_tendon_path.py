@@ -16,8 +16,10 @@ from warpsim.rigid.compile.compile import compile_model
 from warpsim.rigid.compile.derive import Derivation
 from warpsim.rigid.dynamics.tendon_wrap import CLOCKWISE, COUNTERCLOCKWISE, INSIDE, STRAIGHT
 from warpsim.rigid.query.motion import evaluate, make_state
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Body, Joint, Options, Scene, Shape, Site, Tendon, TendonPoint
 from warpsim.scene.validate import validate
+from warpsim.tape.checkpointed import CheckpointedTape
 
 WAYS = {int(CLOCKWISE), int(COUNTERCLOCKWISE), int(STRAIGHT)}
 
@@ -81,6 +83,20 @@ def test_motion_matches_mujoco(integrator):
     mj = converging(arm(integrator))
     state = random_state(mj, 2, speed=0.5)
     assert path_ratio(mj, configurations(mj, 1, 0.3)[0], state.qvel, 60) < 1e4
+
+
+def test_sensors_match_mujoco():
+    mj = arm()
+    q, data = configurations(mj, 1, 0.4)[0], mujoco.MjData(mj)
+    data.qpos[:], data.ctrl[:], data.qvel[:] = q, 0.3, 0.5
+    mujoco.mj_forward(mj, data)
+    model = compile_model(scene_of(mj))
+    Derivation(model).run()
+    tape = CheckpointedTape(RigidProgram(model, controls=("actuator",), outputs=("sensors",)), steps=1)
+    start = {"q": q[None], "qd": np.full((1, mj.nv), 0.5), "warm_start": np.zeros((1, mj.nv))}
+    run = tape.forward(start, {"actuator": np.full((1, 1, mj.nu), 0.3)}, keep_outputs=["sensors"])
+    assert run.outputs["sensors"].numpy()[0, 0] == pytest.approx(data.sensordata, rel=1e-10)
+    assert (data.sensordata != 0.0).all()
 
 
 def inside_scene(side: float) -> Scene:

@@ -59,6 +59,10 @@ SENSOR_KINDS = (
     "accelerometer",
     "contactforce",
     "rangefinder",
+    "subtreecom",
+    "subtreelinvel",
+    "subtreeangmom",
+    "tendonactfrc",
 )
 """Kinds of sensors that can be simulated; a scene may hold others."""
 SENSOR_TARGETS = ("", "body", "inertia", "site", "shape", "joint", "tendon", "actuator")

@@ -167,6 +167,7 @@ def _couplings(scene: Scene) -> Iterator[str]:
     """Tendons and equalities: what ties coordinates or bodies together beside the tree."""
     for tendon in scene.tendons:
         terms = " ".join(f"{c:+.4g}·{name}" for c, name in zip(tendon.coefficients, tendon.joints, strict=True))
+        terms = terms or "through " + ", ".join(point.name or "a pulley" for point in tendon.path)
         limit = f", {interval(tendon.limit, 'long, in rad or m')}" if tendon.limit else ""
         yield f"tendon {tendon.name}: {terms}{limit}{_nonzero(tendon, 'stiffness', 'damping', 'friction_loss')}"
     for equality in scene.equalities:

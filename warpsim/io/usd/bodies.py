@@ -145,6 +145,11 @@ def _passive(context: Context, spec: JointSpec, dof: Dof, joint: Joint) -> None:
         factor = 1.0 if dof.angular else context.units.length
         joint.rest = np.array([factor * rest])
         context.source("joint", joint.name, "rest", spec.prim, "mjc:springref", factor)
+    reference = context.read.number(spec.prim, "mjc:ref", mark=dof.kind != "ball")
+    if reference is not None and dof.kind != "ball":
+        factor = 1.0 if dof.angular else context.units.length
+        joint.reference = factor * reference  # the coordinate at which the joint's two frames coincide
+        context.source("joint", joint.name, "reference", spec.prim, "mjc:ref", factor)
     low, high = (context.read.number(spec.prim, f"mjc:actuatorfrcrange:{side}") for side in ("min", "max"))
     if low is not None and high is not None and low < high:
         factor = context.units.force(dof.angular)

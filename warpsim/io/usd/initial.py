@@ -76,7 +76,7 @@ def _from_pose(context: Context, objects: PhysicsObjects, link: Link, joints: li
     for joint, value in zip(joints, q, strict=True):
         departure = quat_log(value) if joint.kind == "ball" else value
         if np.abs(departure).max() > _NOISE:
-            joint.initial_q = value
+            joint.initial_q = value if joint.kind == "ball" else joint.reference + value
             unit = context.units.length if joint.kind == "slide" else 1.0
             context.composed(joint, "initial_q", context.transform_ops(objects.bodies[link.body]), unit)
 

@@ -45,6 +45,7 @@ _APIS = {
     "NewtonSiteAPI",
     "MjcBodyAPI",
     "MjcCollisionAPI",
+    "MjcEqualityConnectAPI",
     "MjcEqualityJointAPI",
     "MjcImageableAPI",
     "MjcJointAPI",

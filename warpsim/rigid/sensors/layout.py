@@ -29,6 +29,7 @@ class SensorKind:
 
 
 _FRAMES = ("site", "body", "shape", "inertia")
+_BODIES = ("body", "inertia")
 KINDS: dict[str, SensorKind] = {
     "jointpos": SensorKind(0, 1, "rad or m", "joint", ("joint",)),
     "jointvel": SensorKind(1, 1, "rad/s or m/s", "joint", ("joint",)),
@@ -52,6 +53,10 @@ KINDS: dict[str, SensorKind] = {
     "contactforce": SensorKind(19, 3, "N", "world", ("shape",)),
     "jointacc": SensorKind(20, 1, "rad/s² or m/s²", "joint", ("joint",)),
     "rangefinder": SensorKind(21, 1, "m, -1 where nothing is met", "along the site's z axis", ("site",)),
+    "subtreecom": SensorKind(22, 3, "m", "world", _BODIES),
+    "subtreelinvel": SensorKind(23, 3, "m/s", "world", _BODIES),
+    "subtreeangmom": SensorKind(24, 3, "N·m·s", "world, about the subtree's center of mass", _BODIES),
+    "tendonactfrc": SensorKind(25, 1, "N or N·m", "tendon", ("tendon",)),
 }
 """By name; "contactforce", the sum of contact forces on a shape, and "jointacc" are ours, the others are MuJoCo's."""
 
@@ -73,6 +78,8 @@ class SensorTopology:
     q: wp.array(dtype=wp.int32)  # of joints: first coordinate
     dof: wp.array(dtype=wp.int32)  # of joints: first dof
     ray: wp.array(dtype=wp.int32)  # (rangefinders,) which sensors
+    subtree_start: wp.array(dtype=wp.int32)  # (sensors + 1,) first body of a subtree
+    subtree_body: wp.array(dtype=wp.int32)  # bodies of subtrees, of other kinds none
     cutoff: wp.array(dtype=real)  # (size,) largest absolute value of each number
     site_body: wp.array(dtype=wp.int32)  # (nsite,)
     shape_body: wp.array(dtype=wp.int32)  # (nshape,)
@@ -94,6 +101,11 @@ class SensorLayout:
     def has_cutoff(self) -> bool:
         """Whether a sensor's numbers are cut at a largest value."""
         return any(s.cutoff > 0 for s in self.sensors)
+
+    @property
+    def has_subtree(self) -> bool:
+        """Whether a sensor measures a body with all that hangs on it."""
+        return any(s.kind.startswith("subtree") for s in self.sensors)
 
     @property
     def has_contact(self) -> bool:
@@ -124,6 +136,15 @@ def sensor_place(sensors: Sequence[Sensor], name: str) -> slice:
 def sensor_size(m: Model) -> int:
     """Numbers that the sensors of a model give, those of unknown kinds left out."""
     return sum(KINDS[s.kind].size for s in m.sensors if s.kind in KINDS)
+
+
+def _subtree(m: Model, body: int) -> list[int]:
+    """A body and all that hangs on it, the world's own frame left out."""
+    parent, found = m.topology.body_parent.numpy(), {body}
+    for b in range(1, m.nbody):  # parents come before children
+        if parent[b] in found:
+            found.add(b)
+    return sorted(found - {0})
 
 
 def sensor_layout(m: Model) -> SensorLayout:
@@ -176,6 +197,14 @@ def sensor_layout(m: Model) -> SensorLayout:
     topology.ray = wp.array(np.array(rays, np.int32), dtype=wp.int32, device=m.device)
     cutoff = [s.cutoff or np.inf for s in m.sensors]
     topology.cutoff = wp.array(_per_number(m.sensors, cutoff), dtype=real, device=m.device)
+    subtrees = [
+        _subtree(m, int(t)) if s.kind.startswith("subtree") else []
+        for s, t in zip(m.sensors, columns["target"], strict=True)
+    ]
+    starts = np.cumsum([0, *(len(bodies) for bodies in subtrees)])
+    topology.subtree_start = wp.array(starts.astype(np.int32), dtype=wp.int32, device=m.device)
+    members = np.array([b for bodies in subtrees for b in bodies], np.int32)
+    topology.subtree_body = wp.array(members, dtype=wp.int32, device=m.device)
     topology.site_body = m.actuator_topology.site_body
     topology.shape_body = m.shape_body
     return SensorLayout(m.sensors, size, topology)

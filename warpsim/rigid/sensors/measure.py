@@ -19,11 +19,13 @@ from warpsim.core.spatial import (
     spatial,
 )
 from warpsim.core.stages import stage
+from warpsim.rigid.model.actuators import TENDON, ActuatorTopology
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.tendons import TendonMotion, TendonTopology, tendon_length, tendon_rate
 from warpsim.rigid.model.topology import Topology
 from warpsim.rigid.sensors.layout import SensorLayout, SensorTopology
 from warpsim.rigid.sensors.range import RangeWork, make_range_work, measure_ranges
+from warpsim.rigid.sensors.subtree import measure_subtrees
 from warpsim.rigid.work.state import State, Work
 from warpsim.rigid.work.tendon_work import tendon_motion
 from warpsim.tape.arena import Arena
@@ -209,10 +211,21 @@ def _frame_sensor_kernel(
                 _store3(out, w, k, quat_rotate_back(r, push))
 
 
+@wp.func
+def _tendon_actuation(a: ActuatorTopology, force: wp.array2d(dtype=real), w: int, tendon: int) -> real:
+    """Sum of the forces of a tendon's actuators."""
+    total = real(0.0)
+    for i in range(a.count):
+        if a.transmission[i] == TENDON and a.target[i] == tendon:
+            total += force[w, i]
+    return total
+
+
 @wp.kernel
 def _joint_sensor_kernel(
     # topology, parameters
     c: SensorTopology,
+    a: ActuatorTopology,
     tt: TendonTopology,
     tendon: TendonMotion,
     # state
@@ -246,6 +259,8 @@ def _joint_sensor_kernel(
         _store3(out, w, k, shape_force[w, c.target[i]])
     elif kind == 20:
         out[w, k] = qdd[w, c.dof[i]]
+    elif kind == 25:
+        out[w, k] = _tendon_actuation(a, actuator_force, w, c.target[i])
 
 
 @wp.kernel
@@ -299,6 +314,7 @@ def measure(m: Model, layout: SensorLayout, s: State, work: Work, sensor: Sensor
         dim=dim,
         inputs=[
             layout.topology,
+            m.actuator_topology,
             m.tendon_topology,
             tendon_motion(m, work.tendon),
             s.q,
@@ -310,6 +326,8 @@ def measure(m: Model, layout: SensorLayout, s: State, work: Work, sensor: Sensor
         outputs=[measured],
         device=m.device,
     )
+    if layout.has_subtree:
+        measure_subtrees(m, layout.topology, work, measured)
     if sensor.range is not None:
         measure_ranges(m, layout.topology, work, sensor.range, measured)
     if sensor.uncut is not None:

@@ -112,7 +112,10 @@ def add_drive(export: Export, drive: Drive) -> None:
 
 
 def add_tendon(export: Export, tendon: Tendon) -> None:
-    """Adds a fixed MjcTendon."""
+    """Adds a fixed MjcTendon; spatial ones are left out."""
+    if tendon.path:
+        export.lost("tendon", tendon.name, "path", "spatial tendons are not written, nor what acts on them")
+        return
     parent = _scope(export, "Tendons")
     prim = parent.GetStage().DefinePrim(parent.GetPath().AppendChild(export.name(parent, tendon.name)), "MjcTendon")
     targets = [export.prims[("joint", name)].GetPath() for name in tendon.joints]
@@ -146,7 +149,12 @@ def _scope(export: Export, name: str) -> Usd.Prim:
 def add_actuator(export: Export, actuator: Actuator) -> None:
     """Adds an MjcActuator."""
     parent = _scope(export, "Actuators")
-    target = export.prims[(actuator.transmission, actuator.target)]
+    target = export.prims.get((actuator.transmission, actuator.target))
+    if target is None or actuator.muscle is not None or actuator.dynamics == "muscle":
+        export.lost(
+            "actuator", actuator.name, "transmission", "muscles and actuators of spatial tendons are not written"
+        )
+        return
     attributes: dict[str, Any] = {
         "mjc:gainType": "affine" if np.any(actuator.gain[1:]) else None,
         "mjc:dynType": actuator.dynamics if actuator.dynamics != "none" else None,

@@ -130,6 +130,9 @@ def _note_losses(export: Export) -> None:
     scene = export.scene
     for override in scene.contact_overrides:
         export.lost("pair", f"{override.a} and {override.b}", "contact_overrides", "USD mixes materials, always")
+    for joint in scene.joints:
+        if joint.actuators_compensate and joint.actuator_force_limit is not None:
+            export.lost("joint", joint.name, "actuators_compensate", "there is no attribute for it")
     for field in ("implicit_damping", "limit_timeconst", "constraints", "contacts"):
         if not getattr(scene.options, field):
             export.lost("options", "options", field, "there is no attribute for it")
