@@ -23,6 +23,7 @@ import warpsim  # noqa: E402
 from warpsim.cli.main import COMMANDS, make_parser  # noqa: E402
 
 HELP_COLUMNS = "100"
+_NOT_SEARCHED = "---\nsearch: {exclude: true}\n---\n"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -30,7 +31,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {
         "api/index.md": api_index(),
         "commands.md": commands_page(),
-        "changelog.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("](docs/", "]("),
+        "changelog.md": _NOT_SEARCHED + (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("](docs/", "]("),
         **{f"api/{package}.md": api_page(package) for package in warpsim.PUBLIC_PACKAGES},
     }
     for path, text in pages.items():

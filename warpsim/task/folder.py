@@ -83,7 +83,12 @@ class ResultFolder:
         """
         if not self.state.is_file():
             raise InputError(f"{self.state}: nothing to resume; run without --resume first")
-        saved = verified(read_json(self.state), self.state)
+        try:
+            saved = verified(read_json(self.state), self.state)
+        except InputError as error:
+            raise InputError(
+                f"{self.state} is damaged, or was changed since; begin again, without --resume\n{error}"
+            ) from error
         if not all(isinstance(saved.get(part), dict) for part in ("key", "state")):
             raise InputError(f"{self.state} is not the state of a search; run without --resume")
         for name, value in key.items():
