@@ -57,12 +57,12 @@ def test_the_check_of_the_loss_agrees_on_a_smooth_motion(fit):
     assert fit.loss_check.ok and min(fit.loss_check.cosine[:2]) > 0.99999
 
 
-@pytest.mark.parametrize("method", ["adam", "lbfgs"])
-def test_methods_on_the_exact_gradient_reach_the_same_loss(pendulum, fit, method):
+@pytest.mark.parametrize(("method", "within"), [("adam", 0.02), ("lbfgs", 1e-3)])
+def test_methods_on_the_exact_gradient_reach_the_same_loss(pendulum, fit, method, within):
     other = fitted(
         pendulum, pendulum_recordings(12, 1), validation=0.25, method=method, iterations=60, horizons=(), tolerance=1e-9
     )
-    assert other.loss == pytest.approx(fit.loss, rel=1e-3)
+    assert other.loss == pytest.approx(fit.loss, rel=within)
 
 
 def test_errors_common_to_a_recording_widen_intervals(pendulum):
@@ -118,7 +118,7 @@ def test_values_of_each_recording_are_eliminated(pendulum):
     for recording in recordings:
         recording.q0[:] += rng.normal(0, 0.1, 1)
     held = fitted(pendulum, recordings)
-    free = fitted(pendulum, recordings, start="fitted", velocity_noise=0.01, noise={"joint:hinge": NOISE})
+    free = fitted(pendulum, recordings, start="fitted", position_noise=0.1, velocity_noise=0.01)
     truth = np.array(list(TRUTH.values()))
     assert np.abs(free.values / truth - 1).max() < 0.05
     assert free.loss < 0.3 * held.loss
@@ -132,17 +132,18 @@ def test_a_cube_from_tosses_runs_in_mujoco(tmp_path):
     parameters = [
         ws.Parameter("shape.friction:cube", [0], lower=0.02, upper=1.0, scale=0.02),
         ws.Parameter("body.com:cube", [0], scale=0.002),
+        ws.Parameter("body.com:cube", [1], scale=0.002),
     ]
     found = ws.identify(
         tosses, scene, parameters, noise={"q": [1e-3] * 3 + [1e-2] * 3}, softening=(0.004, 0.0), substeps=2,
         validation=0.25, horizons=(0.6,), check=False, difference=0.01,
     )  # fmt: skip
-    assert found.values == pytest.approx([0.2, 0.004], rel=0.05)
+    assert found.values == pytest.approx([0.2, 0.004, 0.0], rel=0.05, abs=2e-4)
     written = found.save(tmp_path / "out")
     assert {path.name for path in written} == {"report.md", "report.html", "fitted.xml", "fitted.usda"}
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "out" / "fitted.xml"))
     assert model.geom("cube").friction[0] == pytest.approx(found.values[0], rel=1e-5)
-    assert model.body("cube").ipos[0] == pytest.approx(found.values[1], rel=1e-5)
+    assert model.body("cube").ipos[:2] == pytest.approx(found.values[1:], rel=1e-5, abs=1e-9)  # both of one item
     page = (tmp_path / "out" / "report.html").read_text()
     assert "body.com:cube[0]" in page and page.count("<svg") >= 2 * 7
     again = ws.Simulator(tmp_path / "out" / "fitted.usda")
