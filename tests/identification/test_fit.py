@@ -14,6 +14,8 @@ from identification_support import CUBE, GUESS, NOISE, PENDULUM, TRUTH, pendulum
 from simulator_support import PENDULUM_USD
 from warpsim.cli.main import main
 from warpsim.core.errors import InputError
+from warpsim.identification.fit import stages
+from warpsim.identification.prediction import Contacts
 from warpsim.identification.robust import curvature_product, row_losses, row_weights
 from warpsim.identification.uncertainty import student_quantile
 
@@ -57,12 +59,12 @@ def test_the_check_of_the_loss_agrees_on_a_smooth_motion(fit):
     assert fit.loss_check.ok and min(fit.loss_check.cosine[:2]) > 0.99999
 
 
-@pytest.mark.parametrize("method", ["adam", "lbfgs"])
-def test_methods_on_the_exact_gradient_reach_the_same_loss(pendulum, fit, method):
+@pytest.mark.parametrize(("method", "within"), [("adam", 0.02), ("lbfgs", 1e-3)])
+def test_methods_on_the_exact_gradient_reach_the_same_loss(pendulum, fit, method, within):
     other = fitted(
         pendulum, pendulum_recordings(12, 1), validation=0.25, method=method, iterations=60, horizons=(), tolerance=1e-9
     )
-    assert other.loss == pytest.approx(fit.loss, rel=1e-3)
+    assert other.loss == pytest.approx(fit.loss, rel=within)
 
 
 def test_errors_common_to_a_recording_widen_intervals(pendulum):
@@ -118,31 +120,40 @@ def test_values_of_each_recording_are_eliminated(pendulum):
     for recording in recordings:
         recording.q0[:] += rng.normal(0, 0.1, 1)
     held = fitted(pendulum, recordings)
-    free = fitted(pendulum, recordings, start="fitted", velocity_noise=0.01, noise={"joint:hinge": NOISE})
+    free = fitted(pendulum, recordings, start="fitted", position_noise=0.1, velocity_noise=0.01)
     truth = np.array(list(TRUTH.values()))
     assert np.abs(free.values / truth - 1).max() < 0.05
     assert free.loss < 0.3 * held.loss
+
+
+def test_a_parameter_may_differ_from_recording_to_recording(pendulum):
+    """The mass is shared, the damping each recording's own with a wide prior around a wrong guess."""
+    own = [ws.Parameter("joint.damping:hinge", lower=0.0, upper=5.0, prior=0.5, per_recording=True), PARAMETERS[1]]
+    found = fitted(pendulum, pendulum_recordings(6, 8), parameters=own)
+    assert found.names == ("body.mass:bob",)
+    assert found.values[0] == pytest.approx(TRUTH["mass"], rel=0.02)
 
 
 def test_a_cube_from_tosses_runs_in_mujoco(tmp_path):
     """Friction and center of mass of a tossed cube; the file that is written moves so in MuJoCo itself."""
     scene = tmp_path / "cube.xml"
     scene.write_text(CUBE.format(friction=0.3, com=0))
-    tosses = toss_recordings(8, 2, 30, friction=0.2, com=0.004)
+    tosses = toss_recordings(8, 2, 22, friction=0.2, com=0.004)
     parameters = [
         ws.Parameter("shape.friction:cube", [0], lower=0.02, upper=1.0, scale=0.02),
         ws.Parameter("body.com:cube", [0], scale=0.002),
+        ws.Parameter("body.com:cube", [1], scale=0.002),
     ]
     found = ws.identify(
-        tosses, scene, parameters, noise={"q": [1e-3] * 3 + [1e-2] * 3}, softening=(0.004, 0.0), substeps=2,
+        tosses, scene, parameters, noise={"q": [1e-3] * 3 + [1e-2] * 3}, substeps=2,
         validation=0.25, horizons=(0.6,), check=False, difference=0.01,
     )  # fmt: skip
-    assert found.values == pytest.approx([0.2, 0.004], rel=0.05)
+    assert found.values == pytest.approx([0.2, 0.004, 0.0], rel=0.01, abs=3e-5)
     written = found.save(tmp_path / "out")
     assert {path.name for path in written} == {"report.md", "report.html", "fitted.xml", "fitted.usda"}
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "out" / "fitted.xml"))
     assert model.geom("cube").friction[0] == pytest.approx(found.values[0], rel=1e-5)
-    assert model.body("cube").ipos[0] == pytest.approx(found.values[1], rel=1e-5)
+    assert model.body("cube").ipos[:2] == pytest.approx(found.values[1:], rel=1e-5, abs=1e-9)  # both of one item
     page = (tmp_path / "out" / "report.html").read_text()
     assert "body.com:cube[0]" in page and page.count("<svg") >= 2 * 7
     again = ws.Simulator(tmp_path / "out" / "fitted.usda")
@@ -166,6 +177,25 @@ def test_the_command_writes_a_layer_over_usd(tmp_path, capsys):
     )  # fmt: skip
     assert code == 0 and "report.md" in capsys.readouterr().out
     assert float(ws.Simulator(tmp_path / "out" / "fitted.usda").attribute(mass).value) == pytest.approx(value, rel=1e-3)
+
+
+def test_a_schedule_ends_at_the_physical_model():
+    """Short horizons with the softest contacts, then all rows, harder and harder."""
+    made = stages(80, [Contacts(0.004), Contacts(0.0)], (0.3, 0.55), 3, 1e-4)
+    assert [(s.rows, s.contacts.softening) for s in made] == [(24, 0.004), (44, 0.004), (80, 0.004), (80, 0.0)]
+
+
+def test_softening_is_what_the_fit_ends_with(tmp_path):
+    scene = tmp_path / "cube.xml"
+    scene.write_text(CUBE.format(friction=0.3, com=0))
+    tosses = toss_recordings(3, 2, 16, friction=0.2, com=0.0)
+    options = dict(noise={"q": 1e-3}, substeps=2, validation=0.0, horizons=(), iterations=4)
+    parameters = [ws.Parameter("shape.friction:cube", [0], lower=0.02, upper=1.0, scale=0.02)]
+    soft = ws.identify(tosses, scene, parameters, softening=0.004, **options)
+    hard = ws.identify(tosses, scene, parameters, softening=(0.004, 0.0), **options)
+    assert soft.contacts.softening == 0.004 and hard.contacts.softening == 0.0
+    assert abs(hard.values[0] - 0.2) < abs(soft.values[0] - 0.2)  # contacts that act early bias what they act on
+    assert len(hard.loss_check.cosine) == 4 and hard.loss_check.advice
 
 
 def test_mistakes_are_explained(pendulum):

@@ -43,3 +43,9 @@ def test_an_example_succeeds(name, tmp_path):
 def test_an_example_solves_its_task(name, tmp_path):
     _load(name).main(str(tmp_path))
     assert (tmp_path / "result.usda").is_file()
+
+
+@pytest.mark.long
+def test_a_cube_is_identified_from_made_up_tosses(tmp_path):
+    _load("identify_real_cube").main(output=str(tmp_path / "out"))
+    assert (tmp_path / "out" / "fitted.xml").is_file()

@@ -83,7 +83,7 @@ def _in_mujoco(recordings: list[Recording], fit: IdentifiedScene, test: np.ndarr
     """MuJoCo with the authors' values, and with the fitted file, from the same starts."""
     truth = measured(recordings, test)
     chosen = torch.tensor(fit.held_out)
-    moves = start_moves(fit.predictor, OPTIONS["velocity_noise"])
+    moves = start_moves(fit.predictor, None, OPTIONS["velocity_noise"])
     q, qd = smoothed(fit.predictor, chosen, fit.x, OPTIONS["start_rows"], Contacts(), moves)
     starts = {"measured": truth[:, 0], "smoothed": torch.cat([q, qd], -1).numpy()}
     rows = []

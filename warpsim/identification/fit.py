@@ -63,6 +63,7 @@ def identify(
     rows: int | None = None,
     start: Literal["measured", "smoothed", "fitted"] = "measured",
     start_rows: int = 10,
+    position_noise: Any = None,
     velocity_noise: Any = None,
     robust: float | None = 3.0,
     softening: float | Sequence[float] = 0.0,
@@ -90,7 +91,8 @@ def identify(
         start: Rollouts start from the first row ("measured"), from what the first rows say together ("smoothed"), or
             from states that are fitted to the whole recording with everything else ("fitted").
         start_rows: How many rows "smoothed" looks at.
-        velocity_noise: Standard deviation of measured initial velocities; None: as of differences of two rows of "q".
+        position_noise: Standard deviation of measured initial coordinates; None: the noise of "q".
+        velocity_noise: Of measured initial velocities; None: as of differences of two rows of "q".
         robust: Standard deviations up to which a row counts squared, beyond by its distance; None: always squared.
         softening: m by which contacts are softened while fitting (see `Simulator`); several are a schedule, each from
             where the last one ended: (0.008, 0.004, 0.0) ends at the physical model.
@@ -124,7 +126,7 @@ def identify(
         seed=seed, threads=threads,
     )  # fmt: skip
     predictor, train = ready.predictor, ready.train
-    moves = start_moves(predictor, velocity_noise)
+    moves = start_moves(predictor, position_noise, velocity_noise)
     raw = predictor.grid
     settings = stages(raw.rows, [Contacts(s, impacts) for s in schedule], horizons, iterations, tolerance)
     solver = GaussNewton(

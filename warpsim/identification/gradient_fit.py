@@ -11,7 +11,7 @@ from warpsim.optimizers.minimize import minimize
 from warpsim.optimizers.problem import FunctionProblem
 
 METHODS = ("adam", "lbfgs")
-_RATE = 0.1
+_RATE = 0.3
 
 
 def loss_of(solver: GaussNewton, setting: Setting, x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:

@@ -80,13 +80,14 @@ class IdentifiedScene:
     @property
     def fitted_values(self) -> list[FittedValue]:
         """What each parameter sets in the scene."""
-        made = []
+        made: dict[tuple[str, tuple[int, ...]], FittedValue] = {}
         for parameter, x in zip(self.parameters, torch.split(self.x, [p.size for p in self.parameters]), strict=True):
             for target in parameter.targets:
-                numbers = target.base.copy()
+                key = (target.name, target.item)  # several parameters may set components of one item
+                numbers = made[key].numbers if key in made else target.base.copy()
                 numbers[target.places] = parameter.written(parameter.values(x[None]), target)[0].numpy()
-                made.append(FittedValue(target.name, target.attribute, target.item, numbers, target.places))
-        return made
+                made[key] = FittedValue(target.name, target.attribute, target.item, numbers)
+        return list(made.values())
 
     def curves(self, place: int) -> Curves:
         """Predicted and measured curves of one recording, from the start that the fit used."""

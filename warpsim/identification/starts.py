@@ -18,22 +18,30 @@ _ITERATIONS = 2
 """Before contacts, motions are nearly linear in their initial states."""
 
 
-def start_moves(predictor: Predictor, velocity_noise: Any = None) -> StartMoves:
+def start_moves(predictor: Predictor, position_noise: Any = None, velocity_noise: Any = None) -> StartMoves:
     """How well the first row is known: the noise of "q", and of velocities as differences of two rows of it.
 
     Args:
         predictor: Whose channels tell the noise.
-        velocity_noise: Standard deviation of initial velocities, one number or one per dof; None: as above.
+        position_noise: Standard deviation of initial coordinates, one number or one per dof; None: as above, or 1e-3
+            where "q" is not compared.
+        velocity_noise: Of initial velocities, likewise; None: as above.
     """
     nv = predictor.grid.qd.shape[1]
     noise = [channel.noise.expand(nv) for channel in predictor.channels if channel.name == "q"]
     position = noise[0] if noise else torch.full((nv,), 1e-3, dtype=torch.float64)
+    if position_noise is not None:
+        position = _per_dof("position_noise", position_noise, nv)
     if velocity_noise is None:
         return StartMoves(position, position * 2**0.5 / float(predictor.grid.interval.mean()))
-    given = torch.as_tensor(np.broadcast_to(np.asarray(velocity_noise, dtype=np.float64), (nv,)).copy())
-    if not bool((given > 0).all()):
-        raise InputError(f"velocity_noise={velocity_noise}: give numbers above 0")
-    return StartMoves(position, given)
+    return StartMoves(position, _per_dof("velocity_noise", velocity_noise, nv))
+
+
+def _per_dof(what: str, given: Any, nv: int) -> torch.Tensor:
+    numbers = np.asarray(given, dtype=np.float64)
+    if numbers.shape not in ((), (nv,)) or not (numbers > 0).all():
+        raise InputError(f"{what}={given}: give one number above 0, or {nv}")
+    return torch.tensor(np.broadcast_to(numbers, (nv,)).copy())
 
 
 def smoothed(

@@ -36,14 +36,12 @@ class FittedValue:
         attribute: The handle; None: an array.
         item: Place in the array.
         numbers: The whole item, flattened.
-        places: Components that were fitted.
     """
 
     name: str
     attribute: Attribute | None
     item: tuple[int, ...]
     numbers: np.ndarray
-    places: np.ndarray
 
 
 def write_fitted(
@@ -88,17 +86,13 @@ def _write_layer(target: Path, source: Path, scene: Scene, values: Sequence[Fitt
     lost = [value.name for value in values if value.attribute is None]
     if lost:
         raise InputError(f'{", ".join(lost)}: fit USD attributes ("/prim.attribute"), not arrays, to write a layer')
-    joined: dict[str, OptimizedValue] = {}
+    written = []
     for value in values:
         assert value.attribute is not None
-        numbers = value.numbers.reshape(value.attribute.shape)
-        joined[value.name] = OptimizedValue(
-            value.attribute.prim_path,
-            value.attribute.name,
-            value.attribute.kind.stored(numbers),
-            initial=value.attribute.kind.stored(value.attribute.numbers),
-        )
-    return write_result(target, source, scene, values=list(joined.values()))
+        stored = value.attribute.kind.stored(value.numbers.reshape(value.attribute.shape))
+        initial = value.attribute.kind.stored(value.attribute.numbers)
+        written.append(OptimizedValue(value.attribute.prim_path, value.attribute.name, stored, initial=initial))
+    return write_result(target, source, scene, values=written)
 
 
 def write_mjcf(target: Path, source: Path, scene: Scene, values: Sequence[FittedValue], timestep: float) -> Path:
