@@ -98,6 +98,38 @@ def test_gradient_matches_central_differences(case, gradients, name):
     truth = directional_estimate(loss, value, direction, steps=(1e-2, 3e-3, 1e-3, 3e-4, 1e-4))
     case.set(case.values)
     found = np.vdot(gradients[name], direction)
-    # what rounding of the whole objective leaves of a difference is no error of the gradient
-    assert abs(found - truth.value) <= 1e-8 * abs(truth.value) + 2.0 * truth.error, (found, truth)
-    assert truth.error <= 1e-7 * abs(truth.value), truth
+    # a direction that happens to lie across the gradient has fewer digits than the gradient
+    size = max(abs(truth.value), 0.03 * np.linalg.norm(gradients[name]) * np.linalg.norm(direction))
+    assert size > 0.0
+    assert truth.error <= 1e-8 * size, truth
+    assert abs(found - truth.value) <= 1e-8 * size, (found, truth)
+
+
+def test_schedules_and_capture_give_the_same_bits(case, gradients):
+    tapes = {
+        "checkpointed": CheckpointedTape(case.program, steps=STEPS, segment=2, schedule=AllStarts()),
+        "eager": CheckpointedTape(case.program, steps=STEPS, capture=False, schedule=FullTape()),
+        "groups": CheckpointedTape(case.program, steps=STEPS, groups=2),
+    }
+    for how, tape in tapes.items():
+        found = case.gradients(tape)
+        for name, value in gradients.items():
+            assert found[name].tobytes() == value.tobytes(), (how, name)
+
+
+def test_slot_keeps_two_states_and_a_report(case):
+    """No Hessian, no factor, no row: 96 bytes a vertex for the states and their adjoints."""
+    small = CheckpointedTape(case.program, steps=STEPS, schedule=FullTape()).plan
+    large = CheckpointedTape(case.program, steps=STEPS + 100, schedule=FullTape()).plan
+    states = 2 * 48 * case.model.count * WORLDS
+    controls = 2 * 24 * (case.model.count + 2) * WORLDS
+    assert large.bytes - small.bytes <= 100 * (states + controls + 1024)
+
+
+def test_no_gradient_through_a_step_that_did_not_converge():
+    model = build(mixed_matter(np.random.default_rng(5)), maximum_iterations=1)
+    program = DeformableProgram(model)
+    tape = CheckpointedTape(program, steps=3)
+    run = tape.forward(program.initial_state())
+    with pytest.raises(UnconvergedError, match="step 2"):
+        tape.backward(run, state_seeds={"x": {-1: np.ones((1, model.count, 3))}})

@@ -74,7 +74,7 @@ def mixed_matter(rng: np.random.Generator) -> Matter:
                 young=field(2e4, 6),
                 poisson=field(0.3, 6),
                 density=field(400.0, 6),
-                damping=field(0.005, 6),
+                damping=field(0.1, 6),
             ),
             Curve(
                 cable,

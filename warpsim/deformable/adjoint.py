@@ -117,7 +117,7 @@ def _multiplier_kernel(
     """λ of each world."""
     w = natural(wp.tid())
     h = m.time_step[w]
-    assemble(m, elements, f, w, x, end, gradient)
+    assemble(m, elements, f, w, x, end, 0, gradient)
     block_factor(f, w, 0)
     for i in range(end.shape[1]):
         if m.node[i] >= 0:

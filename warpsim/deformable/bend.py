@@ -52,7 +52,7 @@ def bend_terms(
     gradient: wp.array2d(dtype=vec3),
     blocks: wp.array2d(dtype=mat33),
 ):
-    """Adds ∇Ψ of all stencils to `gradient` and, unless scale is 0, scale·∇²Ψ to `blocks`."""
+    """Adds ∇Ψ of all stencils to `gradient` and, unless scale is 0, scale·∇²Ψ, which is convex, to `blocks`."""
     for e in range(b.count):
         c, k = b.coefficient[w, e], b.stiffness[w, e]
         q = k * bend_sum(b, w, e, end)

@@ -67,6 +67,18 @@ def first_variation(f0: vec3, f1: vec3, p0: vec3, p1: vec3) -> vec3:
     return vec3(wp.dot(f0, p0), wp.dot(f1, p1), real(0.5) * (wp.dot(f0, p1) + wp.dot(f1, p0)))
 
 @wp.func
+def tensile(s: vec3) -> vec3:
+    """S without its negative principal stresses."""
+    mean, half = real(0.5) * (s[0] + s[1]), real(0.5) * (s[0] - s[1])
+    radius = wp.sqrt(half * half + s[2] * s[2])
+    high, low = wp.max(mean + radius, real(0.0)), wp.max(mean - radius, real(0.0))
+    if radius == real(0.0):
+        return vec3(high, high, real(0.0))
+    middle, share = real(0.5) * (high + low), real(0.5) * (high - low) / radius
+    return vec3(middle + share * half, middle - share * half, share * s[2])
+
+
+@wp.func
 def membrane_energy(m: Membrane, w: int, e: int, x: wp.array2d(dtype=vec3)) -> real:
     """Elastic energy of a triangle at x, J."""
     x0, x1, x2 = x[w, m.vertex[e, 0]], x[w, m.vertex[e, 1]], x[w, m.vertex[e, 2]]
@@ -82,10 +94,11 @@ def membrane_terms(
     x: wp.array2d(dtype=vec3),
     end: wp.array2d(dtype=vec3),
     scale: real,
+    convex: int,
     gradient: wp.array2d(dtype=vec3),
     blocks: wp.array2d(dtype=mat33),
 ):
-    """Adds ∇Ψ of all triangles to `gradient` and, unless scale is 0, scale·∇²Ψ to `blocks`."""
+    """Adds ∇Ψ of all triangles to `gradient` and, unless scale is 0, scale·∇²Ψ (or a part that is convex) to `blocks`."""
     for e in range(m.count):
         v0, v1, v2 = m.vertex[e, 0], m.vertex[e, 1], m.vertex[e, 2]
         shape, area, mu, lam = m.shape[w, e], m.area[w, e], m.mu[w, e], m.lam[w, e]
@@ -104,6 +117,8 @@ def membrane_terms(
             force = area * ((stress[0] * b[0] + stress[2] * b[1]) * f0 + (stress[2] * b[0] + stress[1] * b[1]) * f1)
             gradient[w, m.vertex[e, i]] += force
         if scale != real(0.0):
+            if convex == 1:
+                stress = tensile(stress)
             shear = mu + real(0.5) * rate
             left = wp.outer(f0, f0) + wp.outer(f1, f1)
 

@@ -2,9 +2,9 @@
 
     a* = argmin ½(a − a₀)ᵀM(a − a₀) + h⁻²Ψ(x⁺),     x⁺ = x + hv + h²a
 
-Where a pivot of the Hessian is not positive it is replaced, so that every direction goes down. Along a direction the
+Where the Hessian is not positive definite, a direction is found with its part that is: compression left out. Along a direction the
 objective is a polynomial of degree six, whose minimum is found without evaluating an element again. It ends when
-√(rᵀM⁻¹r / Σm) is below the tolerance, or when the next step would move no vertex by more than rounding does.
+√(rᵀM⁻¹r / Σm) is below the tolerance, or below what rounding leaves of it.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.core.indexing import natural
-from warpsim.core.precision import EPSILON, mat33, real, vec3, vec6
+from warpsim.core.precision import EPSILON, mat33, real, vec2, vec3, vec6
 from warpsim.deformable.block_ldl import Factor, block_factor, block_solve
 from warpsim.deformable.inertia import Inertia, inertia_at, load_at, place_after, velocity_after
 from warpsim.deformable.terms import Elements, energy_line, energy_terms
-from warpsim.deformable.types import CONVERGED, FREE, SADDLE, UNCONVERGED
+from warpsim.deformable.types import CONVERGED, SADDLE, UNCONVERGED
 
 _MAXIMUM_LINE_STEPS = wp.constant(60)
 _SLOPE_SHARE = wp.constant(real(1e-3))
-_ROUNDING = wp.constant(real(4.0 * EPSILON))
+_ROUNDING = wp.constant(real(0.5 * EPSILON))
 
 
 @wp.struct
@@ -41,6 +41,7 @@ def assemble(
     w: int,
     x: wp.array2d(dtype=vec3),
     end: wp.array2d(dtype=vec3),
+    convex: int,
     gradient: wp.array2d(dtype=vec3),
 ):
     """The Hessian at x⁺ in the factor's blocks; ∇Ψ is added to `gradient`."""
@@ -55,7 +56,7 @@ def assemble(
             f.blocks[w, f.start[node]] = mat33(
                 inertia, real(0.0), real(0.0), real(0.0), inertia, real(0.0), real(0.0), real(0.0), inertia
             )
-    energy_terms(elements, w, h, x, end, h * h, gradient, f.blocks)
+    energy_terms(elements, w, h, x, end, h * h, convex, gradient, f.blocks)
 
 
 @wp.func
@@ -90,8 +91,8 @@ def line_minimum(c: vec6) -> real:
 
 
 @wp.func
-def advance_along(m: Inertia, s: NewtonVectors, f: Factor, w: int, c: vec6) -> real:
-    """Goes to the minimum along the step; by how far the farthest vertex moves, over the matter's extent, squared."""
+def advance_along(m: Inertia, s: NewtonVectors, f: Factor, w: int, c: vec6):
+    """Goes to the minimum along the step."""
     h = m.time_step[w]
     coefficients = c / (h * h)
     coefficients[0] = real(0.0)
@@ -102,14 +103,31 @@ def advance_along(m: Inertia, s: NewtonVectors, f: Factor, w: int, c: vec6) -> r
             coefficients[0] += wp.dot(p, s.gradient[w, i])
             coefficients[1] += real(0.5) * inertia_at(m, w, i) * wp.dot(p, p)
     alpha = line_minimum(coefficients)
-    moved, extent = real(0.0), real(0.0)
     for i in range(s.end.shape[1]):
         node = m.node[i]
-        extent = wp.max(extent, wp.length_sq(s.end[w, i]))
         if node >= 0:
-            moved = wp.max(moved, wp.length_sq(s.step[w, i]))
             s.acceleration[w, i] += alpha * f.vector[w, node]
-    return moved / extent
+
+
+@wp.func
+def residual_and_rounding(m: Inertia, s: NewtonVectors, f: Factor, w: int) -> vec2:
+    """√(rᵀM⁻¹r / Σm), m/s², and what rounding of the places leaves of it: each force is off by ε|x| times a stiffness.
+
+    The Hessian must have been assembled.
+    """
+    h = m.time_step[w]
+    residual, noise, total, extent = real(0.0), real(0.0), real(0.0), real(0.0)
+    for i in range(s.end.shape[1]):
+        extent = wp.max(extent, wp.length(s.end[w, i]))
+        node = m.node[i]
+        if node >= 0:
+            mass = m.mass[w, i]
+            stiffness = (wp.trace(f.blocks[w, f.start[node]]) / real(3.0) - inertia_at(m, w, i)) / (h * h)
+            residual += wp.length_sq(s.gradient[w, i]) / mass
+            noise += stiffness * stiffness / mass
+            total += mass
+    total = wp.max(total, real(1e-30))
+    return vec2(wp.sqrt(residual / total), _ROUNDING * extent * wp.sqrt(noise / total))
 
 
 @wp.kernel(enable_backward=False)
@@ -142,25 +160,23 @@ def newton_kernel(
         for i in range(count):
             s.end[w, i] = place_after(m, w, i, x, v, target, s.acceleration[w, i])
             s.gradient[w, i] = load_at(m, w, i, v, force, s.acceleration[w, i])
-        assemble(m, elements, f, w, x, s.end, s.gradient)
-        residual = real(0.0)
-        total = real(0.0)
-        for i in range(count):
-            if m.node[i] >= 0:
-                residual += wp.length_sq(s.gradient[w, i]) / m.mass[w, i]
-                total += m.mass[w, i]
-        residual = wp.sqrt(residual / wp.max(total, real(1e-30)))
+        assemble(m, elements, f, w, x, s.end, 0, s.gradient)
+        measured = residual_and_rounding(m, s, f, w)
+        residual = measured[0]
         iterations = turn
-        if residual <= tolerance:
+        if residual <= wp.max(tolerance, measured[1]):
             if turn == 0 or shifted > 0:
-                shifted = block_factor(f, w, 1)
+                shifted = block_factor(f, w, 0)
             code = int(CONVERGED)
             if shifted > 0:
                 code = int(SADDLE)
             break
         if turn == maximum_iterations or not residual < real(1e30):
             break
-        shifted = block_factor(f, w, 1)
+        shifted = block_factor(f, w, 0)
+        if shifted > 0:
+            assemble(m, elements, f, w, x, s.end, 1, s.step)
+            block_factor(f, w, 1)
         for i in range(count):
             if m.node[i] >= 0:
                 f.vector[w, m.node[i]] = -s.gradient[w, i]
@@ -169,10 +185,7 @@ def newton_kernel(
             s.step[w, i] = vec3()
             if m.node[i] >= 0:
                 s.step[w, i] = (h * h) * f.vector[w, m.node[i]]
-        moved = advance_along(m, s, f, w, energy_line(elements, w, h, x, s.end, s.step))
-        if shifted == 0 and moved <= _ROUNDING * _ROUNDING:
-            code = int(CONVERGED)
-            break
+        advance_along(m, s, f, w, energy_line(elements, w, h, x, s.end, s.step))
     for i in range(count):
         end = place_after(m, w, i, x, v, target, s.acceleration[w, i])
         next_x[w, i] = end

@@ -53,10 +53,11 @@ def segment_terms(
     x: wp.array2d(dtype=vec3),
     end: wp.array2d(dtype=vec3),
     scale: real,
+    convex: int,
     gradient: wp.array2d(dtype=vec3),
     blocks: wp.array2d(dtype=mat33),
 ):
-    """Adds ∇Ψ of all segments to `gradient` and, unless scale is 0, scale·∇²Ψ to `blocks`."""
+    """Adds ∇Ψ of all segments to `gradient` and, unless scale is 0, scale·∇²Ψ (or a part that is convex) to `blocks`."""
     for e in range(s.count):
         v0, v1, length = s.vertex[e, 0], s.vertex[e, 1], s.length[w, e]
         d = end[w, v1] - end[w, v0]
@@ -66,6 +67,8 @@ def segment_terms(
         gradient[w, v0] += -pull
         if scale != real(0.0):
             tangent = s.stiffness[w, e] + s.viscosity[w, e] / h
+            if convex == 1:
+                force = wp.max(force, real(0.0))
             block = (tangent / (length * length * length)) * wp.outer(d, d)
             for i in range(3):
                 block[i, i] += force / length

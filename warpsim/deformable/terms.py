@@ -47,6 +47,7 @@ def energy_terms(
     x: wp.array2d(dtype=vec3),
     end: wp.array2d(dtype=vec3),
     scale: real,
+    convex: int,
     gradient: wp.array2d(dtype=vec3),
     blocks: wp.array2d(dtype=mat33),
 ):
@@ -59,12 +60,14 @@ def energy_terms(
         x: (W, n) places at the start of the step, m.
         end: (W, n) places at its end, where to differentiate.
         scale: What the Hessian is multiplied by, e.g. h².
+        convex: 1 leaves out what may be negative: stress in compression. For a direction that goes down where the
+            Hessian is not positive definite.
         gradient: (W, n) N.
         blocks: (W, blocks) of the matter's `Pattern`.
     """
-    membrane_terms(m.membrane, w, h, x, end, scale, gradient, blocks)
-    tet_terms(m.tetrahedra, w, h, x, end, scale, gradient, blocks)
-    segment_terms(m.segments, w, h, x, end, scale, gradient, blocks)
+    membrane_terms(m.membrane, w, h, x, end, scale, convex, gradient, blocks)
+    tet_terms(m.tetrahedra, w, h, x, end, scale, convex, gradient, blocks)
+    segment_terms(m.segments, w, h, x, end, scale, convex, gradient, blocks)
     bend_terms(m.bends, w, end, scale, gradient, blocks)
 
 

@@ -90,10 +90,11 @@ def tet_terms(
     x: wp.array2d(dtype=vec3),
     end: wp.array2d(dtype=vec3),
     scale: real,
+    convex: int,
     gradient: wp.array2d(dtype=vec3),
     blocks: wp.array2d(dtype=mat33),
 ):
-    """Adds ∇Ψ of all tetrahedra to `gradient` and, unless scale is 0, scale·∇²Ψ to `blocks`."""
+    """Adds ∇Ψ of all tetrahedra to `gradient` and, unless scale is 0, scale·∇²Ψ (or a part that is convex) to `blocks`."""
     for e in range(t.count):
         f = tet_deformation(t, w, e, end)
         c = cofactor(f)
@@ -108,6 +109,9 @@ def tet_terms(
         for i in range(4):
             gradient[w, t.vertex[e, i]] += piola @ tet_shape_gradient(shape, i)
         if scale != real(0.0):
+            if convex == 1:
+                k = real(0.0)
+                stress = mat33()
             left = (real(0.5) * rate) * (f @ wp.transpose(f))
             for i in range(4):
                 bi = tet_shape_gradient(shape, i)
