@@ -47,7 +47,10 @@ def test_uniaxial_stretch_gives_young_and_poisson(kind):
     young, poisson, thickness, size = 2e5, 0.35, 0.01, 0.2
     if kind == "sheet":
         points, elements = grid_sheet(4, 4, size, size)
-        part, section = Sheet(elements, young=young, poisson=poisson, thickness=thickness, density=10.0), size * thickness
+        part, section = (
+            Sheet(elements, young=young, poisson=poisson, thickness=thickness, density=10.0),
+            size * thickness,
+        )
     else:
         points, elements = block((2, 2, 2), (size, size, size))
         part, section = Volume(elements, young=young, poisson=poisson, density=10.0), size * size

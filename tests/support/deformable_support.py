@@ -33,9 +33,7 @@ def block(cells: tuple[int, int, int], size: tuple[float, float, float]) -> tupl
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
     tetrahedra = []
     for cell in np.ndindex(*cells):
-        corner = [
-            np.ravel_multi_index([c + (k >> a & 1) for a, c in enumerate(cell)], counts) for k in range(8)
-        ]
+        corner = [np.ravel_multi_index([c + (k >> a & 1) for a, c in enumerate(cell)], counts) for k in range(8)]
         tetrahedra += [[corner[k] for k in tet] for tet in CUBE]
     tetrahedra = np.array(tetrahedra)
     edges = points[tetrahedra[:, 1:]] - points[tetrahedra[:, :1]]
@@ -45,8 +43,7 @@ def block(cells: tuple[int, int, int], size: tuple[float, float, float]) -> tupl
 
 
 def mixed_matter(rng: np.random.Generator) -> Matter:
-    """A sheet, a block and a cable, each with materials of its own for each element, that share vertices; one vertex
-    fixed and two pinned."""
+    """A sheet, a block and a cable that share vertices, each element of its own material; one fixed, two pinned."""
     sheet, triangles = grid_sheet(3, 3, 0.3, 0.3)
     body, tetrahedra = block((1, 1, 1), (0.1, 0.1, 0.1))
     chain = np.stack([np.linspace(0.3, 0.6, 5)[1:], np.full(4, 0.3), np.zeros(4)], axis=1)

@@ -96,5 +96,10 @@ def bend_work(
     w, e = wp.tid()
     c = coefficient[w, e]
     q = c[0] * end[w, e, 0] + c[1] * end[w, e, 1] + c[2] * end[w, e, 2] + c[3] * end[w, e, 3]
-    p = c[0] * multiplier[w, e, 0] + c[1] * multiplier[w, e, 1] + c[2] * multiplier[w, e, 2] + c[3] * multiplier[w, e, 3]
+    p = (
+        c[0] * multiplier[w, e, 0]
+        + c[1] * multiplier[w, e, 1]
+        + c[2] * multiplier[w, e, 2]
+        + c[3] * multiplier[w, e, 3]
+    )
     work[w, e] = stiffness[w, e] * wp.dot(q, p)

@@ -27,7 +27,13 @@ class Inertia:
 
 @wp.func
 def place_after(
-    m: Inertia, w: int, i: int, x: wp.array2d(dtype=vec3), v: wp.array2d(dtype=vec3), target: wp.array2d(dtype=vec3), a: vec3
+    m: Inertia,
+    w: int,
+    i: int,
+    x: wp.array2d(dtype=vec3),
+    v: wp.array2d(dtype=vec3),
+    target: wp.array2d(dtype=vec3),
+    a: vec3,
 ) -> vec3:
     """x⁺ of vertex i under the acceleration a, which counts where it is free."""
     if m.kind[i] == FIXED:

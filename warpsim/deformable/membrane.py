@@ -15,6 +15,7 @@ import warp as wp
 from warpsim.core.precision import mat33, real, vec2, vec3, vec6
 from warpsim.deformable.types import mat22
 
+
 @wp.struct
 class Membrane:
     """Triangles of all worlds: (n, …) connectivity, (W, n) parameters."""
@@ -28,6 +29,7 @@ class Membrane:
     lam: wp.array2d(dtype=real)  # N/m
     viscosity: wp.array2d(dtype=real)  # N s/m
 
+
 @wp.func
 def shape_gradient(shape: mat22, i: int) -> vec2:
     """bᵢ, the gradient of corner i's shape function in the rest plane."""
@@ -39,10 +41,12 @@ def shape_gradient(shape: mat22, i: int) -> vec2:
         return b2
     return -b1 - b2
 
+
 @wp.func
 def column(shape: mat22, x0: vec3, x1: vec3, x2: vec3, c: int) -> vec3:
     """Column c of Σ xᵢ bᵢᵀ."""
     return shape[0, c] * (x1 - x0) + shape[1, c] * (x2 - x0)
+
 
 @wp.func
 def green_strain(f0: vec3, f1: vec3) -> vec3:
@@ -50,21 +54,25 @@ def green_strain(f0: vec3, f1: vec3) -> vec3:
     half = real(0.5)
     return vec3(half * (wp.dot(f0, f0) - real(1.0)), half * (wp.dot(f1, f1) - real(1.0)), half * wp.dot(f0, f1))
 
+
 @wp.func
 def elastic_stress(e: vec3, mu: real, lam: real) -> vec3:
     """2μE + λ tr(E) I."""
     trace = lam * (e[0] + e[1])
     return vec3(real(2.0) * mu * e[0] + trace, real(2.0) * mu * e[1] + trace, real(2.0) * mu * e[2])
 
+
 @wp.func
 def contract(s: vec3, e: vec3) -> real:
     """S : E of two symmetric matrices."""
     return s[0] * e[0] + s[1] * e[1] + real(2.0) * s[2] * e[2]
 
+
 @wp.func
 def first_variation(f0: vec3, f1: vec3, p0: vec3, p1: vec3) -> vec3:
     """Derivative of E as F moves by P."""
     return vec3(wp.dot(f0, p0), wp.dot(f1, p1), real(0.5) * (wp.dot(f0, p1) + wp.dot(f1, p0)))
+
 
 @wp.func
 def tensile(s: vec3) -> vec3:
@@ -86,6 +94,7 @@ def membrane_energy(m: Membrane, w: int, e: int, x: wp.array2d(dtype=vec3)) -> r
     strain = green_strain(column(shape, x0, x1, x2, 0), column(shape, x0, x1, x2, 1))
     return real(0.5) * m.area[w, e] * contract(elastic_stress(strain, m.mu[w, e], m.lam[w, e]), strain)
 
+
 @wp.func
 def membrane_terms(
     m: Membrane,
@@ -98,7 +107,7 @@ def membrane_terms(
     gradient: wp.array2d(dtype=vec3),
     blocks: wp.array2d(dtype=mat33),
 ):
-    """Adds ∇Ψ of all triangles to `gradient` and, unless scale is 0, scale·∇²Ψ (or a part that is convex) to `blocks`."""
+    """Adds ∇Ψ of all triangles to `gradient` and, unless scale is 0, scale·∇²Ψ, or its convex part, to `blocks`."""
     for e in range(m.count):
         v0, v1, v2 = m.vertex[e, 0], m.vertex[e, 1], m.vertex[e, 2]
         shape, area, mu, lam = m.shape[w, e], m.area[w, e], m.mu[w, e], m.lam[w, e]
@@ -140,6 +149,7 @@ def membrane_terms(
                             block = wp.transpose(block)
                         blocks[w, spot // 2] += block
 
+
 @wp.func
 def membrane_line(
     m: Membrane,
@@ -175,6 +185,7 @@ def membrane_line(
         total[2] += area * contract(s1, e2)
         total[3] += real(0.5) * area * contract(s2, e2)
     return total
+
 
 @wp.kernel
 def membrane_work(

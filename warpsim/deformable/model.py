@@ -147,11 +147,17 @@ class DeformableModel:
 
     def over(self, first: int, last: int) -> DeformableModel:
         """The model of worlds first … last − 1, with views of the same parameters."""
-        parts = {
-            group: {name: array[first:last] for name, array in getattr(self, group).items()}
-            for group in ("authored", "physical", "inner")
-        }
-        return replace(self, worlds=last - first, **parts)
+
+        def part(group: Mapping[str, wp.array]) -> dict[str, wp.array]:
+            return {name: array[first:last] for name, array in group.items()}
+
+        return replace(
+            self,
+            worlds=last - first,
+            authored=part(self.authored),
+            physical=part(self.physical),
+            inner=part(self.inner),
+        )
 
 
 def build(
@@ -199,7 +205,7 @@ def build(
         return wp.array(content, dtype=dtype, device=place, requires_grad=True)
 
     physical = {"mass": room(len(points), real)}
-    inner = {}
+    inner: dict[str, wp.array] = {}
     for name, vertices in stencils.items():
         if len(vertices):
             physical |= {f"{name}.{p}": room(len(vertices), dtype) for p, dtype in _STRUCTS[name][1].items()}

@@ -2,9 +2,9 @@
 
     a* = argmin ½(a − a₀)ᵀM(a − a₀) + h⁻²Ψ(x⁺),     x⁺ = x + hv + h²a
 
-Where the Hessian is not positive definite, a direction is found with its part that is: compression left out. Along a direction the
-objective is a polynomial of degree six, whose minimum is found without evaluating an element again. It ends when
-√(rᵀM⁻¹r / Σm) is below the tolerance, or below what rounding leaves of it.
+Where the Hessian is not positive definite, a direction is found with the part of it that is: compression left out.
+Along a direction the objective is a polynomial of degree six, whose minimum is found without evaluating an element
+again. It ends when √(rᵀM⁻¹r / Σm) is below the tolerance, or below what rounding leaves of it.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def segment_terms(
     gradient: wp.array2d(dtype=vec3),
     blocks: wp.array2d(dtype=mat33),
 ):
-    """Adds ∇Ψ of all segments to `gradient` and, unless scale is 0, scale·∇²Ψ (or a part that is convex) to `blocks`."""
+    """Adds ∇Ψ of all segments to `gradient` and, unless scale is 0, scale·∇²Ψ, or its convex part, to `blocks`."""
     for e in range(s.count):
         v0, v1, length = s.vertex[e, 0], s.vertex[e, 1], s.length[w, e]
         d = end[w, v1] - end[w, v0]

@@ -69,9 +69,7 @@ def tet_energy(t: Tetrahedra, w: int, e: int, x: wp.array2d(dtype=vec3)) -> real
     mu = t.mu[w, e]
     swell = wp.determinant(f) - real(1.0)
     return t.volume[w, e] * (
-        real(0.5) * mu * (wp.ddot(f, f) - real(3.0))
-        - mu * swell
-        + real(0.5) * (t.lam[w, e] + mu) * swell * swell
+        real(0.5) * mu * (wp.ddot(f, f) - real(3.0)) - mu * swell + real(0.5) * (t.lam[w, e] + mu) * swell * swell
     )
 
 
@@ -94,7 +92,7 @@ def tet_terms(
     gradient: wp.array2d(dtype=vec3),
     blocks: wp.array2d(dtype=mat33),
 ):
-    """Adds ∇Ψ of all tetrahedra to `gradient` and, unless scale is 0, scale·∇²Ψ (or a part that is convex) to `blocks`."""
+    """Adds ∇Ψ of all tetrahedra to `gradient` and, unless scale is 0, scale·∇²Ψ, or its convex part, to `blocks`."""
     for e in range(t.count):
         f = tet_deformation(t, w, e, end)
         c = cofactor(f)

@@ -42,9 +42,9 @@ class Topology:
 
 
 _MATERIAL = {
-    "membrane": (Sheet, 3, ("young", "poisson", "thickness", "density", "damping")),
-    "tetrahedra": (Volume, 4, ("young", "poisson", "density", "damping")),
-    "segments": (Curve, 2, ("young", "radius", "density", "damping")),
+    "membrane": (Sheet, ("young", "poisson", "thickness", "density", "damping")),
+    "tetrahedra": (Volume, ("young", "poisson", "density", "damping")),
+    "segments": (Curve, ("young", "radius", "density", "damping")),
 }
 
 
@@ -78,11 +78,11 @@ def make_topology(matter: Matter) -> Topology:
     bends: dict[str, list[np.ndarray]] = {"hinges": [], "joints": []}
     sides: dict[str, list[np.ndarray]] = {"hinges": [], "joints": []}
     for part in matter.parts:
-        kind = next(k for k, (cls, _, _) in _MATERIAL.items() if isinstance(part, cls))
+        kind = next(k for k, (cls, _) in _MATERIAL.items() if isinstance(part, cls))
         vertices = vertices_of(part)
         before = sum(map(len, found[kind]))
         found[kind].append(vertices)
-        for name in _MATERIAL[kind][2]:
+        for name in _MATERIAL[kind][1]:
             values.setdefault(f"{kind}.{name}", []).append(values_of(part, name, len(vertices)))
         if isinstance(part, Sheet):
             stencils, pairs = hinges(vertices, part.name)
@@ -101,10 +101,12 @@ def make_topology(matter: Matter) -> Topology:
         return np.concatenate([np.zeros((0, width), np.int32), *arrays]).astype(np.int32)
 
     return Topology(
-        *(joined(found[kind], width) for kind, (_, width, _) in _MATERIAL.items()),
-        joined(bends["hinges"], 4),
-        joined(sides["hinges"], 2),
-        joined(bends["joints"], 3),
-        joined(sides["joints"], 2),
-        {name: np.concatenate(parts) for name, parts in values.items()},
+        membrane=joined(found["membrane"], 3),
+        tetrahedra=joined(found["tetrahedra"], 4),
+        segments=joined(found["segments"], 2),
+        hinges=joined(bends["hinges"], 4),
+        hinge_triangles=joined(sides["hinges"], 2),
+        joints=joined(bends["joints"], 3),
+        joint_segments=joined(sides["joints"], 2),
+        values={name: np.concatenate(parts) for name, parts in values.items()},
     )
