@@ -10,7 +10,9 @@ from deformable_support import block, grid_sheet, mixed_matter
 from warpsim.core.errors import SceneError, UnknownNameError
 from warpsim.core.precision import real, vec3, vec6
 from warpsim.deformable.block_ldl import Factor, block_factor, block_solve
+from warpsim.deformable.contact import Contacts
 from warpsim.deformable.description import Curve, Matter, Sheet, Volume
+from warpsim.deformable.inertia import Inertia
 from warpsim.deformable.model import build
 from warpsim.deformable.newton import line_minimum
 from warpsim.deformable.program import DeformableProgram
@@ -40,9 +42,16 @@ def _line_kernel(
 
 
 @wp.kernel(enable_backward=False)
-def _minimum_kernel(c: wp.array(dtype=vec6), alpha: wp.array(dtype=real)):
+def _minimum_kernel(
+    none: Contacts,
+    m: Inertia,
+    f: Factor,
+    a: wp.array2d(dtype=vec3),
+    c: wp.array(dtype=vec6),
+    alpha: wp.array(dtype=real),
+):
     i = wp.tid()
-    alpha[i] = line_minimum(c[i])
+    alpha[i] = line_minimum(c[i], none, m, f, 0, a)
 
 
 def dense(model, rng: np.random.Generator, shift: float) -> tuple[np.ndarray, np.ndarray]:
@@ -109,7 +118,8 @@ def test_line_minimum_is_stationary_and_lower(rng):
     c = rng.standard_normal((200, 6)) * 10.0 ** rng.uniform(-0.5, 0.5, (200, 6))
     c[:, 0], c[:, 5] = -np.abs(c[:, 0]), np.abs(c[:, 5])
     alpha = wp.full(200, np.nan, dtype=real)
-    wp.launch(_minimum_kernel, dim=200, inputs=[wp.array(c, dtype=vec6)], outputs=[alpha])
+    nothing = [Contacts(), Inertia(), Factor(), wp.zeros((1, 1), dtype=vec3)]
+    wp.launch(_minimum_kernel, dim=200, inputs=[*nothing, wp.array(c, dtype=vec6)], outputs=[alpha])
     for k, a in zip(c, alpha.numpy(), strict=True):
         powers = np.arange(1, 7)
         assert a > 0.0 and (k * a**powers).sum() <= 0.0

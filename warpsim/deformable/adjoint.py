@@ -20,9 +20,11 @@ from warpsim.core.indexing import natural
 from warpsim.core.precision import real, vec3
 from warpsim.deformable.bend import bend_work
 from warpsim.deformable.block_ldl import Factor, block_factor, block_solve
+from warpsim.deformable.contact import Contacts, prepare_contacts
+from warpsim.deformable.contact_adjoint import ContactAdjoint
 from warpsim.deformable.inertia import Inertia
 from warpsim.deformable.membrane import membrane_work
-from warpsim.deformable.newton import assemble
+from warpsim.deformable.newton import add_contacts, assemble
 from warpsim.deformable.segment import segment_work
 from warpsim.deformable.terms import Elements
 from warpsim.deformable.tetrahedron import tet_work
@@ -90,6 +92,8 @@ class AdjointScratch:
         by_end: (W, n) −∇²Ψλ.
         by_start: (W, n) −∂_x(λᵀ∇Ψ) where Ψ reads the start of the step.
         gradient: (W, n) room for ∇Ψ, which is not used.
+        acceleration: (W, n) (v⁺ − v)/h.
+        contact: None without obstacles.
     """
 
     corners: dict[str, Corners]
@@ -97,19 +101,25 @@ class AdjointScratch:
     by_end: wp.array
     by_start: wp.array
     gradient: wp.array
+    acceleration: wp.array
+    contact: ContactAdjoint | None
 
 
 @wp.kernel(enable_backward=False)
 def _multiplier_kernel(
     m: Inertia,
     elements: Elements,
+    contacts: Contacts,
     f: Factor,
     x: wp.array2d(dtype=vec3),
+    v: wp.array2d(dtype=vec3),
+    next_v: wp.array2d(dtype=vec3),
     end: wp.array2d(dtype=vec3),
     adj_end: wp.array2d(dtype=vec3),
     adj_velocity: wp.array2d(dtype=vec3),
     # out
     gradient: wp.array2d(dtype=vec3),
+    acceleration: wp.array2d(dtype=vec3),
     multiplier: wp.array2d(dtype=vec3),
     by_end: wp.array2d(dtype=vec3),
     by_start: wp.array2d(dtype=vec3),
@@ -118,6 +128,10 @@ def _multiplier_kernel(
     w = natural(wp.tid())
     h = m.time_step[w]
     assemble(m, elements, f, w, x, end, 0, gradient)
+    for i in range(end.shape[1]):
+        acceleration[w, i] = (next_v[w, i] - v[w, i]) / h
+    prepare_contacts(contacts, w, h, x, v)
+    add_contacts(contacts, m, f, w, acceleration, gradient)
     block_factor(f, w, 0)
     for i in range(end.shape[1]):
         if m.node[i] >= 0:
@@ -292,8 +306,8 @@ def step_adjoint(
     launch(
         _multiplier_kernel,
         worlds,
-        [inertia, model.elements, model.factor, x, end, end.grad, next_v.grad],
-        [scratch.gradient, scratch.multiplier, scratch.by_end, scratch.by_start],
+        [inertia, model.elements, model.contacts, model.factor, x, v, next_v, end, end.grad, next_v.grad],
+        [scratch.gradient, scratch.acceleration, scratch.multiplier, scratch.by_end, scratch.by_start],
     )
     for kind, c in scratch.corners.items():
         launch(
@@ -311,6 +325,8 @@ def step_adjoint(
         )
         if p["time_step"].grad is not None:
             launch(_step_sum_kernel, worlds, [c.h.grad], [p["time_step"].grad])
+    if scratch.contact is not None:
+        scratch.contact.run(state, next_state, scratch.multiplier)
     shared = [scratch.multiplier, scratch.by_start, scratch.by_end, v, next_v, end.grad, next_v.grad]
     launch(
         _vertex_kernel,

@@ -75,6 +75,25 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Obstacle:
+    """A shape that stands still, and that vertices touch.
+
+    Attributes:
+        kind: "plane" (z up), "sphere", "box", "capsule", "cylinder", "cone" or "ellipsoid".
+        size: As `scene.Shape.size`, m: radius; half extents; radius and half length.
+        position: m, world axes.
+        rotation: Unit quaternion (w, x, y, z), shape → world.
+        friction: μ.
+    """
+
+    kind: str
+    size: Sequence[float] = (0.0, 0.0, 0.0)
+    position: Sequence[float] = (0.0, 0.0, 0.0)
+    rotation: Sequence[float] = (1.0, 0.0, 0.0, 0.0)
+    friction: float = 0.5
+
+
+@dataclass(frozen=True)
 class Matter:
     """One deformable thing, or several that share a solve.
 
@@ -83,14 +102,23 @@ class Matter:
         parts: Sheets, volumes and curves over these points.
         fixed: Vertices that never move.
         pinned: Vertices that a control places.
+        obstacles: Shapes that vertices touch.
+        contact_stiffness: k of each vertex, N/m; one value or one for each.
+        contact_damping: c of each vertex, N s/m; at most kh keeps it from sticking.
+        radius: Distance from a shape at which a vertex touches it, m.
     """
 
     points: Any
     parts: Sequence[Sheet | Volume | Curve]
     fixed: Sequence[int] = field(default_factory=tuple)
     pinned: Sequence[int] = field(default_factory=tuple)
+    obstacles: Sequence[Obstacle] = ()
+    contact_stiffness: Any = 1e3
+    contact_damping: Any = 0.0
+    radius: Any = 0.0
 
 
+OBSTACLE_KINDS = ("plane", "sphere", "box", "capsule", "cylinder", "cone", "ellipsoid")
 _POSITIVE = ("young", "thickness", "density", "radius")
 _NOT_NEGATIVE = ("damping", "bending")
 
@@ -135,6 +163,13 @@ def check(matter: Matter) -> None:
     both = set(matter.fixed) & set(matter.pinned)
     if both:
         raise SceneError(f"vertex {min(both)} is fixed and pinned; choose one")
+    for k, obstacle in enumerate(matter.obstacles):
+        if obstacle.kind not in OBSTACLE_KINDS:
+            raise SceneError(f"obstacle {k}: kind {obstacle.kind!r}; use one of {', '.join(OBSTACLE_KINDS)}")
+        if not obstacle.friction >= 0.0:
+            raise SceneError(f"obstacle {k}: friction is {obstacle.friction:g}; it must not be negative")
+    if matter.obstacles and not (np.asarray(matter.contact_stiffness, np.float64) > 0.0).all():
+        raise SceneError("contact_stiffness must be positive")
     if not used.all():
         raise SceneError(f"point {int(np.argmin(used))} belongs to no element, so it has no mass; leave it out")
 

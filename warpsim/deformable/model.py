@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from warpsim.collision.kinds import KIND_CODE
 from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.core.kernels import initialize
-from warpsim.core.precision import mat33, numpy_real, real, vec3
+from warpsim.core.precision import mat33, numpy_real, quat, real, vec3
 from warpsim.deformable.bend import Bends
 from warpsim.deformable.block_ldl import Factor
+from warpsim.deformable.contact import Contacts
 from warpsim.deformable.derive import derive
 from warpsim.deformable.description import Matter, check
 from warpsim.deformable.inertia import Inertia
@@ -32,6 +34,8 @@ _STRUCTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "segments": (Segments, {"length": real, "stiffness": real, "viscosity": real}),
     "bends": (Bends, {"coefficient": vec4, "stiffness": real}),
 }
+DIRECT = ("time_step", "gravity", "mass_damping", "obstacles.", "contact.")
+"""Beginnings of the names of parameters that steps read as they are authored."""
 _INNER = {"membrane": ("plate", "mass"), "tetrahedra": ("mass",), "segments": ("beam", "mass")}
 
 
@@ -50,6 +54,7 @@ class DeformableModel:
         authored: "rest" (W, n) and materials (W, elements): change them, then call `derive`.
         physical: What steps read, (W, …): derived from `authored`, and "time_step", "gravity", "mass_damping".
         inner: Intermediates of the derivation.
+        obstacles: Kinds of the shapes that vertices touch.
         tolerance: m/s², of the residual √(rᵀM⁻¹r / Σm).
         maximum_iterations: Of Newton's method in a step.
     """
@@ -64,6 +69,7 @@ class DeformableModel:
     authored: Mapping[str, wp.array]
     physical: Mapping[str, wp.array]
     inner: Mapping[str, wp.array]
+    obstacles: tuple[str, ...]
     tolerance: float
     maximum_iterations: int
 
@@ -79,7 +85,7 @@ class DeformableModel:
 
     def set(self, name: str, value: Any) -> None:
         """Gives a parameter, authored or one of the world's, a value that broadcasts to (W, …)."""
-        known = {**self.authored, **{k: self.physical[k] for k in ("time_step", "gravity", "mass_damping")}}
+        known = {**self.authored, **{k: a for k, a in self.physical.items() if k.startswith(DIRECT)}}
         if name not in known:
             raise unknown_name("parameter", name, known)
         array = known[name]
@@ -130,6 +136,23 @@ class DeformableModel:
                 for name in names:
                     setattr(struct, name, self.physical[f"{kind}.{name}"])
             setattr(out, kind, struct)
+        return out
+
+    @cached_property
+    def contacts(self) -> Contacts:
+        """What vertices touch."""
+        out = Contacts()
+        if not self.obstacles:
+            return out
+        out.count = len(self.obstacles)
+        codes = np.array([KIND_CODE[kind] for kind in self.obstacles], np.int32)
+        out.kind = wp.array(codes, dtype=wp.int32, device=self.device)
+        for name in ("position", "rotation", "size", "friction"):
+            setattr(out, name, self.physical[f"obstacles.{name}"])
+        for name in ("stiffness", "damping", "radius"):
+            setattr(out, name, self.physical[f"contact.{name}"])
+        shape = (self.worlds, out.count, self.count)
+        out.normal, out.bias = (wp.zeros(shape, dtype=vec3, device=self.device) for _ in range(2))
         return out
 
     @cached_property
@@ -215,11 +238,29 @@ def build(
         "gravity": filled(np.asarray(gravity, np.float64), vec3),
         "mass_damping": filled(mass_damping, real),
     }
+    if matter.obstacles:
+        for name, dtype in (("position", vec3), ("rotation", quat), ("size", vec3), ("friction", real)):
+            physical[f"obstacles.{name}"] = filled(np.array([getattr(o, name) for o in matter.obstacles]), dtype)
+        given = {"stiffness": matter.contact_stiffness, "damping": matter.contact_damping, "radius": matter.radius}
+        for name, value in given.items():
+            physical[f"contact.{name}"] = filled(np.broadcast_to(value, len(points)), real)
     authored = {"rest": filled(points, vec3)}
     authored |= {name: filled(values, real) for name, values in topology.values.items() if len(values)}
     index = _index(topology, stencils, len(points), place)
     model = DeformableModel(
-        place, worlds, points, topology, pattern, kind, index, authored, physical, inner, tolerance, maximum_iterations
+        place,
+        worlds,
+        points,
+        topology,
+        pattern,
+        kind,
+        index,
+        authored,
+        physical,
+        inner,
+        tuple(o.kind for o in matter.obstacles),
+        tolerance,
+        maximum_iterations,
     )
     model.derive()
     return model

@@ -1,6 +1,6 @@
 """The implicit step of one matter: Newton's method with the true Hessian, one thread per world. Not taped.
 
-    a* = argmin ½(a − a₀)ᵀM(a − a₀) + h⁻²Ψ(x⁺),     x⁺ = x + hv + h²a
+    a* = argmin ½(a − a₀)ᵀM(a − a₀) + h⁻²Ψ(x⁺) + s(a),     x⁺ = x + hv + h²a
 
 Where the Hessian is not positive definite, a direction is found with the part of it that is: compression left out.
 Along a direction the objective is a polynomial of degree six, whose minimum is found without evaluating an element
@@ -14,12 +14,21 @@ import warp as wp
 from warpsim.core.indexing import natural
 from warpsim.core.precision import EPSILON, mat33, real, vec2, vec3, vec6
 from warpsim.deformable.block_ldl import Factor, block_factor, block_solve
+from warpsim.deformable.contact import (
+    Contacts,
+    contact_cost,
+    contact_gradient,
+    contact_hessian,
+    contact_weight,
+    prepare_contacts,
+)
 from warpsim.deformable.inertia import Inertia, inertia_at, load_at, place_after, velocity_after
 from warpsim.deformable.terms import Elements, energy_line, energy_terms
 from warpsim.deformable.types import CONVERGED, SADDLE, UNCONVERGED
 
 _MAXIMUM_LINE_STEPS = wp.constant(60)
 _SLOPE_SHARE = wp.constant(real(1e-3))
+_COST_ROUNDING = wp.constant(real(500.0 * EPSILON))
 _ROUNDING = wp.constant(real(0.5 * EPSILON))
 
 
@@ -60,8 +69,49 @@ def assemble(
 
 
 @wp.func
-def line_minimum(c: vec6) -> real:
-    """A minimum of Σ cₖαᵏ beyond 0 and no higher than there, given that it falls at 0; from α = 1 on."""
+def add_contacts(
+    c: Contacts, m: Inertia, f: Factor, w: int, a: wp.array2d(dtype=vec3), gradient: wp.array2d(dtype=vec3)
+):
+    """Adds the rows of all contacts to the gradient and to the diagonal blocks of the Hessian."""
+    for s in range(c.count):
+        for i in range(a.shape[1]):
+            node = m.node[i]
+            if node >= 0:
+                n, y = c.normal[w, s, i], c.bias[w, s, i] + a[w, i]
+                weight, mu = contact_weight(c, w, i, m.time_step[w]), c.friction[w, s]
+                gradient[w, i] += contact_gradient(n, y, weight, mu)
+                f.blocks[w, f.start[node]] += contact_hessian(n, y, weight, mu)
+
+
+@wp.func
+def contact_line(
+    c: Contacts, m: Inertia, f: Factor, w: int, a: wp.array2d(dtype=vec3), alpha: real, base: real
+) -> vec3:
+    """Cost of all rows at a + αp, less `base`, its slope and its curvature along p, which is the factor's vector."""
+    cost, slope, curvature = -base, real(0.0), real(0.0)
+    for s in range(c.count):
+        for i in range(a.shape[1]):
+            node = m.node[i]
+            if node >= 0:
+                p = f.vector[w, node]
+                n, y = c.normal[w, s, i], c.bias[w, s, i] + a[w, i] + alpha * p
+                weight, mu = contact_weight(c, w, i, m.time_step[w]), c.friction[w, s]
+                cost += contact_cost(n, y, weight, mu)
+                slope += wp.dot(p, contact_gradient(n, y, weight, mu))
+                curvature += wp.dot(p, contact_hessian(n, y, weight, mu) @ p)
+    return vec3(cost, slope, curvature)
+
+
+@wp.func
+def line_minimum(c: vec6, contacts: Contacts, m: Inertia, f: Factor, w: int, a: wp.array2d(dtype=vec3)) -> real:
+    """A minimum of Σ cₖαᵏ and the rows' cost, beyond 0 and no higher than there; from α = 1 on.
+
+    c₁ is the slope of both at 0, and negative.
+    """
+    start = vec3()
+    if contacts.count > 0:
+        start = contact_line(contacts, m, f, w, a, real(0.0), real(0.0))
+    slack = _COST_ROUNDING * start[0]
     alpha, low, high = real(1.0), real(0.0), real(-1.0)
     for _turn in range(_MAXIMUM_LINE_STEPS):
         value, slope, curvature = real(0.0), real(0.0), real(0.0)
@@ -72,9 +122,14 @@ def line_minimum(c: vec6) -> real:
             value = value * alpha + c[k - 1]
         value *= alpha
         curvature /= alpha  # Horner's scheme has run one power too far
-        if value <= real(0.0) and wp.abs(slope) <= _SLOPE_SHARE * wp.abs(c[0]):
+        if contacts.count > 0:
+            rows = contact_line(contacts, m, f, w, a, alpha, start[0])
+            value += rows[0] - alpha * start[1]
+            slope += rows[1] - start[1]
+            curvature += rows[2]
+        if value <= slack and wp.abs(slope) <= _SLOPE_SHARE * wp.abs(c[0]):
             return alpha
-        if value > real(0.0) or slope > real(0.0):
+        if value > slack or slope > real(0.0):
             high = alpha
         else:
             low = alpha
@@ -91,7 +146,7 @@ def line_minimum(c: vec6) -> real:
 
 
 @wp.func
-def advance_along(m: Inertia, s: NewtonVectors, f: Factor, w: int, c: vec6):
+def advance_along(contacts: Contacts, m: Inertia, s: NewtonVectors, f: Factor, w: int, c: vec6):
     """Goes to the minimum along the step."""
     h = m.time_step[w]
     coefficients = c / (h * h)
@@ -102,7 +157,7 @@ def advance_along(m: Inertia, s: NewtonVectors, f: Factor, w: int, c: vec6):
             p = f.vector[w, node]
             coefficients[0] += wp.dot(p, s.gradient[w, i])
             coefficients[1] += real(0.5) * inertia_at(m, w, i) * wp.dot(p, p)
-    alpha = line_minimum(coefficients)
+    alpha = line_minimum(coefficients, contacts, m, f, w, s.acceleration)
     for i in range(s.end.shape[1]):
         node = m.node[i]
         if node >= 0:
@@ -134,6 +189,7 @@ def residual_and_rounding(m: Inertia, s: NewtonVectors, f: Factor, w: int) -> ve
 def newton_kernel(
     m: Inertia,
     elements: Elements,
+    contacts: Contacts,
     f: Factor,
     s: NewtonVectors,
     tolerance: real,
@@ -155,12 +211,14 @@ def newton_kernel(
     count = s.end.shape[1]
     for i in range(count):
         s.acceleration[w, i] = vec3()
+    prepare_contacts(contacts, w, h, x, v)
     code, iterations, shifted, residual = int(UNCONVERGED), int(0), int(1), real(0.0)
     for turn in range(maximum_iterations + 1):
         for i in range(count):
             s.end[w, i] = place_after(m, w, i, x, v, target, s.acceleration[w, i])
             s.gradient[w, i] = load_at(m, w, i, v, force, s.acceleration[w, i])
         assemble(m, elements, f, w, x, s.end, 0, s.gradient)
+        add_contacts(contacts, m, f, w, s.acceleration, s.gradient)
         measured = residual_and_rounding(m, s, f, w)
         residual = measured[0]
         iterations = turn
@@ -176,6 +234,7 @@ def newton_kernel(
         shifted = block_factor(f, w, 0)
         if shifted > 0:
             assemble(m, elements, f, w, x, s.end, 1, s.step)
+            add_contacts(contacts, m, f, w, s.acceleration, s.step)
             block_factor(f, w, 1)
         for i in range(count):
             if m.node[i] >= 0:
@@ -185,7 +244,7 @@ def newton_kernel(
             s.step[w, i] = vec3()
             if m.node[i] >= 0:
                 s.step[w, i] = (h * h) * f.vector[w, m.node[i]]
-        advance_along(m, s, f, w, energy_line(elements, w, h, x, s.end, s.step))
+        advance_along(contacts, m, s, f, w, energy_line(elements, w, h, x, s.end, s.step))
     for i in range(count):
         end = place_after(m, w, i, x, v, target, s.acceleration[w, i])
         next_x[w, i] = end

@@ -12,6 +12,7 @@ from warpsim.core.errors import unknown_name
 from warpsim.core.indexing import natural
 from warpsim.core.precision import numpy_real, real, vec3
 from warpsim.deformable.adjoint import AdjointScratch, make_corners, step_adjoint
+from warpsim.deformable.contact_adjoint import ContactAdjoint
 from warpsim.deformable.inertia import Inertia
 from warpsim.deformable.model import DeformableModel
 from warpsim.deformable.newton import NewtonVectors, newton_kernel
@@ -126,6 +127,7 @@ class DeformableProgram:
         self._adjoint = self._adjoint_scratch()
         # made now: a capture would not fill them
         self._inertia, self._elements, self._factor = model.inertia, model.elements, model.factor
+        self._contacts = model.contacts
 
     def _room(self) -> wp.array:
         return wp.zeros((self.worlds, self.model.count), dtype=vec3, device=self.device)
@@ -162,7 +164,15 @@ class DeformableProgram:
         wp.launch(
             newton_kernel,
             dim=self.worlds,
-            inputs=[self._inertia, self._elements, self._factor, self._vectors, m.tolerance, m.maximum_iterations]
+            inputs=[
+                self._inertia,
+                self._elements,
+                self._contacts,
+                self._factor,
+                self._vectors,
+                m.tolerance,
+                m.maximum_iterations,
+            ]
             + [state.x, state.v, control.force, control.pin],
             outputs=[work.status, work.error, next_state.x, next_state.v],
             device=self.device,
@@ -188,7 +198,8 @@ class DeformableProgram:
         corners = {
             kind: make_corners(m.index[kind].numpy(), m.count, m.worlds, m.device) for kind in kinds if kind in m.index
         }
-        return AdjointScratch(corners, *(self._room() for _ in range(4)))
+        contact = ContactAdjoint(m) if m.obstacles else None
+        return AdjointScratch(corners, *(self._room() for _ in range(5)), contact)
 
     def unsolved(self, work: StepWork, values: SlotValues) -> np.ndarray:
         """(slots, W) residuals of steps that did not converge, or ended at a saddle; 0 elsewhere."""
