@@ -1,0 +1,357 @@
+"""Adjoint of the implicit step, from the two states alone: one solve with the unshifted Hessian at x⁺.
+
+    Hλ = h²x̄⁺ + hv̄⁺,     θ̄ = −∂_θ(λᵀr),     a = (v⁺ − v)/h
+
+λᵀ∇Ψ is a sum over elements. Each element's share is a taped kernel of its corners and parameters, whose adjoint runs
+here over copies of the corners in shared scratch; vertices then gather, so that no two threads add to one number and
+nothing but the two states has to be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from warpsim.core.indexing import natural
+from warpsim.core.precision import real, vec3
+from warpsim.deformable.bend import bend_work
+from warpsim.deformable.block_ldl import Factor, block_factor, block_solve
+from warpsim.deformable.contact import Contacts, prepare_contacts
+from warpsim.deformable.contact_adjoint import ContactAdjoint
+from warpsim.deformable.inertia import Inertia
+from warpsim.deformable.membrane import membrane_work
+from warpsim.deformable.newton import add_contacts, assemble
+from warpsim.deformable.segment import segment_work
+from warpsim.deformable.terms import Elements
+from warpsim.deformable.tetrahedron import tet_work
+from warpsim.deformable.types import FREE, PINNED
+
+PARAMETERS: dict[str, tuple[wp.Kernel, tuple[str, ...]]] = {
+    "membrane": (membrane_work, ("area", "shape", "mu", "lam", "viscosity")),
+    "tetrahedra": (tet_work, ("volume", "shape", "mu", "lam", "viscosity")),
+    "segments": (segment_work, ("length", "stiffness", "viscosity")),
+    "bends": (bend_work, ("coefficient", "stiffness")),
+}
+"""Kind of element → the kernel of its λᵀ∇Ψ, and the parameters that it reads, in order."""
+WITHOUT_START = ("bends",)
+"""Kinds whose energy reads the end of the step alone."""
+
+
+@dataclass
+class Corners:
+    """Copies of what the elements of one kind read, with adjoints.
+
+    Attributes:
+        vertex: (n, corners).
+        first: (vertices + 1,) where each vertex's corners start in `corner`.
+        corner: Corners of all vertices, element · corners + corner.
+        x, end, multiplier: (W, n, corners).
+        h: (W, n) time step.
+        work: (W, n).
+    """
+
+    vertex: wp.array
+    first: wp.array
+    corner: wp.array
+    x: wp.array
+    end: wp.array
+    multiplier: wp.array
+    h: wp.array
+    work: wp.array
+
+
+def make_corners(vertices: np.ndarray, count: int, worlds: int, device: wp.Device) -> Corners:
+    """Room for the elements (n, corners) of one kind in a matter of `count` vertices."""
+    n, corners = vertices.shape
+    order = np.argsort(vertices.ravel(), kind="stable").astype(np.int32)
+    first = np.searchsorted(vertices.ravel()[order], np.arange(count + 1)).astype(np.int32)
+
+    def room() -> wp.array:
+        return wp.zeros((worlds, n, corners), dtype=vec3, device=device, requires_grad=True)
+
+    return Corners(
+        wp.array(vertices, dtype=wp.int32, device=device),
+        wp.array(first, dtype=wp.int32, device=device),
+        wp.array(order, dtype=wp.int32, device=device),
+        *(room() for _ in range(3)),
+        *(wp.zeros((worlds, n), dtype=real, device=device, requires_grad=True) for _ in range(2)),
+    )
+
+
+@dataclass
+class AdjointScratch:
+    """What an adjoint needs once for all slots.
+
+    Attributes:
+        corners: By kind of element.
+        multiplier: (W, n) λ.
+        by_end: (W, n) −∇²Ψλ.
+        by_start: (W, n) −∂_x(λᵀ∇Ψ) where Ψ reads the start of the step.
+        gradient: (W, n) room for ∇Ψ, which is not used.
+        acceleration: (W, n) (v⁺ − v)/h.
+        contact: None without obstacles.
+    """
+
+    corners: dict[str, Corners]
+    multiplier: wp.array
+    by_end: wp.array
+    by_start: wp.array
+    gradient: wp.array
+    acceleration: wp.array
+    contact: ContactAdjoint | None
+
+
+@wp.kernel(enable_backward=False)
+def _multiplier_kernel(
+    m: Inertia,
+    elements: Elements,
+    contacts: Contacts,
+    f: Factor,
+    x: wp.array2d(dtype=vec3),
+    v: wp.array2d(dtype=vec3),
+    next_v: wp.array2d(dtype=vec3),
+    end: wp.array2d(dtype=vec3),
+    adj_end: wp.array2d(dtype=vec3),
+    adj_velocity: wp.array2d(dtype=vec3),
+    # out
+    gradient: wp.array2d(dtype=vec3),
+    acceleration: wp.array2d(dtype=vec3),
+    multiplier: wp.array2d(dtype=vec3),
+    by_end: wp.array2d(dtype=vec3),
+    by_start: wp.array2d(dtype=vec3),
+):
+    """λ of each world."""
+    w = natural(wp.tid())
+    h = m.time_step[w]
+    assemble(m, elements, f, w, x, end, 0, gradient)
+    for i in range(end.shape[1]):
+        acceleration[w, i] = (next_v[w, i] - v[w, i]) / h
+    prepare_contacts(contacts, w, h, x, v)
+    add_contacts(contacts, m, f, w, acceleration, gradient)
+    block_factor(f, w, 0)
+    for i in range(end.shape[1]):
+        if m.node[i] >= 0:
+            f.vector[w, m.node[i]] = h * (h * adj_end[w, i] + adj_velocity[w, i])
+    block_solve(f, w)
+    for i in range(end.shape[1]):
+        by_end[w, i] = vec3()
+        by_start[w, i] = vec3()
+        multiplier[w, i] = vec3()
+        if m.node[i] >= 0:
+            multiplier[w, i] = f.vector[w, m.node[i]]
+
+
+@wp.kernel(enable_backward=False)
+def _corner_kernel(
+    vertex: wp.array2d(dtype=wp.int32),
+    time_step: wp.array(dtype=real),
+    x: wp.array2d(dtype=vec3),
+    end: wp.array2d(dtype=vec3),
+    multiplier: wp.array2d(dtype=vec3),
+    # out
+    x_corner: wp.array3d(dtype=vec3),
+    end_corner: wp.array3d(dtype=vec3),
+    multiplier_corner: wp.array3d(dtype=vec3),
+    h: wp.array2d(dtype=real),
+    adj_x: wp.array3d(dtype=vec3),
+    adj_end: wp.array3d(dtype=vec3),
+    adj_multiplier: wp.array3d(dtype=vec3),
+    adj_h: wp.array2d(dtype=real),
+    adj_work: wp.array2d(dtype=real),
+):
+    """Copies corners, clears their adjoints and seeds θ̄ = −∂_θ(λᵀ∇Ψ)."""
+    w, e = wp.tid()
+    for c in range(vertex.shape[1]):
+        i = vertex[e, c]
+        x_corner[w, e, c] = x[w, i]
+        end_corner[w, e, c] = end[w, i]
+        multiplier_corner[w, e, c] = multiplier[w, i]
+        adj_x[w, e, c] = vec3()
+        adj_end[w, e, c] = vec3()
+        adj_multiplier[w, e, c] = vec3()
+    h[w, e] = time_step[w]
+    adj_h[w, e] = real(0.0)
+    adj_work[w, e] = real(-1.0)
+
+
+@wp.kernel(enable_backward=False)
+def _gather_kernel(
+    first: wp.array(dtype=wp.int32),
+    corner: wp.array(dtype=wp.int32),
+    adj_x: wp.array3d(dtype=vec3),
+    adj_end: wp.array3d(dtype=vec3),
+    # in and out
+    by_start: wp.array2d(dtype=vec3),
+    by_end: wp.array2d(dtype=vec3),
+):
+    """Sums the corners of each vertex."""
+    w, i = wp.tid()
+    corners = adj_end.shape[2]
+    for k in range(first[i], first[i + 1]):
+        e, c = corner[k] // corners, corner[k] % corners
+        by_start[w, i] += adj_x[w, e, c]
+        by_end[w, i] += adj_end[w, e, c]
+
+
+@wp.kernel(enable_backward=False)
+def _vertex_kernel(
+    m: Inertia,
+    multiplier: wp.array2d(dtype=vec3),
+    by_start: wp.array2d(dtype=vec3),
+    by_end: wp.array2d(dtype=vec3),
+    v: wp.array2d(dtype=vec3),
+    next_v: wp.array2d(dtype=vec3),
+    adj_next_x: wp.array2d(dtype=vec3),
+    adj_next_v: wp.array2d(dtype=vec3),
+    # in and out
+    adj_x: wp.array2d(dtype=vec3),
+    adj_v: wp.array2d(dtype=vec3),
+    adj_force: wp.array2d(dtype=vec3),
+    adj_target: wp.array2d(dtype=vec3),
+    adj_mass: wp.array2d(dtype=real),
+):
+    """Adjoints of what belongs to a vertex."""
+    w, i = wp.tid()
+    h = m.time_step[w]
+    end = adj_next_x[w, i] + by_end[w, i]
+    if m.kind[i] == FREE:
+        multiple = multiplier[w, i]
+        adj_x[w, i] += end + by_start[w, i]
+        adj_v[w, i] += h * end + adj_next_v[w, i] - (m.damping[w] * m.mass[w, i]) * multiple
+        if adj_force:
+            adj_force[w, i] += multiple
+        if adj_mass:
+            a = (next_v[w, i] - v[w, i]) / h
+            adj_mass[w, i] += -wp.dot(multiple, a - m.gravity[w] + m.damping[w] * next_v[w, i])
+    elif m.kind[i] == PINNED:
+        adj_x[w, i] += by_start[w, i] - adj_next_v[w, i] / h
+        if adj_target:
+            adj_target[w, m.pin[i]] += end + adj_next_v[w, i] / h
+    else:
+        adj_x[w, i] += end + by_start[w, i]
+
+
+@wp.kernel(enable_backward=False)
+def _world_kernel(
+    m: Inertia,
+    multiplier: wp.array2d(dtype=vec3),
+    by_end: wp.array2d(dtype=vec3),
+    v: wp.array2d(dtype=vec3),
+    next_v: wp.array2d(dtype=vec3),
+    adj_next_x: wp.array2d(dtype=vec3),
+    adj_next_v: wp.array2d(dtype=vec3),
+    # in and out
+    adj_damping: wp.array(dtype=real),
+    adj_gravity: wp.array(dtype=vec3),
+    adj_time_step: wp.array(dtype=real),
+):
+    """Adjoints of what belongs to a world, vertex after vertex."""
+    w = natural(wp.tid())
+    h = m.time_step[w]
+    damping, step, gravity = real(0.0), real(0.0), vec3()
+    for i in range(v.shape[1]):
+        if m.kind[i] == FREE:
+            a = (next_v[w, i] - v[w, i]) / h
+            pull = m.mass[w, i] * multiplier[w, i]
+            gravity += pull
+            damping += -wp.dot(pull, next_v[w, i])
+            step += wp.dot(adj_next_x[w, i] + by_end[w, i], v[w, i] + real(2.0) * h * a)
+            step += wp.dot(adj_next_v[w, i] - m.damping[w] * pull, a)
+        elif m.kind[i] == PINNED:
+            step += -wp.dot(adj_next_v[w, i], next_v[w, i]) / h
+    if adj_damping:
+        adj_damping[w] += damping
+    if adj_gravity:
+        adj_gravity[w] += gravity
+    if adj_time_step:
+        adj_time_step[w] += step
+
+
+@wp.kernel(enable_backward=False)
+def _step_sum_kernel(adj_h: wp.array2d(dtype=real), adj_time_step: wp.array(dtype=real)):
+    w = natural(wp.tid())
+    total = real(0.0)
+    for e in range(adj_h.shape[1]):
+        total += adj_h[w, e]
+    adj_time_step[w] += total
+
+
+def step_adjoint(
+    model: Any,
+    scratch: AdjointScratch,
+    state: Mapping[str, wp.array],
+    control: Mapping[str, wp.array],
+    next_state: Mapping[str, wp.array],
+) -> None:
+    """Adds to the gradients of a step's state, controls and parameters those of its next state.
+
+    Args:
+        model: A `DeformableModel`.
+        scratch: Shared by all steps.
+        state: x and v at the start, with gradients.
+        control: force and pin; gradients where they have one.
+        next_state: x and v at the end, with gradients.
+    """
+    x, v, end, next_v = state["x"], state["v"], next_state["x"], next_state["v"]
+    inertia, p = model.inertia, model.physical
+    worlds, count = x.shape
+
+    def launch(kernel: wp.Kernel, dim: Any, inputs: list, outputs: list) -> None:
+        wp.launch(kernel, dim=dim, inputs=inputs, outputs=outputs, device=model.device, record_tape=False)
+
+    launch(
+        _multiplier_kernel,
+        worlds,
+        [inertia, model.elements, model.contacts, model.factor, x, v, next_v, end, end.grad, next_v.grad],
+        [scratch.gradient, scratch.acceleration, scratch.multiplier, scratch.by_end, scratch.by_start],
+    )
+    for kind, c in scratch.corners.items():
+        launch(
+            _corner_kernel,
+            (worlds, c.vertex.shape[0]),
+            [c.vertex, p["time_step"], x, end, scratch.multiplier],
+            [c.x, c.end, c.multiplier, c.h, c.x.grad, c.end.grad, c.multiplier.grad, c.h.grad, c.work.grad],
+        )
+        _element_adjoint(model, kind, c)
+        launch(
+            _gather_kernel,
+            (worlds, count),
+            [c.first, c.corner, c.x.grad, c.end.grad],
+            [scratch.by_start, scratch.by_end],
+        )
+        if p["time_step"].grad is not None:
+            launch(_step_sum_kernel, worlds, [c.h.grad], [p["time_step"].grad])
+    if scratch.contact is not None:
+        scratch.contact.run(state, next_state, scratch.multiplier)
+    shared = [scratch.multiplier, scratch.by_start, scratch.by_end, v, next_v, end.grad, next_v.grad]
+    launch(
+        _vertex_kernel,
+        (worlds, count),
+        [inertia, *shared],
+        [x.grad, v.grad, control["force"].grad, control["pin"].grad, p["mass"].grad],
+    )
+    del shared[1]
+    world_gradients = [p[name].grad for name in ("mass_damping", "gravity", "time_step")]
+    launch(_world_kernel, worlds, [inertia, *shared], world_gradients)
+
+
+def _element_adjoint(model: Any, kind: str, c: Corners) -> None:
+    """Runs the adjoint of a kind's λᵀ∇Ψ."""
+    kernel, names = PARAMETERS[kind]
+    corners = [c.end, c.multiplier] if kind in WITHOUT_START else [c.x, c.end, c.multiplier, c.h]
+    inputs = [*corners, *(model.physical[f"{kind}.{name}"] for name in names)]
+    wp.launch(
+        kernel,
+        dim=c.work.shape,
+        inputs=inputs,
+        outputs=[c.work],
+        adj_inputs=[array.grad for array in inputs],
+        adj_outputs=[c.work.grad],
+        adjoint=True,
+        device=model.device,
+        record_tape=False,
+    )

@@ -1,0 +1,232 @@
+"""From rest shape and materials to what a step reads: measures, shape gradients, moduli, lumped masses. Taped.
+
+It depends on no state, so it runs once before a rollout, and its adjoint once after the backward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import warp as wp
+
+from warpsim.core.precision import mat33, real, vec3
+from warpsim.deformable.types import mat22, vec4
+
+_PI = wp.constant(real(3.141592653589793))
+
+
+@wp.kernel
+def _sheet_kernel(
+    vertex: wp.array2d(dtype=wp.int32),
+    rest: wp.array2d(dtype=vec3),
+    young: wp.array2d(dtype=real),
+    poisson: wp.array2d(dtype=real),
+    thickness: wp.array2d(dtype=real),
+    density: wp.array2d(dtype=real),
+    damping: wp.array2d(dtype=real),
+    # out
+    area: wp.array2d(dtype=real),
+    shape: wp.array2d(dtype=mat22),
+    mu: wp.array2d(dtype=real),
+    lam: wp.array2d(dtype=real),
+    viscosity: wp.array2d(dtype=real),
+    plate: wp.array2d(dtype=real),
+    mass: wp.array2d(dtype=real),
+):
+    """Plane stress of a sheet, and the bending stiffness of a plate."""
+    w, e = wp.tid()
+    one, two = real(1.0), real(2.0)
+    d1 = rest[w, vertex[e, 1]] - rest[w, vertex[e, 0]]
+    d2 = rest[w, vertex[e, 2]] - rest[w, vertex[e, 0]]
+    length = wp.length(d1)
+    twice = wp.length(wp.cross(d1, d2))
+    along, height = wp.dot(d1, d2) / length, twice / length
+    area[w, e] = twice / two
+    shape[w, e] = mat22(one / length, -along / (length * height), real(0.0), one / height)
+    nu, sheet = poisson[w, e], young[w, e] * thickness[w, e]
+    mu[w, e] = sheet / (two * (one + nu))
+    lam[w, e] = sheet * nu / (one - nu * nu)
+    viscosity[w, e] = damping[w, e] * sheet
+    plate[w, e] = sheet * thickness[w, e] * thickness[w, e] / (real(12.0) * (one - nu * nu))
+    mass[w, e] = density[w, e] * thickness[w, e] * twice / two
+
+
+@wp.kernel
+def _volume_kernel(
+    vertex: wp.array2d(dtype=wp.int32),
+    rest: wp.array2d(dtype=vec3),
+    young: wp.array2d(dtype=real),
+    poisson: wp.array2d(dtype=real),
+    density: wp.array2d(dtype=real),
+    damping: wp.array2d(dtype=real),
+    # out
+    volume: wp.array2d(dtype=real),
+    shape: wp.array2d(dtype=mat33),
+    mu: wp.array2d(dtype=real),
+    lam: wp.array2d(dtype=real),
+    viscosity: wp.array2d(dtype=real),
+    mass: wp.array2d(dtype=real),
+):
+    w, e = wp.tid()
+    one, two = real(1.0), real(2.0)
+    d1 = rest[w, vertex[e, 1]] - rest[w, vertex[e, 0]]
+    d2 = rest[w, vertex[e, 2]] - rest[w, vertex[e, 0]]
+    d3 = rest[w, vertex[e, 3]] - rest[w, vertex[e, 0]]
+    six = wp.dot(d1, wp.cross(d2, d3))
+    volume[w, e] = six / real(6.0)
+    b1 = wp.cross(d2, d3) / six
+    b2 = wp.cross(d3, d1) / six
+    b3 = wp.cross(d1, d2) / six
+    shape[w, e] = mat33(b1[0], b1[1], b1[2], b2[0], b2[1], b2[2], b3[0], b3[1], b3[2])
+    nu = poisson[w, e]
+    mu[w, e] = young[w, e] / (two * (one + nu))
+    lam[w, e] = young[w, e] * nu / ((one + nu) * (one - two * nu))
+    viscosity[w, e] = damping[w, e] * young[w, e]
+    mass[w, e] = density[w, e] * six / real(6.0)
+
+
+@wp.kernel
+def _curve_kernel(
+    vertex: wp.array2d(dtype=wp.int32),
+    rest: wp.array2d(dtype=vec3),
+    young: wp.array2d(dtype=real),
+    radius: wp.array2d(dtype=real),
+    density: wp.array2d(dtype=real),
+    damping: wp.array2d(dtype=real),
+    # out
+    length: wp.array2d(dtype=real),
+    stiffness: wp.array2d(dtype=real),
+    viscosity: wp.array2d(dtype=real),
+    beam: wp.array2d(dtype=real),
+    mass: wp.array2d(dtype=real),
+):
+    """Axial stiffness of a round section, and its bending stiffness."""
+    w, e = wp.tid()
+    section = _PI * radius[w, e] * radius[w, e]
+    span = wp.length(rest[w, vertex[e, 1]] - rest[w, vertex[e, 0]])
+    length[w, e] = span
+    stiffness[w, e] = young[w, e] * section
+    viscosity[w, e] = damping[w, e] * young[w, e] * section
+    beam[w, e] = young[w, e] * section * radius[w, e] * radius[w, e] / real(4.0)
+    mass[w, e] = density[w, e] * section * span
+
+
+@wp.func
+def cotangent(a: vec3, b: vec3) -> real:
+    """Of the angle between a and b."""
+    return wp.dot(a, b) / wp.length(wp.cross(a, b))
+
+
+@wp.kernel
+def _hinge_kernel(
+    vertex: wp.array2d(dtype=wp.int32),
+    side: wp.array2d(dtype=wp.int32),
+    rest: wp.array2d(dtype=vec3),
+    factor: wp.array2d(dtype=real),
+    area: wp.array2d(dtype=real),
+    plate: wp.array2d(dtype=real),
+    # out
+    coefficient: wp.array2d(dtype=vec4),
+    stiffness: wp.array2d(dtype=real),
+):
+    """Bergou's weights: |Σ cx| is edge length times angle; the plates on both sides give the stiffness.
+
+    Over the sum of the areas, not a third of it: bending into a cylinder, which is how a sheet bends that hardly
+    stretches, then costs what it costs a plate. With a third the sphere would be right and the cylinder three times too
+    stiff.
+    """
+    w, e = wp.tid()
+    x0, x1 = rest[w, vertex[e, 0]], rest[w, vertex[e, 1]]
+    x2, x3 = rest[w, vertex[e, 2]], rest[w, vertex[e, 3]]
+    c01, c02 = cotangent(x1 - x0, x2 - x0), cotangent(x1 - x0, x3 - x0)
+    c03, c04 = cotangent(x0 - x1, x2 - x1), cotangent(x0 - x1, x3 - x1)
+    coefficient[w, e] = vec4(c03 + c04, c01 + c02, -c01 - c03, -c02 - c04)
+    mean = real(0.5) * (plate[w, side[e, 0]] + plate[w, side[e, 1]])
+    stiffness[w, e] = factor[w, e] * mean / (area[w, side[e, 0]] + area[w, side[e, 1]])
+
+
+@wp.kernel
+def _joint_kernel(
+    first: int,
+    side: wp.array2d(dtype=wp.int32),
+    factor: wp.array2d(dtype=real),
+    length: wp.array2d(dtype=real),
+    beam: wp.array2d(dtype=real),
+    # out
+    coefficient: wp.array2d(dtype=vec4),
+    stiffness: wp.array2d(dtype=real),
+):
+    """Curvature of two segments, over half of each."""
+    w, e = wp.tid()
+    one, half = real(1.0), real(0.5)
+    a, b = length[w, side[e, 0]], length[w, side[e, 1]]
+    coefficient[w, first + e] = vec4(one / a, -one / a - one / b, one / b, real(0.0))
+    stiffness[w, first + e] = factor[w, e] * half * (beam[w, side[e, 0]] + beam[w, side[e, 1]]) / (half * (a + b))
+
+
+@wp.kernel
+def _lump_kernel(
+    first: wp.array(dtype=wp.int32),
+    corner: wp.array(dtype=wp.int32),
+    corners: int,
+    element: wp.array2d(dtype=real),
+    # in and out
+    mass: wp.array2d(dtype=real),
+):
+    """Each element's mass in equal parts to its vertices."""
+    w, i = wp.tid()
+    for k in range(first[i], first[i + 1]):
+        mass[w, i] += element[w, corner[k] // corners] / real(corners)
+
+
+def derive(
+    index: Mapping[str, wp.array],
+    authored: Mapping[str, wp.array],
+    physical: Mapping[str, wp.array],
+    inner: Mapping[str, wp.array],
+) -> None:
+    """Fills `physical` from `authored`.
+
+    Args:
+        index: Connectivity: kinds' vertices, "hinges.side", "joints.side", "<kind>.first" and "<kind>.corner".
+        authored: "rest" and materials by kind, (W, …).
+        physical: What steps read, (W, …).
+        inner: "<kind>.mass", "membrane.plate" and "segments.beam", (W, n): intermediates.
+    """
+    rest, mass = authored["rest"], physical["mass"]
+    device, worlds = rest.device, rest.shape[0]
+
+    def launch(kernel: wp.Kernel, count: int, inputs: list, outputs: list) -> None:
+        wp.launch(kernel, dim=(worlds, count), inputs=inputs, outputs=outputs, device=device)
+
+    def of(group: Mapping[str, wp.array], kind: str, *names: str) -> list[wp.array]:
+        return [group[f"{kind}.{name}"] for name in names]
+
+    mass.zero_()
+    kinds = {
+        "membrane": (_sheet_kernel, ("young", "poisson", "thickness", "density", "damping")),
+        "tetrahedra": (_volume_kernel, ("young", "poisson", "density", "damping")),
+        "segments": (_curve_kernel, ("young", "radius", "density", "damping")),
+    }
+    derived = {
+        "membrane": (("area", "shape", "mu", "lam", "viscosity"), ("plate", "mass")),
+        "tetrahedra": (("volume", "shape", "mu", "lam", "viscosity"), ("mass",)),
+        "segments": (("length", "stiffness", "viscosity"), ("beam", "mass")),
+    }
+    for kind, (kernel, names) in kinds.items():
+        if kind not in index:
+            continue
+        vertex, (outer, between) = index[kind], derived[kind]
+        outputs = [*of(physical, kind, *outer), *of(inner, kind, *between)]
+        launch(kernel, vertex.shape[0], [vertex, rest, *of(authored, kind, *names)], outputs)
+        lump = [*of(index, kind, "first", "corner"), vertex.shape[1], inner[f"{kind}.mass"]]
+        launch(_lump_kernel, mass.shape[1], lump, [mass])
+    count = index["hinges"].shape[0] if "hinges" in index else 0
+    if count:
+        inputs = [index["hinges"], index["hinges.side"], rest, authored["hinges.factor"]]
+        inputs += [physical["membrane.area"], inner["membrane.plate"]]
+        launch(_hinge_kernel, count, inputs, of(physical, "bends", "coefficient", "stiffness"))
+    if "joints.side" in index:
+        side = index["joints.side"]
+        inputs = [count, side, authored["joints.factor"], physical["segments.length"], inner["segments.beam"]]
+        launch(_joint_kernel, side.shape[0], inputs, of(physical, "bends", "coefficient", "stiffness"))

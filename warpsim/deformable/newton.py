@@ -1,0 +1,254 @@
+"""The implicit step of one matter: Newton's method with the true Hessian, one thread per world. Not taped.
+
+    a* = argmin ½(a − a₀)ᵀM(a − a₀) + h⁻²Ψ(x⁺) + s(a),     x⁺ = x + hv + h²a
+
+Where the Hessian is not positive definite, a direction is found with the part of it that is: compression left out.
+Along a direction the objective is a polynomial of degree six, whose minimum is found without evaluating an element
+again. It ends when √(rᵀM⁻¹r / Σm) is below the tolerance, or below what rounding leaves of it.
+"""
+
+from __future__ import annotations
+
+import warp as wp
+
+from warpsim.core.indexing import natural
+from warpsim.core.precision import EPSILON, mat33, real, vec2, vec3, vec6
+from warpsim.deformable.block_ldl import Factor, block_factor, block_solve
+from warpsim.deformable.contact import (
+    Contacts,
+    contact_cost,
+    contact_gradient,
+    contact_hessian,
+    contact_weight,
+    prepare_contacts,
+)
+from warpsim.deformable.inertia import Inertia, inertia_at, load_at, place_after, velocity_after
+from warpsim.deformable.terms import Elements, energy_line, energy_terms
+from warpsim.deformable.types import CONVERGED, SADDLE, UNCONVERGED
+
+_MAXIMUM_LINE_STEPS = wp.constant(60)
+_SLOPE_SHARE = wp.constant(real(1e-3))
+_COST_ROUNDING = wp.constant(real(500.0 * EPSILON))
+_ROUNDING = wp.constant(real(0.5 * EPSILON))
+
+
+@wp.struct
+class NewtonVectors:
+    """Scratch of the solver, (W, n) each."""
+
+    acceleration: wp.array2d(dtype=vec3)
+    end: wp.array2d(dtype=vec3)  # x⁺
+    gradient: wp.array2d(dtype=vec3)  # r, N
+    step: wp.array2d(dtype=vec3)  # h²p
+
+
+@wp.func
+def assemble(
+    m: Inertia,
+    elements: Elements,
+    f: Factor,
+    w: int,
+    x: wp.array2d(dtype=vec3),
+    end: wp.array2d(dtype=vec3),
+    convex: int,
+    gradient: wp.array2d(dtype=vec3),
+):
+    """The Hessian at x⁺ in the factor's blocks; ∇Ψ is added to `gradient`."""
+    h = m.time_step[w]
+    for k in range(f.blocks.shape[1]):
+        f.blocks[w, k] = mat33()
+    for i in range(end.shape[1]):
+        node = m.node[i]
+        if node >= 0:
+            inertia = inertia_at(m, w, i)
+            f.inertia[w, node] = inertia
+            f.blocks[w, f.start[node]] = mat33(
+                inertia, real(0.0), real(0.0), real(0.0), inertia, real(0.0), real(0.0), real(0.0), inertia
+            )
+    energy_terms(elements, w, h, x, end, h * h, convex, gradient, f.blocks)
+
+
+@wp.func
+def add_contacts(
+    c: Contacts, m: Inertia, f: Factor, w: int, a: wp.array2d(dtype=vec3), gradient: wp.array2d(dtype=vec3)
+):
+    """Adds the rows of all contacts to the gradient and to the diagonal blocks of the Hessian."""
+    for s in range(c.count):
+        for i in range(a.shape[1]):
+            node = m.node[i]
+            if node >= 0:
+                n, y = c.normal[w, s, i], c.bias[w, s, i] + a[w, i]
+                weight, mu = contact_weight(c, w, i, m.time_step[w]), c.friction[w, s]
+                gradient[w, i] += contact_gradient(n, y, weight, mu)
+                f.blocks[w, f.start[node]] += contact_hessian(n, y, weight, mu)
+
+
+@wp.func
+def contact_line(
+    c: Contacts, m: Inertia, f: Factor, w: int, a: wp.array2d(dtype=vec3), alpha: real, base: real
+) -> vec3:
+    """Cost of all rows at a + αp, less `base`, its slope and its curvature along p, which is the factor's vector."""
+    cost, slope, curvature = -base, real(0.0), real(0.0)
+    for s in range(c.count):
+        for i in range(a.shape[1]):
+            node = m.node[i]
+            if node >= 0:
+                p = f.vector[w, node]
+                n, y = c.normal[w, s, i], c.bias[w, s, i] + a[w, i] + alpha * p
+                weight, mu = contact_weight(c, w, i, m.time_step[w]), c.friction[w, s]
+                cost += contact_cost(n, y, weight, mu)
+                slope += wp.dot(p, contact_gradient(n, y, weight, mu))
+                curvature += wp.dot(p, contact_hessian(n, y, weight, mu) @ p)
+    return vec3(cost, slope, curvature)
+
+
+@wp.func
+def line_minimum(c: vec6, contacts: Contacts, m: Inertia, f: Factor, w: int, a: wp.array2d(dtype=vec3)) -> real:
+    """A minimum of Σ cₖαᵏ and the rows' cost, beyond 0 and no higher than there; from α = 1 on.
+
+    c₁ is the slope of both at 0, and negative.
+    """
+    start = vec3()
+    if contacts.count > 0:
+        start = contact_line(contacts, m, f, w, a, real(0.0), real(0.0))
+    slack = _COST_ROUNDING * start[0]
+    alpha, low, high = real(1.0), real(0.0), real(-1.0)
+    for _turn in range(_MAXIMUM_LINE_STEPS):
+        value, slope, curvature = real(0.0), real(0.0), real(0.0)
+        for j in range(6):
+            k = 6 - j
+            curvature = curvature * alpha + real(k * (k - 1)) * c[k - 1]
+            slope = slope * alpha + real(k) * c[k - 1]
+            value = value * alpha + c[k - 1]
+        value *= alpha
+        curvature /= alpha  # Horner's scheme has run one power too far
+        if contacts.count > 0:
+            rows = contact_line(contacts, m, f, w, a, alpha, start[0])
+            value += rows[0] - alpha * start[1]
+            slope += rows[1] - start[1]
+            curvature += rows[2]
+        if value <= slack and wp.abs(slope) <= _SLOPE_SHARE * wp.abs(c[0]):
+            return alpha
+        if value > slack or slope > real(0.0):
+            high = alpha
+        else:
+            low = alpha
+        trial = real(-1.0)
+        if curvature > real(0.0):
+            trial = alpha - slope / curvature
+        if high < real(0.0):
+            if trial <= low or trial > real(4.0) * alpha:
+                trial = real(2.0) * alpha
+        elif trial <= low or trial >= high:
+            trial = real(0.5) * (low + high)
+        alpha = trial
+    return low
+
+
+@wp.func
+def advance_along(contacts: Contacts, m: Inertia, s: NewtonVectors, f: Factor, w: int, c: vec6):
+    """Goes to the minimum along the step."""
+    h = m.time_step[w]
+    coefficients = c / (h * h)
+    coefficients[0] = real(0.0)
+    for i in range(s.end.shape[1]):
+        node = m.node[i]
+        if node >= 0:
+            p = f.vector[w, node]
+            coefficients[0] += wp.dot(p, s.gradient[w, i])
+            coefficients[1] += real(0.5) * inertia_at(m, w, i) * wp.dot(p, p)
+    alpha = line_minimum(coefficients, contacts, m, f, w, s.acceleration)
+    for i in range(s.end.shape[1]):
+        node = m.node[i]
+        if node >= 0:
+            s.acceleration[w, i] += alpha * f.vector[w, node]
+
+
+@wp.func
+def residual_and_rounding(m: Inertia, s: NewtonVectors, f: Factor, w: int) -> vec2:
+    """√(rᵀM⁻¹r / Σm), m/s², and what rounding of the places leaves of it: each force is off by ε|x| times a stiffness.
+
+    The Hessian must have been assembled.
+    """
+    h = m.time_step[w]
+    residual, noise, total, extent = real(0.0), real(0.0), real(0.0), real(0.0)
+    for i in range(s.end.shape[1]):
+        extent = wp.max(extent, wp.length(s.end[w, i]))
+        node = m.node[i]
+        if node >= 0:
+            mass = m.mass[w, i]
+            stiffness = (wp.trace(f.blocks[w, f.start[node]]) / real(3.0) - inertia_at(m, w, i)) / (h * h)
+            residual += wp.length_sq(s.gradient[w, i]) / mass
+            noise += stiffness * stiffness / mass
+            total += mass
+    total = wp.max(total, real(1e-30))
+    return vec2(wp.sqrt(residual / total), _ROUNDING * extent * wp.sqrt(noise / total))
+
+
+@wp.kernel(enable_backward=False)
+def newton_kernel(
+    m: Inertia,
+    elements: Elements,
+    contacts: Contacts,
+    f: Factor,
+    s: NewtonVectors,
+    tolerance: real,
+    maximum_iterations: int,
+    # state and control
+    x: wp.array2d(dtype=vec3),
+    v: wp.array2d(dtype=vec3),
+    force: wp.array2d(dtype=vec3),
+    target: wp.array2d(dtype=vec3),
+    # out
+    status: wp.array2d(dtype=wp.int32),  # iterations, code
+    error: wp.array(dtype=real),
+    next_x: wp.array2d(dtype=vec3),
+    next_v: wp.array2d(dtype=vec3),
+):
+    """One step of each world."""
+    w = natural(wp.tid())
+    h = m.time_step[w]
+    count = s.end.shape[1]
+    for i in range(count):
+        s.acceleration[w, i] = vec3()
+    prepare_contacts(contacts, w, h, x, v)
+    code, iterations, shifted, residual = int(UNCONVERGED), int(0), int(1), real(0.0)
+    for turn in range(maximum_iterations + 1):
+        for i in range(count):
+            s.end[w, i] = place_after(m, w, i, x, v, target, s.acceleration[w, i])
+            s.gradient[w, i] = load_at(m, w, i, v, force, s.acceleration[w, i])
+        assemble(m, elements, f, w, x, s.end, 0, s.gradient)
+        add_contacts(contacts, m, f, w, s.acceleration, s.gradient)
+        measured = residual_and_rounding(m, s, f, w)
+        residual = measured[0]
+        iterations = turn
+        if residual <= wp.max(tolerance, measured[1]):
+            if turn == 0 or shifted > 0:
+                shifted = block_factor(f, w, 0)
+            code = int(CONVERGED)
+            if shifted > 0:
+                code = int(SADDLE)
+            break
+        if turn == maximum_iterations or not residual < real(1e30):
+            break
+        shifted = block_factor(f, w, 0)
+        if shifted > 0:
+            assemble(m, elements, f, w, x, s.end, 1, s.step)
+            add_contacts(contacts, m, f, w, s.acceleration, s.step)
+            block_factor(f, w, 1)
+        for i in range(count):
+            if m.node[i] >= 0:
+                f.vector[w, m.node[i]] = -s.gradient[w, i]
+        block_solve(f, w)
+        for i in range(count):
+            s.step[w, i] = vec3()
+            if m.node[i] >= 0:
+                s.step[w, i] = (h * h) * f.vector[w, m.node[i]]
+        advance_along(contacts, m, s, f, w, energy_line(elements, w, h, x, s.end, s.step))
+    for i in range(count):
+        end = place_after(m, w, i, x, v, target, s.acceleration[w, i])
+        next_x[w, i] = end
+        next_v[w, i] = velocity_after(m, w, i, x, v, end, s.acceleration[w, i])
+    status[w, 0] = iterations
+    status[w, 1] = code
+    error[w] = residual

@@ -1,0 +1,224 @@
+"""Matter as a `Program` for the checkpointed tape: places and velocities, loads and pins, the solver's report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import warp as wp
+
+from warpsim.core.errors import unknown_name
+from warpsim.core.indexing import natural
+from warpsim.core.precision import numpy_real, real, vec3
+from warpsim.deformable.adjoint import AdjointScratch, make_corners, step_adjoint
+from warpsim.deformable.contact_adjoint import ContactAdjoint
+from warpsim.deformable.inertia import Inertia
+from warpsim.deformable.model import DeformableModel
+from warpsim.deformable.newton import NewtonVectors, newton_kernel
+from warpsim.deformable.terms import Elements, elastic_energy
+from warpsim.tape.arena import Arena
+from warpsim.tape.program import Arrays, Field, SlotValues
+
+
+@dataclass
+class StepWork:
+    """What a slot keeps of a step: its solver's report alone.
+
+    Attributes:
+        status: (W, 2) iterations and code, see `types.STATUS_TEXT`.
+        error: (W,) residual, m/s².
+    """
+
+    status: wp.array
+    error: wp.array
+
+
+def control_fields(model: DeformableModel) -> dict[str, Field]:
+    """Every control, by name."""
+    return {
+        "force": Field("force", (model.worlds, model.count), vec3),  # N, on each vertex
+        "pin": Field("pin", (model.worlds, len(model.pinned)), vec3),  # m, pinned vertices at the end of the step
+    }
+
+
+def output_fields(model: DeformableModel) -> dict[str, Field]:
+    """Every output, by name; none carries a gradient."""
+    w = model.worlds
+    fields = (
+        Field("energy", (w, 3), real, differentiable=False),  # J: kinetic, elastic, in gravity; at the end of the step
+        Field("solver_iterations", (w,), wp.int32, differentiable=False),
+        Field("solver_status", (w,), wp.int32, differentiable=False),  # see `types.STATUS_TEXT`
+        Field("solver_error", (w,), real, differentiable=False),  # m/s²
+    )
+    return {f.name: f for f in fields}
+
+
+@wp.kernel(enable_backward=False)
+def _report_kernel(
+    m: Inertia,
+    elements: Elements,
+    status: wp.array2d(dtype=wp.int32),
+    error: wp.array(dtype=real),
+    x: wp.array2d(dtype=vec3),
+    v: wp.array2d(dtype=vec3),
+    # out
+    energy: wp.array2d(dtype=real),
+    iterations: wp.array(dtype=wp.int32),
+    code: wp.array(dtype=wp.int32),
+    solver_error: wp.array(dtype=real),
+):
+    w = natural(wp.tid())
+    if energy:
+        kinetic, potential = real(0.0), real(0.0)
+        for i in range(x.shape[1]):
+            kinetic += real(0.5) * m.mass[w, i] * wp.length_sq(v[w, i])
+            potential += -m.mass[w, i] * wp.dot(m.gravity[w], x[w, i])
+        energy[w, 0] = kinetic
+        energy[w, 1] = elastic_energy(elements, w, x)
+        energy[w, 2] = potential
+    if iterations:
+        iterations[w] = status[w, 0]
+    if code:
+        code[w] = status[w, 1]
+    if solver_error:
+        solver_error[w] = error[w]
+
+
+class DeformableProgram:
+    """Implicit steps of one matter.
+
+    Attributes:
+        constants: Controls that are not inputs: no force, pinned vertices at their rest places.
+    """
+
+    def __init__(
+        self,
+        model: DeformableModel,
+        *,
+        controls: Sequence[str] = (),
+        outputs: Sequence[str] = (),
+        constants: Mapping[str, wp.array] | None = None,
+    ) -> None:
+        """Chooses what a rollout varies and reports.
+
+        Args:
+            model: What is stepped.
+            controls: Names from `control_fields` that become per-step inputs.
+            outputs: Names from `output_fields`.
+            constants: Arrays (W, …) of the other controls.
+        """
+        fields, reported = control_fields(model), output_fields(model)
+        for kind, names, known in (("control", controls, fields), ("output", outputs, reported)):
+            for name in names:
+                if name not in known:
+                    raise unknown_name(kind, name, known)
+        self.model = model
+        self.device, self.worlds = model.device, model.worlds
+        shape = (model.worlds, model.count)
+        self.state = (Field("x", shape, vec3), Field("v", shape, vec3))
+        self.inputs = tuple(fields[name] for name in controls)
+        self.outputs = tuple(reported[name] for name in outputs)
+        self.parameters: Mapping[str, wp.array] = model.physical
+        self.constants = dict(constants) if constants is not None else self._held_controls()
+        self._vectors = NewtonVectors()
+        for name in ("acceleration", "end", "gradient", "step"):
+            setattr(self._vectors, name, self._room())
+        self._adjoint = self._adjoint_scratch()
+        # made now: a capture would not fill them
+        self._inertia, self._elements, self._factor = model.inertia, model.elements, model.factor
+        self._contacts = model.contacts
+
+    def _room(self) -> wp.array:
+        return wp.zeros((self.worlds, self.model.count), dtype=vec3, device=self.device)
+
+    def _held_controls(self) -> dict[str, wp.array]:
+        m = self.model
+        places = np.broadcast_to(m.points[m.pinned], (m.worlds, len(m.pinned), 3)).astype(numpy_real)
+        return {"force": self._room(), "pin": wp.array(places, dtype=vec3, device=self.device)}
+
+    def initial_state(self) -> dict[str, np.ndarray]:
+        """The rest shape, not moving: x and v, (W, n, 3) each."""
+        x = self.model.authored["rest"].numpy().copy()
+        return {"x": x, "v": np.zeros_like(x)}
+
+    def make_work(self, arena: Arena) -> StepWork:
+        """The solver's report."""
+        return StepWork(
+            arena.array((self.worlds, 2), wp.int32, differentiable=False),
+            arena.array((self.worlds,), real, differentiable=False),
+        )
+
+    def step(
+        self,
+        state: Arrays,
+        inputs: Arrays,
+        work: StepWork,
+        next_state: Arrays,
+        outputs: Arrays,
+        *,
+        tape: wp.Tape | None,
+    ) -> None:
+        """One implicit step; on the tape, with its adjoint."""
+        m, control = self.model, Arrays("control", {**self.constants, **inputs})
+        wp.launch(
+            newton_kernel,
+            dim=self.worlds,
+            inputs=[
+                self._inertia,
+                self._elements,
+                self._contacts,
+                self._factor,
+                self._vectors,
+                m.tolerance,
+                m.maximum_iterations,
+            ]
+            + [state.x, state.v, control.force, control.pin],
+            outputs=[work.status, work.error, next_state.x, next_state.v],
+            device=self.device,
+            record_tape=False,
+        )
+        if outputs:
+            names = ("energy", "solver_iterations", "solver_status", "solver_error")
+            wp.launch(
+                _report_kernel,
+                dim=self.worlds,
+                inputs=[self._inertia, self._elements, work.status, work.error, next_state.x, next_state.v],
+                outputs=[outputs[name] if name in outputs else None for name in names],
+                device=self.device,
+                record_tape=False,
+            )
+        if tape is not None:
+            arrays = [a for a in (*state.values(), *control.values(), *next_state.values()) if a.grad is not None]
+            tape.record_func(lambda: step_adjoint(m, self._adjoint, state, control, next_state), arrays=arrays)
+
+    def _adjoint_scratch(self) -> AdjointScratch:
+        """What the adjoints of all steps share."""
+        m, kinds = self.model, ("membrane", "tetrahedra", "segments", "bends")
+        corners = {
+            kind: make_corners(m.index[kind].numpy(), m.count, m.worlds, m.device) for kind in kinds if kind in m.index
+        }
+        contact = ContactAdjoint(m) if m.obstacles else None
+        return AdjointScratch(corners, *(self._room() for _ in range(5)), contact)
+
+    def unsolved(self, work: StepWork, values: SlotValues) -> np.ndarray:
+        """(slots, W) residuals of steps that did not converge, or ended at a saddle; 0 elsewhere."""
+        code, error = values(work.status)[..., 1], values(work.error)
+        residual = np.where(np.isfinite(error) & (error > 0.0), error, np.inf)
+        return np.where(code != 0, residual, 0.0)
+
+    def split(self, groups: int) -> list[DeformableProgram]:
+        """Programs over contiguous ranges of worlds, sharing this one's parameters."""
+        edges = np.linspace(0, self.worlds, groups + 1).astype(int).tolist()
+        parts = []
+        for first, last in zip(edges[:-1], edges[1:], strict=True):
+            constants = {name: a[first:last] if a.size else a for name, a in self.constants.items()}
+            parts.append(
+                DeformableProgram(
+                    self.model.over(first, last),
+                    controls=[f.name for f in self.inputs],
+                    outputs=[f.name for f in self.outputs],
+                    constants=constants,
+                )
+            )
+        return parts

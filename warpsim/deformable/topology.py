@@ -1,0 +1,112 @@
+"""Connectivity that follows from a matter's parts: hinges between triangles, joints between segments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpsim.core.errors import SceneError
+from warpsim.deformable.description import Curve, Matter, Sheet, Volume, values_of, vertices_of
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Elements of a whole matter, and authored values per element.
+
+    Attributes:
+        membrane: (n, 3) triangles.
+        tetrahedra: (n, 4).
+        segments: (n, 2).
+        hinges: (n, 4): the edge's two vertices, then those opposite.
+        hinge_triangles: (n, 2) the triangles on both sides.
+        joints: (n, 3) consecutive vertices of curves.
+        joint_segments: (n, 2) the segments on both sides.
+        values: Parameter name → (n,) authored values.
+    """
+
+    membrane: np.ndarray
+    tetrahedra: np.ndarray
+    segments: np.ndarray
+    hinges: np.ndarray
+    hinge_triangles: np.ndarray
+    joints: np.ndarray
+    joint_segments: np.ndarray
+    values: dict[str, np.ndarray]
+
+    @property
+    def bends(self) -> np.ndarray:
+        """(hinges + joints, 4) stencils; a joint repeats its first vertex."""
+        joints = np.concatenate([self.joints, self.joints[:, :1]], axis=1)
+        return np.concatenate([self.hinges, joints]).astype(np.int32)
+
+
+_MATERIAL = {
+    "membrane": (Sheet, ("young", "poisson", "thickness", "density", "damping")),
+    "tetrahedra": (Volume, ("young", "poisson", "density", "damping")),
+    "segments": (Curve, ("young", "radius", "density", "damping")),
+}
+
+
+def hinges(triangles: np.ndarray, name: str = "sheet") -> tuple[np.ndarray, np.ndarray]:
+    """Inner edges in the order of their vertices: (n, 4) edge and opposite vertices, (n, 2) triangles.
+
+    Raises:
+        SceneError: More than two triangles share an edge.
+    """
+    sides: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for t, corners in enumerate(triangles.tolist()):
+        for i in range(3):
+            a, b, opposite = corners[i], corners[(i + 1) % 3], corners[(i + 2) % 3]
+            sides.setdefault((min(a, b), max(a, b)), []).append((t, opposite))
+    stencils, pairs = [], []
+    for edge in sorted(sides):
+        if len(sides[edge]) > 2:
+            found = [t for t, _ in sides[edge]]
+            raise SceneError(f"{name}: triangles {found} share the edge {edge}; a surface has at most two there")
+        if len(sides[edge]) == 2:
+            (first, a), (second, b) = sides[edge]
+            stencils.append([*edge, a, b])
+            pairs.append([first, second])
+    return np.array(stencils, np.int32).reshape(-1, 4), np.array(pairs, np.int32).reshape(-1, 2)
+
+
+def make_topology(matter: Matter) -> Topology:
+    """Puts the parts of a checked matter together."""
+    values: dict[str, list[np.ndarray]] = {}
+    found: dict[str, list[np.ndarray]] = {kind: [] for kind in _MATERIAL}
+    bends: dict[str, list[np.ndarray]] = {"hinges": [], "joints": []}
+    sides: dict[str, list[np.ndarray]] = {"hinges": [], "joints": []}
+    for part in matter.parts:
+        kind = next(k for k, (cls, _) in _MATERIAL.items() if isinstance(part, cls))
+        vertices = vertices_of(part)
+        before = sum(map(len, found[kind]))
+        found[kind].append(vertices)
+        for name in _MATERIAL[kind][1]:
+            values.setdefault(f"{kind}.{name}", []).append(values_of(part, name, len(vertices)))
+        if isinstance(part, Sheet):
+            stencils, pairs = hinges(vertices, part.name)
+            where = "hinges"
+        elif isinstance(part, Curve):
+            stencils = np.concatenate([vertices[:-1], vertices[1:, 1:]], axis=1)
+            pairs = np.stack([np.arange(len(vertices) - 1), np.arange(1, len(vertices))], axis=1)
+            where = "joints"
+        else:
+            continue
+        bends[where].append(stencils)
+        sides[where].append(pairs + before)
+        values.setdefault(f"{where}.factor", []).append(values_of(part, "bending", len(stencils)))
+
+    def joined(arrays: list[np.ndarray], width: int) -> np.ndarray:
+        return np.concatenate([np.zeros((0, width), np.int32), *arrays]).astype(np.int32)
+
+    return Topology(
+        membrane=joined(found["membrane"], 3),
+        tetrahedra=joined(found["tetrahedra"], 4),
+        segments=joined(found["segments"], 2),
+        hinges=joined(bends["hinges"], 4),
+        hinge_triangles=joined(sides["hinges"], 2),
+        joints=joined(bends["joints"], 3),
+        joint_segments=joined(sides["joints"], 2),
+        values={name: np.concatenate(parts) for name, parts in values.items()},
+    )
