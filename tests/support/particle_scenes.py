@@ -25,8 +25,13 @@ def rotation_matrix(q: np.ndarray) -> np.ndarray:
     )
 
 
-def box_cup(width: float, height: float, thickness: float, **options) -> tuple[list[WallShape], np.ndarray]:
-    """Walls of a square cup, open at the top, and their poses (5, 7) with the middle of its floor at the origin."""
+def box_cup(
+    width: float, height: float, thickness: float, *, lid: bool = False, **options
+) -> tuple[list[WallShape], np.ndarray]:
+    """Walls of a square cup, open at the top, and their poses (5, 7) with the middle of its floor at the origin.
+
+    With a lid, a sixth wall closes it.
+    """
     outer = width / 2 + thickness
     half, middle = (height + thickness) / 2, (height - thickness) / 2
     side = width / 2 + thickness / 2
@@ -39,7 +44,10 @@ def box_cup(width: float, height: float, thickness: float, **options) -> tuple[l
         place[axis] = sign * side
         shapes.append(WallShape("box", tuple(size), **options))
         places.append(tuple(place))
-    return shapes, np.concatenate([np.array(places), np.tile(UPRIGHT, (5, 1))], axis=1)
+    if lid:
+        shapes.append(shapes[0])
+        places.append((0.0, 0.0, height + thickness / 2))
+    return shapes, np.concatenate([np.array(places), np.tile(UPRIGHT, (len(places), 1))], axis=1)
 
 
 def placed(poses: np.ndarray, position: np.ndarray, rotation: np.ndarray) -> np.ndarray:
