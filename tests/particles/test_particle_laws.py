@@ -64,7 +64,7 @@ def test_momentum_is_kept_in_free_flight(rng):
 
 
 def shaken_cup(thickness: float, steps: int, *, substeps: int = 1, turning: float = 3.0):
-    """A closed cup that is shaken and rotated to and fro, its twist exact for each step: program, start, inputs, poses."""
+    """A closed cup that is shaken and rotated to and fro: program, start, inputs, and (place, angle) by step."""
     shapes, poses = box_cup(0.04, 0.05, thickness * CELL, lid=True, stick=0.2)
     shapes = [WallShape(s.kind, s.size, body=i % 2, stick=s.stick) for i, s in enumerate(shapes)]
     step = 4e-4
@@ -211,7 +211,9 @@ def hydrostatics(offset: float, tilt: float, cells: int, seconds: float) -> tupl
     middle = (z > z.min() + CELL) & (z < z.max() - 1.5 * CELL)
     slope = np.polyfit(z[middle], pressure[middle], 1)[0]
     # the exact body: points of the cup's inside below a level that leaves as much volume
-    sample = np.random.default_rng(0).uniform((-width / 2, -width / 2, 0), (width / 2, width / 2, 2 * width), (200_000, 3))
+    sample = np.random.default_rng(0).uniform(
+        (-width / 2, -width / 2, 0), (width / 2, width / 2, 2 * width), (200_000, 3)
+    )
     heights = np.sort((sample @ rotation_matrix(rotation).T + place)[:, 2])
     exact = heights[: len(heights) // 2].mean()
     return slope / (-1000.0 * 9.81), 2.0 * (z.mean() - exact) / width

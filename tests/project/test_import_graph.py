@@ -19,7 +19,8 @@ PACKAGE = PROJECT / "warpsim"
 ORDER = {
     "warpsim": (
         *("version", "core", "scene", "geometry", "io", "view", "tape", "collision", "solve", "rigid", "particles"),
-        *("policy", "engine", "autograd", "sim", "check", "objective", "optimizers", "learn", "task", "cli", "__main__"),
+        *("policy", "engine", "autograd", "sim", "check", "objective", "optimizers", "learn", "task", "cli"),
+        "__main__",
     ),
     "warpsim.io": ("reading_limits", "usd", "mjcf", "scene_files", "saved_motion", "load"),
     "warpsim.view": ("items", "page", "raycast"),

@@ -46,9 +46,7 @@ class Scratch:
     def make(domain: Domain, worlds: int, device: wp.Device) -> Scratch:
         """For so many worlds."""
         shape = (worlds, domain.nodes)
-        return Scratch(
-            wp.zeros(shape, dtype=wp.int32, device=device), wp.zeros(shape, dtype=wp.int32, device=device)
-        )
+        return Scratch(wp.zeros(shape, dtype=wp.int32, device=device), wp.zeros(shape, dtype=wp.int32, device=device))
 
 
 @dataclass

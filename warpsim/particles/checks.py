@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import warp as wp
 
 from warpsim.collision.kinds import KIND_CODE
 from warpsim.core.errors import InputError
@@ -10,8 +11,6 @@ from warpsim.core.precision import numpy_real, quat, real, vec3
 from warpsim.particles.domain import Domain
 from warpsim.particles.liquid import Liquid
 from warpsim.particles.walls import WallSet, wall_distance
-
-import warp as wp  # isort: skip
 
 LEAST_PER_CELL = 4
 """Particles; with fewer a liquid has holes that the grid sees."""
@@ -74,8 +73,8 @@ def check_step_length(liquid: Liquid, spacing: float, step: float, speed: float 
         sound = np.sqrt(liquid.bulk_modulus / liquid.density)
         raise InputError(
             f"a step of {step:g} s is too long: sound travels at {sound:.3g} m/s and the liquid at {speed:.3g} m/s on "
-            f"cells of {spacing:g} m; use at most {largest:.3g} s (more substeps), larger cells, a smaller bulk modulus "
-            "or viscosity"
+            f"cells of {spacing:g} m; use at most {largest:.3g} s (more substeps), larger cells, a smaller bulk "
+            "modulus or viscosity"
         )
 
 

@@ -42,7 +42,7 @@ class Domain:
         """
         low, high = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
         if low.shape != (3,) or high.shape != (3,) or not np.isfinite([*low, *high]).all() or not (low < high).all():
-            raise InputError(f"a domain lies between a lower and an upper corner, (3,) m each, not {lower} and {upper}")
+            raise InputError(f"a domain lies between a lower and an upper corner, (3,) m each, not {low} and {high}")
         if not (math.isfinite(spacing) and spacing > 0.0):
             raise InputError(f"the spacing of a domain's nodes is a positive length in m, not {spacing}")
         cells = (high - low) / spacing

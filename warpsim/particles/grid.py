@@ -19,11 +19,22 @@ import warp as wp
 from warpsim.core.indexing import natural
 from warpsim.core.precision import quat, real, vec3, vec5, vec6
 from warpsim.core.spatial import clamp_range, spatial
-from warpsim.particles.cells import NODES
+from warpsim.particles.cells import NODES, Cells
+from warpsim.particles.domain import Domain
 from warpsim.particles.liquid import liquid_pressure
+from warpsim.particles.parameters import ParticleParameters
 from warpsim.particles.splines import quadratic, quadratic_tail
-from warpsim.particles.transfer import received
-from warpsim.particles.walls import LEAST_MASS, NODE_WALLS, centroid, node_point, wall_distance, wall_velocity
+from warpsim.particles.transfer_native import received
+from warpsim.particles.walls import (
+    LEAST_MASS,
+    NODE_WALLS,
+    WallMotion,
+    WallSet,
+    centroid,
+    node_point,
+    wall_distance,
+    wall_velocity,
+)
 
 _OPEN = wp.constant(real(1e-6))
 """A node with a smaller share of its kernel outside a wall gets no traction from it."""
@@ -82,9 +93,7 @@ def _traction_kernel(
             if s >= 0:
                 distance, _normal = _plane(kind[s], size[w, s], position[w, s], rotation[w, s], middle, at)
                 free = free * (real(1.0) - quadratic_tail(distance / spacing))
-        filled = wp.min(
-            mass / (density[w] * spacing * spacing * spacing * wp.max(real(0.3), free)), real(1.0)
-        )
+        filled = wp.min(mass / (density[w] * spacing * spacing * spacing * wp.max(real(0.3), free)), real(1.0))
         for k in range(wp.static(int(NODE_WALLS))):
             s = near[w, i, k]
             if s >= 0:
@@ -151,3 +160,66 @@ def _contact_kernel(
                     impulse = mass * change
                     wp.atomic_add(wrench, w, body[s], -share * spatial(wp.cross(at, impulse), impulse))
     node_value[w, i] = vec5(velocity[0], velocity[1], velocity[2], ratio, mass)
+
+
+def push_nodes(
+    domain: Domain,
+    walls: WallSet,
+    parameters: ParticleParameters,
+    step: float,
+    share: float,
+    motion: WallMotion,
+    cells: Cells,
+    near: wp.array,
+    node_sum: wp.array,
+    pushed: wp.array,
+    wrench: wp.array,
+) -> None:
+    """Velocity (m/s) of nodes, (W, nodes), with gravity and the traction of walls.
+
+    Args:
+        domain: The grid.
+        walls: Shapes.
+        parameters: Of the liquid.
+        step: Δt, s.
+        share: Of an impulse (N·s) that counts as wrench, 1/s.
+        motion: Of the walls.
+        cells: Nodes in use.
+        near: Walls near them.
+        node_sum: What they received.
+        pushed: Written.
+        wrench: (W, bodies) N·m, N; added to.
+    """
+    p = parameters
+    wp.launch(
+        _traction_kernel,
+        dim=pushed.shape,
+        inputs=[vec3(*domain.lower), real(domain.spacing), real(step), real(share), walls.kind, walls.body, walls.size]
+        + [p.gravity, p.density, p.bulk_modulus, motion.position, motion.rotation]
+        + [cells.count, cells.place, near, node_sum],
+        outputs=[pushed, wrench],
+        device=pushed.device,
+    )
+
+
+def hold_nodes(
+    domain: Domain,
+    walls: WallSet,
+    share: float,
+    motion: WallMotion,
+    cells: Cells,
+    near: wp.array,
+    node_sum: wp.array,
+    pushed: wp.array,
+    node_value: wp.array,
+    wrench: wp.array,
+) -> None:
+    """What nodes give back, (W, nodes): velocity held by walls (m/s), J, mass (kg); arguments as in `push_nodes`."""
+    wp.launch(
+        _contact_kernel,
+        dim=pushed.shape,
+        inputs=[vec3(*domain.lower), real(domain.spacing), real(share), walls.kind, walls.body, walls.size, walls.stick]
+        + [*motion.arrays, cells.count, cells.place, near, node_sum, pushed],
+        outputs=[node_value, wrench],
+        device=pushed.device,
+    )

@@ -1,7 +1,7 @@
 """A weakly compressible, viscous liquid: its stress. Another material is another file like this one.
 
-    p = K (J⁻⁷ − 1)/7 for J < 1, else 0        (Tait)
-    τ = J σ = J (μ (C + Cᵀ) − p I)             (Kirchhoff stress; C is the velocity gradient)
+p = K (J⁻⁷ − 1)/7 for J < 1, else 0        (Tait)
+τ = J σ = J (μ (C + Cᵀ) − p I)             (Kirchhoff stress; C is the velocity gradient)
 """
 
 from __future__ import annotations

@@ -16,10 +16,12 @@ import warp as wp
 from warpsim.core.indexing import natural
 from warpsim.core.precision import mat33, quat, real, vec3, vec6
 from warpsim.core.spatial import spatial
-from warpsim.particles.cells import CROWDED, LOST, NODES
+from warpsim.particles.cells import CROWDED, LOST, NODES, Cells
+from warpsim.particles.domain import Domain
+from warpsim.particles.parameters import ParticleParameters, ParticleState
 from warpsim.particles.splines import quintic_tail
-from warpsim.particles.transfer import carried
-from warpsim.particles.walls import PARTICLE_WALLS, wall_distance, wall_velocity
+from warpsim.particles.transfer_native import carried
+from warpsim.particles.walls import PARTICLE_WALLS, WallMotion, WallSet, wall_distance, wall_velocity
 
 _RECOVERY = wp.constant(real(0.2))
 """Share of its depth by which a particle inside a wall leaves it in one step."""
@@ -129,3 +131,66 @@ def _move_kernel(
     rate_next[w, p] = mat33(got[3], got[4], got[5], got[6], got[7], got[8], got[9], got[10], got[11])
     ratio_next[w, p] = ratio
     slope_next[w, p] = vec3(got[13], got[14], got[15])
+
+
+def carry(
+    domain: Domain,
+    parameters: ParticleParameters,
+    step: float,
+    state: ParticleState,
+    stress: wp.array,
+    particle: wp.array,
+) -> None:
+    """What particles carry to the grid, (W, n) `carried`, from their state and Kirchhoff stress (Pa)."""
+    p = parameters
+    wp.launch(
+        _carry_kernel,
+        dim=particle.shape,
+        inputs=[real(domain.spacing), real(step), p.volume, p.density, *state.arrays[1:], stress],
+        outputs=[particle],
+        device=particle.device,
+    )
+
+
+def move_particles(
+    domain: Domain,
+    walls: WallSet,
+    parameters: ParticleParameters,
+    step: float,
+    relaxation: float,
+    share: float,
+    capacity: int,
+    motion: WallMotion,
+    x: wp.array,
+    cells: Cells,
+    near: wp.array,
+    particle: wp.array,
+    next_state: ParticleState,
+    wrench: wp.array,
+) -> None:
+    """The next state of particles.
+
+    Args:
+        domain: The grid.
+        walls: Shapes.
+        parameters: Of the liquid.
+        step: Δt, s.
+        relaxation: Share by which J is drawn to the absolute density's in a step.
+        share: Of an impulse (N·s) that counts as wrench, 1/s.
+        capacity: Nodes that there is room for; where more are in use, positions become NaN.
+        motion: Of the walls.
+        x: (W, n) m.
+        cells: In use.
+        near: Walls near the particles.
+        particle: What they got from the grid.
+        next_state: Written.
+        wrench: (W, bodies) N·m, N; added to.
+    """
+    wp.launch(
+        _move_kernel,
+        dim=x.shape,
+        inputs=[real(domain.spacing), real(step), real(relaxation), real(share), capacity, walls.kind, walls.body]
+        + [walls.size, parameters.volume, parameters.density, *motion.arrays, x, cells.count, near, particle],
+        outputs=[*next_state.arrays, wrench],
+        device=x.device,
+    )

@@ -1,14 +1,15 @@
 """`ParticleProgram`: a liquid among walls that are given, as a program of its own for the checkpointed tape.
 
-    program = ParticleProgram(domain, liquid, walls, volume=1e-6, particles=len(x), step=5e-4)
-    tape = CheckpointedTape(program, steps=400)
-    run = tape.forward(program.start(x), program.standing(400, position), keep_outputs=["wrench"])
+program = ParticleProgram(domain, liquid, walls, volume=1e-6, particles=len(x), step=5e-4)
+tape = CheckpointedTape(program, steps=400)
+run = tape.forward(program.start(x), program.standing(400, position), keep_outputs=["wrench"])
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import warp as wp
@@ -19,7 +20,8 @@ from warpsim.core.precision import numpy_real, quat, real, vec3, vec6
 from warpsim.particles.checks import check_clear_of_walls, check_particles, check_step_length, check_volume
 from warpsim.particles.domain import Domain
 from warpsim.particles.liquid import Liquid
-from warpsim.particles.step import FIELDS, ParticleParameters, ParticleState, ParticleWork, Stepper
+from warpsim.particles.parameters import FIELDS, ParticleParameters, ParticleState
+from warpsim.particles.step import ParticleWork, Stepper
 from warpsim.particles.walls import WallMotion, WallSet, WallShape, move_walls
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field, Shortage
@@ -86,16 +88,10 @@ class ParticleProgram:
         self.walls = WallSet.make(walls, worlds, self.device)
         parameters = ParticleParameters(
             wp.full(worlds, volume, dtype=real, device=self.device),
-            *(
-                wp.full(worlds, value, dtype=real, device=self.device, requires_grad=True)
-                for value in (liquid.density, liquid.bulk_modulus, liquid.viscosity)
-            ),
-            wp.array(
-                np.broadcast_to(np.asarray(gravity, dtype=numpy_real), (worlds, 3)),
-                dtype=vec3,
-                device=self.device,
-                requires_grad=True,
-            ),
+            self._parameter(np.full(worlds, liquid.density), real),
+            self._parameter(np.full(worlds, liquid.bulk_modulus), real),
+            self._parameter(np.full(worlds, liquid.viscosity), real),
+            self._parameter(np.broadcast_to(np.asarray(gravity), (worlds, 3)), vec3),
         )
         self.stepper = Stepper(
             domain,
@@ -122,6 +118,9 @@ class ParticleProgram:
         self._no_walls = WallMotion(
             *(wp.zeros((worlds, 1), dtype=dtype, device=self.device) for _, dtype in wall_fields)
         )
+
+    def _parameter(self, value: np.ndarray, dtype: Any) -> wp.array:
+        return wp.array(value.astype(numpy_real), dtype=dtype, device=self.device, requires_grad=True)
 
     def start(self, x: ArrayLike, v: ArrayLike | None = None, walls: ArrayLike | None = None) -> dict[str, np.ndarray]:
         """The initial state of liquid at rest pressure zero.

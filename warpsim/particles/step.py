@@ -14,69 +14,25 @@ from dataclasses import dataclass
 
 import warp as wp
 
-from warpsim.core.precision import mat33, real, vec3, vec5
-from warpsim.particles import grid, motion
+from warpsim.core.precision import mat33, vec3, vec5
 from warpsim.particles.cells import CROWDED, LOST, NODES, Cells, Scratch, find_cells
 from warpsim.particles.domain import Domain
+from warpsim.particles.grid import hold_nodes, push_nodes
 from warpsim.particles.liquid import liquid_stress
-from warpsim.particles.transfer import carried, received, to_grid, to_particles
+from warpsim.particles.motion import carry, move_particles
+from warpsim.particles.parameters import FIELDS, ParticleParameters, ParticleState
+from warpsim.particles.transfer import to_grid, to_particles
+from warpsim.particles.transfer_native import carried, received
 from warpsim.particles.walls import (
     NODE_WALLS,
     PARTICLE_WALLS,
     WallMotion,
     WallSet,
-    _near_nodes_kernel,
-    _near_particles_kernel,
+    find_near_nodes,
+    find_near_particles,
 )
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Shortage
-
-
-@dataclass
-class ParticleParameters:
-    """Parameters of all worlds, (W,) each, with gradients.
-
-    Attributes:
-        volume: V₀ of a particle, m³; without gradient.
-        density: kg/m³.
-        bulk_modulus: Pa.
-        viscosity: Pa·s.
-        gravity: m/s², vectors.
-    """
-
-    volume: wp.array
-    density: wp.array
-    bulk_modulus: wp.array
-    viscosity: wp.array
-    gravity: wp.array
-
-
-@dataclass
-class ParticleState:
-    """State of n particles, arrays (W, n).
-
-    Attributes:
-        x: Position, m.
-        v: Velocity, m/s.
-        rate: C, the affine velocity field about each particle, 1/s.
-        volume_ratio: J, volume over that at rest.
-        slope: ∇J, 1/m.
-    """
-
-    x: wp.array
-    v: wp.array
-    rate: wp.array
-    volume_ratio: wp.array
-    slope: wp.array
-
-    @property
-    def arrays(self) -> list[wp.array]:
-        """In the order of the fields."""
-        return [self.x, self.v, self.rate, self.volume_ratio, self.slope]
-
-
-FIELDS = (("x", vec3), ("v", vec3), ("rate", mat33), ("volume_ratio", real), ("slope", vec3))
-"""Names and types of the state."""
 
 
 @dataclass
@@ -176,89 +132,21 @@ class Stepper:
             share: 1/n where the wrench is the mean over n steps.
             tape: Where to record adjoints; None: nowhere.
         """
-        domain, parameters = self.domain, self.parameters
-        rate = share / self.dt
-        find_cells(domain, self._scratch, self.capacity, state.x, work.cells)
-        liquid_stress(
-            parameters.bulk_modulus, parameters.viscosity, state.rate, state.volume_ratio, work.stress
-        )
-        self._carry(state, work)
-        to_grid(domain, work.cells, state.x, work.carried, work.node_sum, tape)
-        self._at_nodes(motion, work, wrench, rate)
-        to_particles(domain, work.cells, state.x, work.node_value, work.got, tape)
-        self._move(state, motion, work, next_state, wrench, rate)
-
-    def _carry(self, state: ParticleState, work: ParticleWork) -> None:
-        p = self.parameters
-        wp.launch(
-            motion._carry_kernel,
-            dim=(self.worlds, self.particles),
-            inputs=[real(self.domain.spacing), real(self.dt), p.volume, p.density, *state.arrays[1:], work.stress],
-            outputs=[work.carried],
-            device=self.device,
-        )
-
-    def _at_nodes(self, walls: WallMotion, work: ParticleWork, wrench: wp.array, rate: float) -> None:
-        p, shapes, cells = self.parameters, self.walls, work.cells
-        corner, spacing = vec3(*self.domain.lower), real(self.domain.spacing)
-        dim = (self.worlds, self.capacity)
-        wp.launch(
-            _near_nodes_kernel,
-            dim=dim,
-            inputs=[corner, spacing, shapes.shapes, shapes.kind, shapes.size, walls.position, walls.rotation]
-            + [cells.place, work.node_sum],
-            outputs=[cells.count, work.near_nodes],
-            device=self.device,
-            record_tape=False,
-        )
-        found = [cells.count, cells.place, work.near_nodes, work.node_sum]
-        wp.launch(
-            grid._traction_kernel,
-            dim=dim,
-            inputs=[corner, spacing, real(self.dt), real(rate), shapes.kind, shapes.body, shapes.size, p.gravity]
-            + [p.density, p.bulk_modulus, walls.position, walls.rotation, *found],
-            outputs=[work.pushed, wrench],
-            device=self.device,
-        )
-        wp.launch(
-            grid._contact_kernel,
-            dim=dim,
-            inputs=[corner, spacing, real(rate), shapes.kind, shapes.body, shapes.size, shapes.stick]
-            + [*walls.arrays, *found, work.pushed],
-            outputs=[work.node_value, wrench],
-            device=self.device,
-        )
-
-    def _move(
-        self,
-        state: ParticleState,
-        walls: WallMotion,
-        work: ParticleWork,
-        next_state: ParticleState,
-        wrench: wp.array,
-        rate: float,
-    ) -> None:
-        p, shapes = self.parameters, self.walls
-        spacing, dt = real(self.domain.spacing), real(self.dt)
-        dim = (self.worlds, self.particles)
-        wp.launch(
-            _near_particles_kernel,
-            dim=dim,
-            inputs=[real(3.0 * self.domain.spacing), dt, shapes.shapes, shapes.kind, shapes.size, *walls.arrays]
-            + [state.x, state.v],
-            outputs=[work.cells.count, work.near_particles],
-            device=self.device,
-            record_tape=False,
-        )
-        wp.launch(
-            motion._move_kernel,
-            dim=dim,
-            inputs=[spacing, dt, real(self._relaxation), real(rate), self.capacity, shapes.kind, shapes.body]
-            + [shapes.size, p.volume, p.density, *walls.arrays, state.x, work.cells.count, work.near_particles]
-            + [work.got],
-            outputs=[*next_state.arrays, wrench],
-            device=self.device,
-        )
+        domain, walls, parameters, cells = self.domain, self.walls, self.parameters, work.cells
+        per_impulse = share / self.dt
+        find_cells(domain, self._scratch, self.capacity, state.x, cells)
+        liquid_stress(parameters.bulk_modulus, parameters.viscosity, state.rate, state.volume_ratio, work.stress)
+        carry(domain, parameters, self.dt, state, work.stress, work.carried)
+        to_grid(domain, cells, state.x, work.carried, work.node_sum, tape)
+        find_near_nodes(domain, walls, motion, cells, work.node_sum, work.near_nodes)
+        nodes = (motion, cells, work.near_nodes, work.node_sum, work.pushed)
+        push_nodes(domain, walls, parameters, self.dt, per_impulse, *nodes, wrench)
+        hold_nodes(domain, walls, per_impulse, *nodes, work.node_value, wrench)
+        to_particles(domain, cells, state.x, work.node_value, work.got, tape)
+        find_near_particles(domain, walls, motion, self.dt, state.x, state.v, cells, work.near_particles)
+        lengths = (self.dt, self._relaxation, per_impulse, self.capacity)
+        found = (cells, work.near_particles, work.got)
+        move_particles(domain, walls, parameters, *lengths, motion, state.x, *found, next_state, wrench)
 
     def explain(self, work: ParticleWork, world: int) -> str | None:
         """Why a step of this world failed, if it was for want of room."""

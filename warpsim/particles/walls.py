@@ -14,8 +14,9 @@ from warpsim.core.errors import InputError, UnsupportedError
 from warpsim.core.indexing import natural
 from warpsim.core.precision import numpy_real, quat, real, vec3, vec6
 from warpsim.core.spatial import angular, linear, quat_exp, quat_mul, quat_rotate, quat_rotate_back, quat_unit
-from warpsim.particles.cells import CROWDED, NODES
-from warpsim.particles.transfer import received
+from warpsim.particles.cells import CROWDED, NODES, Cells
+from warpsim.particles.domain import Domain
+from warpsim.particles.transfer_native import received
 
 KINDS = ("plane", "sphere", "capsule", "box", "cylinder", "cone", "ellipsoid")
 """Shapes that can be walls."""
@@ -23,6 +24,9 @@ KINDS = ("plane", "sphere", "capsule", "box", "cylinder", "cone", "ellipsoid")
 NODE_WALLS = wp.constant(6)
 PARTICLE_WALLS = wp.constant(8)
 """Walls that can be near one node or particle at the same time."""
+
+_REACH = 3.0
+"""Cells; half the width of the density's kernel."""
 
 LEAST_MASS = wp.constant(real(1e-24))
 """kg; a node with less has no velocity of its own."""
@@ -211,6 +215,42 @@ def _near_particles_kernel(
             found += 1
     for k in range(found, PARTICLE_WALLS):
         near[w, p, k] = -1
+
+
+def find_near_nodes(
+    domain: Domain, walls: WallSet, motion: WallMotion, cells: Cells, node_sum: wp.array, near: wp.array
+) -> None:
+    """Walls within reach of each node in use, (W, nodes, `NODE_WALLS`), −1 where there are fewer. Not taped."""
+    wp.launch(
+        _near_nodes_kernel,
+        dim=node_sum.shape,
+        inputs=[vec3(*domain.lower), real(domain.spacing), walls.shapes, walls.kind, walls.size]
+        + [motion.position, motion.rotation, cells.place, node_sum],
+        outputs=[cells.count, near],
+        device=near.device,
+        record_tape=False,
+    )
+
+
+def find_near_particles(
+    domain: Domain,
+    walls: WallSet,
+    motion: WallMotion,
+    step: float,
+    x: wp.array,
+    v: wp.array,
+    cells: Cells,
+    near: wp.array,
+) -> None:
+    """Walls within reach of each particle, (W, n, `PARTICLE_WALLS`), −1 where there are fewer. Not taped."""
+    wp.launch(
+        _near_particles_kernel,
+        dim=x.shape,
+        inputs=[real(_REACH * domain.spacing), real(step), walls.shapes, walls.kind, walls.size, *motion.arrays, x, v],
+        outputs=[cells.count, near],
+        device=near.device,
+        record_tape=False,
+    )
 
 
 @wp.kernel
