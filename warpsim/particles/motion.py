@@ -1,0 +1,196 @@
+"""What happens to particles: what they carry to the grid, and how they move with what they get back.
+
+Volume: J̄ and ∇J come filtered from the grid (which keeps linear fields and takes out what its forces cannot see),
+J̄ exp(Δt tr C) is drawn towards the absolute density's ρ₀/ρ within a relaxation time, and never exceeds 1: a drop that
+is torn off would expand for ever. Near walls the density counts what the kernel B₂ ∗ B₂ = B₅ misses:
+ρ = Σ w mᵢ/Δx³ / max(0.08, Π(1 − T₅(φ_k/Δx))).
+
+Forecast contact: a particle may approach a wall by no more than its distance in one step, u·n ≥ −φ/Δt, and one inside
+leaves by a share of its depth per step. Walls act in turn; bodies get the opposite impulses.
+"""
+
+from __future__ import annotations
+
+import warp as wp
+
+from warpsim.core.indexing import natural
+from warpsim.core.precision import mat33, quat, real, vec3, vec6
+from warpsim.core.spatial import spatial
+from warpsim.particles.cells import CROWDED, LOST, NODES, Cells
+from warpsim.particles.domain import Domain
+from warpsim.particles.parameters import ParticleParameters, ParticleState
+from warpsim.particles.splines import quintic_tail
+from warpsim.particles.transfer_native import carried
+from warpsim.particles.walls import PARTICLE_WALLS, WallMotion, WallSet, wall_distance, wall_velocity
+
+_RECOVERY = wp.constant(real(0.2))
+"""Share of its depth by which a particle inside a wall leaves it in one step."""
+
+_DENSEST = wp.constant(real(0.9))
+"""Least J that the density estimate may ask for: liquid on both sides of a thin wall is counted twice."""
+
+_NAN = wp.constant(real(float("nan")))
+
+
+@wp.kernel
+def _carry_kernel(
+    # topology
+    spacing: real,
+    step: real,
+    # parameters
+    volume: wp.array(dtype=real),
+    density: wp.array(dtype=real),
+    # state
+    v: wp.array2d(dtype=vec3),
+    rate: wp.array2d(dtype=mat33),
+    volume_ratio: wp.array2d(dtype=real),
+    slope: wp.array2d(dtype=vec3),
+    # work read
+    stress: wp.array2d(dtype=mat33),
+    # work written
+    particle: wp.array2d(dtype=carried),
+):
+    w, p = wp.tid()
+    w = natural(w)
+    p = natural(p)
+    mass = density[w] * volume[w]
+    a = mass * rate[w, p] - (real(4.0) * step * volume[w] / (spacing * spacing)) * stress[w, p]
+    mv = mass * v[w, p]
+    mg = mass * slope[w, p]
+    particle[w, p] = carried(
+        mv[0], mv[1], mv[2],
+        a[0, 0], a[0, 1], a[0, 2], a[1, 0], a[1, 1], a[1, 2], a[2, 0], a[2, 1], a[2, 2],
+        mass * volume_ratio[w, p],
+        mg[0], mg[1], mg[2],
+        mass,
+    )  # fmt: skip
+
+
+@wp.kernel
+def _move_kernel(
+    # topology
+    spacing: real,
+    step: real,
+    relaxation: real,
+    share: real,
+    capacity: int,
+    kind: wp.array(dtype=wp.int32),
+    body: wp.array(dtype=wp.int32),
+    # parameters
+    size: wp.array2d(dtype=vec3),
+    volume: wp.array(dtype=real),
+    density: wp.array(dtype=real),
+    # state
+    position: wp.array2d(dtype=vec3),
+    rotation: wp.array2d(dtype=quat),
+    twist: wp.array2d(dtype=vec6),
+    x: wp.array2d(dtype=vec3),
+    # work read
+    count: wp.array2d(dtype=wp.int32),
+    near: wp.array3d(dtype=wp.int32),
+    particle: wp.array2d(dtype=carried),
+    # written
+    x_next: wp.array2d(dtype=vec3),
+    v_next: wp.array2d(dtype=vec3),
+    rate_next: wp.array2d(dtype=mat33),
+    ratio_next: wp.array2d(dtype=real),
+    slope_next: wp.array2d(dtype=vec3),
+    wrench: wp.array2d(dtype=vec6),
+):
+    w, p = wp.tid()
+    w = natural(w)
+    p = natural(p)
+    got = particle[w, p]
+    at = x[w, p]
+    velocity = vec3(got[0], got[1], got[2])
+    free = real(1.0)
+    for k in range(wp.static(int(PARTICLE_WALLS))):
+        s = near[w, p, k]
+        if s >= 0:
+            distance, normal = wall_distance(kind[s], size[w, s], position[w, s], rotation[w, s], at)
+            free = free * (real(1.0) - quintic_tail(distance / spacing))
+            u = wp.dot(velocity - wall_velocity(twist[w, s], position[w, s], at), normal)
+            least = -distance / step
+            if distance < real(0.0):
+                least = _RECOVERY * least
+            if u < least:
+                change = (least - u) * normal
+                velocity = velocity + change
+                impulse = density[w] * volume[w] * change
+                wp.atomic_add(wrench, w, body[s], -share * spatial(wp.cross(at, impulse), impulse))
+    cell = spacing * spacing * spacing
+    found = got[16] / (cell * wp.max(real(0.08), free))
+    absolute = wp.max(wp.min(density[w] / found, real(1.0)), _DENSEST)
+    followed = got[12] * wp.exp(step * (got[3] + got[7] + got[11]))
+    ratio = wp.min((real(1.0) - relaxation) * followed + relaxation * absolute, real(1.0))
+    moved = at + step * velocity
+    if count[w, LOST] > 0 or count[w, CROWDED] > 0 or count[w, NODES] > capacity:
+        moved = vec3(_NAN, _NAN, _NAN)
+    x_next[w, p] = moved
+    v_next[w, p] = velocity
+    rate_next[w, p] = mat33(got[3], got[4], got[5], got[6], got[7], got[8], got[9], got[10], got[11])
+    ratio_next[w, p] = ratio
+    slope_next[w, p] = vec3(got[13], got[14], got[15])
+
+
+def carry(
+    domain: Domain,
+    parameters: ParticleParameters,
+    step: float,
+    state: ParticleState,
+    stress: wp.array,
+    particle: wp.array,
+) -> None:
+    """What particles carry to the grid, (W, n) `carried`, from their state and Kirchhoff stress (Pa)."""
+    p = parameters
+    wp.launch(
+        _carry_kernel,
+        dim=particle.shape,
+        inputs=[real(domain.spacing), real(step), p.volume, p.density, *state.arrays[1:], stress],
+        outputs=[particle],
+        device=particle.device,
+    )
+
+
+def move_particles(
+    domain: Domain,
+    walls: WallSet,
+    parameters: ParticleParameters,
+    step: float,
+    relaxation: float,
+    share: float,
+    capacity: int,
+    motion: WallMotion,
+    x: wp.array,
+    cells: Cells,
+    near: wp.array,
+    particle: wp.array,
+    next_state: ParticleState,
+    wrench: wp.array,
+) -> None:
+    """The next state of particles.
+
+    Args:
+        domain: The grid.
+        walls: Shapes.
+        parameters: Of the liquid.
+        step: Δt, s.
+        relaxation: Share by which J is drawn to the absolute density's in a step.
+        share: Of an impulse (N·s) that counts as wrench, 1/s.
+        capacity: Nodes that there is room for; where more are in use, positions become NaN.
+        motion: Of the walls.
+        x: (W, n) m.
+        cells: In use.
+        near: Walls near the particles.
+        particle: What they got from the grid.
+        next_state: Written.
+        wrench: (W, bodies) N·m, N; added to.
+    """
+    wp.launch(
+        _move_kernel,
+        dim=x.shape,
+        inputs=[real(domain.spacing), real(step), real(relaxation), real(share), capacity, walls.kind, walls.body]
+        + [walls.size, parameters.volume, parameters.density, *motion.arrays, x, cells.count, near, particle],
+        outputs=[*next_state.arrays, wrench],
+        device=x.device,
+    )
