@@ -9,10 +9,12 @@ import pytest
 
 from core_scenes import rich_scene
 from derive_support import DerivedLoss
+from rigid_support import scene_of
+from tendon_models import arm
 from warpsim.rigid.compile.compile import compile_model
 from warpsim.rigid.compile.derive import Derivation
-from warpsim.rigid.model.model import FEEDS, Model
-from warpsim.scene import ContactOverride, Equality, Scene
+from warpsim.rigid.model.model import FEEDS, SPATIAL_FEEDS, Model
+from warpsim.scene import ContactOverride, Equality, Muscle, Scene
 
 
 def scene_with_everything(impacts: bool) -> Scene:
@@ -38,6 +40,8 @@ def scene_with_everything(impacts: bool) -> Scene:
         Equality("hold", "axes", "tip", "pole", locked=(True,) * 5 + (False,), limits=free),
         Equality("weld", "weld", "arm", "rider"),
     ]
+    place = next(i for i, actuator in enumerate(scene.actuators) if actuator.transmission == "joint")
+    scene.actuators[place] = replace(scene.actuators[place], muscle=Muscle())
     return scene
 
 
@@ -109,3 +113,13 @@ def test_weights_differentiate_by_the_reference_of_balls():
     )
     gradient = loss.gradients(["joint.reference"])["joint.reference"]
     assert loss.error("joint.reference", gradient, 1e-3) < 1e-7
+
+
+def test_paths_of_spatial_tendons():
+    """Besides the others, and all of them."""
+    found = reached(scene_of(arm()))
+    for name, changed in found.items():
+        known = {*FEEDS.get(name, (name,)), *SPATIAL_FEEDS.get(name, ())}
+        assert changed <= known, name
+    lengths = {name for name, changed in found.items() if "weight.tendon_length" in changed}
+    assert lengths == {name for name, others in SPATIAL_FEEDS.items() if "weight.tendon_length" in others}
