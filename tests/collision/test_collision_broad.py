@@ -20,12 +20,12 @@ def _spread(bench: CrowdBench, factors: np.ndarray) -> None:
 
 def _over_all_pairs(bench: CrowdBench) -> list[np.ndarray]:
     """Contacts without a sweep."""
-    broad = BroadPhase(*(getattr(bench.search.broad, name) for name in ("near", "lists", "work")))
+    near = bench.search.broad.near
     pairs, worlds = bench.table.pair_count, bench.position.shape[0]
     first = [start for _group, start, _stop in bench.table.ranges] + [pairs]
-    broad.near.pair.assign(np.tile(np.arange(pairs, dtype=np.int32), (worlds, 1)))
-    broad.near.first.assign(np.tile(np.array(first, np.int32), (worlds, 1)))
-    sweeping, bench.search = bench.search, replace(bench.search, broad=BroadPhase(broad.near, None, None))
+    near.pair.assign(np.tile(np.arange(pairs, dtype=np.int32), (worlds, 1)))
+    near.first.assign(np.tile(np.array(first, np.int32), (worlds, 1)))
+    sweeping, bench.search = bench.search, replace(bench.search, broad=BroadPhase(near, None, None))
     bench.run()
     bench.search = sweeping
     return [values.copy() for values in bench.read()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 import pytest
 import warp as wp
@@ -11,7 +12,7 @@ from warpsim.core.precision import numpy_real, real
 from warpsim.rigid.compile.compile import compile_model
 from warpsim.solve.hessian import factor_hessian, solve_hessian
 from warpsim.solve.rows import DRY_FRICTION, ELLIPTIC, EQUALITY, UNILATERAL, RowCapacity, Rows, allocate_rows
-from warpsim.solve.sparsity import TreeSparsity, hessian_sizes
+from warpsim.solve.sparsity import MIN_TREES, TreeSparsity, hessian_sizes
 
 SIZES = {
     int(EQUALITY): (1, 2, 3, 5, 6),
@@ -39,12 +40,24 @@ def _solve_kernel(
     solve_hessian(t, w, factor, envelope, x)
 
 
+def _forest_xml(trees: int) -> str:
+    """Free bodies, among them a chain of hinges and single slides."""
+    geom = '<geom size=".1"/>'
+    link = f'<body><joint axis="0 1 0"/>{geom}<body pos=".3 0 0"><joint axis="1 0 0"/>{geom}</body></body>'
+    kinds = (f"<body><freejoint/>{geom}</body>", link, f'<body><joint type="slide"/>{geom}</body>')
+    bodies = "".join(kinds[(i % 5) % 3] for i in range(trees))
+    return f"<mujoco><worldbody>{bodies}</worldbody></mujoco>"
+
+
 class Problem:
     """Random rows over the dofs of a random forest, a mass matrix with its pattern, and a point y."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, trees: int = 0) -> None:
+        """With `trees`, over a forest of so many, of which each group couples two neighbors, and one all."""
         rng = self.rng = np.random.default_rng(seed)
-        self.model = compile_model(scene_of(random_model(seed)))
+        source = mujoco.MjModel.from_xml_string(_forest_xml(trees)) if trees else random_model(seed)
+        self.model = compile_model(scene_of(source))
+        self.trees = trees
         t, n = self.model.sparsity, self.model.nv
         start, column = t.row_start.numpy(), t.row_column.numpy()
         self.entries = 0.1 * rng.normal(size=len(column))
@@ -57,7 +70,11 @@ class Problem:
         self.groups = [self._group(kind, dim, n) for kind, dims in SIZES.items() for dim in dims for _ in range(2)]
 
     def _group(self, kind: int, dim: int, n: int) -> dict:
-        columns = self.rng.choice(n, size=self.rng.integers(1, min(n, 9) + 1))  # in any order, some dofs twice
+        choice = np.arange(n)
+        if self.trees and self.rng.random() < 0.95:
+            start, tree = self.model.sparsity.tree_start.numpy(), self.rng.integers(self.trees - 1)
+            choice = np.arange(start[tree], start[tree + 2])
+        columns = self.rng.choice(choice, size=self.rng.integers(1, min(n, 9) + 1))  # in any order, some dofs twice
         y = self.rng.normal(size=dim)
         scale = 0.5 + self.rng.random(dim)
         if kind == ELLIPTIC:
@@ -147,18 +164,20 @@ def _solved(problem: Problem, rows: Rows, y: np.ndarray, right: np.ndarray, fact
     return x.numpy()[0], factor
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_the_factor_solves_with_the_hessian(seed):
+@pytest.mark.parametrize(("seed", "trees"), [(seed, 0) for seed in range(6)] + [(0, 8), (1, 13), (2, 40), (3, 70)])
+def test_the_factor_solves_with_the_hessian(seed, trees):
     """Rows of all kinds and sizes couple dofs of several trees at random; some dofs are listed twice."""
-    problem = Problem(seed)
+    problem = Problem(seed, trees)
+    assert (problem.model.sparsity.trees >= int(MIN_TREES)) == (trees > 0)
     right = problem.rng.normal(size=problem.model.nv)
     x, _ = _solved(problem, problem.device_rows(), problem.y(), right)
     np.testing.assert_allclose(problem.product(x), right, rtol=0.0, atol=2e-7 * np.abs(problem.mass @ x).max())
 
 
-def test_a_known_factor_is_kept_only_where_the_hessian_is_the_same():
+@pytest.mark.parametrize("trees", [0, 11])
+def test_a_known_factor_is_kept_only_where_the_hessian_is_the_same(trees):
     """The same rows act: kept, bit for bit. One switches, or a cone slides: formed again."""
-    problem = Problem(3)
+    problem = Problem(3, trees)
     right = problem.rng.normal(size=problem.model.nv)
     sliding = [g for g in problem.groups if g["kind"] == ELLIPTIC]
     for g in sliding:
@@ -172,7 +191,8 @@ def test_a_known_factor_is_kept_only_where_the_hessian_is_the_same():
     for g in problem.groups:
         g["y"] = g["y"] * 1.01 if g["kind"] != DRY_FRICTION else g["y"]
     _solved(problem, rows, problem.y(), right, factor)
-    np.testing.assert_array_equal(factor.numpy(), mark)
+    held = slice(None, -2 * problem.model.nv if trees else None)  # a forest's factor ends with scratch
+    np.testing.assert_array_equal(factor.numpy()[:, held], mark[:, held])
     edge = next(g for g in problem.groups if g["kind"] == UNILATERAL)
     edge["y"] = -edge["y"]
     x, _ = _solved(problem, rows, problem.y(), right, factor)

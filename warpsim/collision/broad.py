@@ -23,6 +23,8 @@ wp.set_module_options({"enable_backward": False})
 
 MIN_PAIRS = 200
 """Tables of fewer pairs are searched as a whole: the sweep would cost more than it saves."""
+_LANES = {"cpu": 16, "cuda": 1024}
+"""Threads that share a group's near pairs of one world, by kind of device: on a CPU they run one after another."""
 _WORD = 64
 
 
@@ -207,6 +209,7 @@ class BroadPhase:
         pairs, shapes = len(pair_shapes), len(shape_kind)
         near = NearPairs()
         near.pair = _integers(np.tile(np.arange(pairs), (worlds, 1)), device)
+        near.lanes = _LANES["cuda" if wp.get_device(device).is_cuda else "cpu"]
         near.first = _integers(np.tile(np.array(group_first), (worlds, 1)), device)
         pair_at = np.full((shapes, shapes), -1)
         pair_at[pair_shapes[:, 0], pair_shapes[:, 1]] = np.arange(pairs)

@@ -32,7 +32,6 @@ from warpsim.collision.broad import BroadPhase
 from warpsim.collision.geometry import Geometry, build_geometry
 from warpsim.collision.groups import GROUPS, PairGroup, group_of
 from warpsim.collision.kinds import KIND_CODE, pair_case
-from warpsim.collision.near import LANES
 from warpsim.collision.pack import pack_kernel
 from warpsim.collision.pairs import collision_pairs
 from warpsim.core.errors import InputError, SimulationError
@@ -249,7 +248,7 @@ def find_contacts(
     for number, (group, first, stop) in enumerate(table.ranges):
         wp.launch(
             group.narrow,
-            dim=(worlds, min(stop - first, LANES)),
+            dim=(worlds, min(stop - first, search.broad.near.lanes)),
             inputs=[
                 number,
                 table.shape_kind,

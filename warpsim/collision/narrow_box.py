@@ -10,7 +10,7 @@ from warpsim.collision.box_contact import ball_box, sphere_cylinder
 from warpsim.collision.box_search import box_region, find_capsule_box, sphere_cylinder_feature
 from warpsim.collision.kinds import CAPSULE_BOX, SPHERE_BOX, SPHERE_CYLINDER
 from warpsim.collision.maths import column
-from warpsim.collision.near import LANES, NearPairs
+from warpsim.collision.near import NearPairs
 from warpsim.core.precision import quat, real, vec3
 from warpsim.core.spatial import quat_matrix
 
@@ -98,7 +98,7 @@ def narrow_box_kernel(
 ):
     """Active features of sphere–box, sphere–cylinder, capsule–box and box–box pairs."""
     world, lane = wp.tid()
-    for place in range(near.first[world, group] + lane, near.first[world, group + 1], LANES):
+    for place in range(near.first[world, group] + lane, near.first[world, group + 1], near.lanes):
         _narrow_box_pair(
             world,
             near.pair[world, place],

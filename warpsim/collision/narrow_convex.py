@@ -22,7 +22,7 @@ from warpsim.collision.convex_search import find_features
 from warpsim.collision.core import Core
 from warpsim.collision.epa import closest_cores
 from warpsim.collision.kinds import BOX, HULL, PLANE
-from warpsim.collision.near import LANES, NearPairs
+from warpsim.collision.near import NearPairs
 from warpsim.collision.selection import beats, spread
 from warpsim.collision.support import HullData, core_radius
 from warpsim.core.precision import quat, real, vec3
@@ -223,7 +223,7 @@ def narrow_convex_kernel(
 ):
     """Active features of general convex pairs, with the normal each was found at."""
     world, lane = wp.tid()
-    for place in range(near.first[world, group] + lane, near.first[world, group + 1], LANES):
+    for place in range(near.first[world, group] + lane, near.first[world, group + 1], near.lanes):
         _narrow_convex_pair(
             world,
             near.pair[world, place],

@@ -12,7 +12,7 @@ from warpsim.collision.core import Core
 from warpsim.collision.field_contact import field_contact, material_point, material_point_count
 from warpsim.collision.grid import GridData, grid_bound, has_grid
 from warpsim.collision.kinds import PLANE, SPHERE
-from warpsim.collision.near import LANES, NearPairs
+from warpsim.collision.near import NearPairs
 from warpsim.collision.selection import beats, spread
 from warpsim.collision.support import HullData, core_radius
 from warpsim.core.precision import quat, real, vec3
@@ -159,7 +159,7 @@ def narrow_field_kernel(
 ):
     """Active points of pairs with a mesh or height field; a sphere's center alone says all of its contact."""
     world, lane = wp.tid()
-    for place in range(near.first[world, group] + lane, near.first[world, group + 1], LANES):
+    for place in range(near.first[world, group] + lane, near.first[world, group + 1], near.lanes):
         _narrow_field_pair(
             world,
             near.pair[world, place],

@@ -18,7 +18,7 @@ from warpsim.collision.kinds import (
     SPHERE_SPHERE,
 )
 from warpsim.collision.maths import TINY
-from warpsim.collision.near import LANES, NearPairs
+from warpsim.collision.near import NearPairs
 from warpsim.collision.plane_contact import box_corner, end_sign, plane_cone, plane_cylinder, plane_ellipsoid
 from warpsim.collision.round_contact import capsule_capsule, segment_parameter, sphere_capsule
 from warpsim.collision.witness import line_parameters
@@ -304,7 +304,7 @@ def narrow_primitive_kernel(
 ):
     """Active features of pairs among planes, spheres and capsules, and of planes with the other primitives."""
     world, lane = wp.tid()
-    for place in range(near.first[world, group] + lane, near.first[world, group + 1], LANES):
+    for place in range(near.first[world, group] + lane, near.first[world, group + 1], near.lanes):
         _narrow_primitive_pair(
             world,
             near.pair[world, place],

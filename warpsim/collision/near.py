@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import warp as wp
 
-LANES = wp.constant(128)
-"""Threads at most that share a group's near pairs of one world."""
-
 
 @wp.struct
 class NearPairs:
@@ -14,3 +11,4 @@ class NearPairs:
 
     pair: wp.array2d(dtype=wp.int32)  # (W, np)
     first: wp.array2d(dtype=wp.int32)  # (W, groups + 1) into `pair`
+    lanes: wp.int32  # threads that share a group's near pairs of one world

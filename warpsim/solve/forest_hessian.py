@@ -283,7 +283,27 @@ _SOLVE = (
 )
 
 
-@wp.func_native(START + _LISTS + _ORDER + _FORM + ADD_ROWS + _ELIMINATE)
+# Never inlined: few trees take the envelope, and these long functions would stand in its way.
+_APART = """
+#if defined(__clang__) && !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#define APART __attribute__((noinline))
+#else
+#define APART
+#endif
+"""
+
+
+@wp.func_native(
+    _APART
+    + "    auto run = [&]() APART -> int {\n"
+    + START
+    + _LISTS
+    + _ORDER
+    + _FORM
+    + ADD_ROWS
+    + _ELIMINATE
+    + "    };\n    return run();\n"
+)
 def factor_forest(
     rows: Rows,
     t: TreeSparsity,
@@ -299,7 +319,7 @@ def factor_forest(
     return 0
 
 
-@wp.func_native(_SOLVE)
+@wp.func_native(_APART + "    auto run = [&]() APART {\n" + _SOLVE + "    };\n    run();\n")
 def solve_forest(
     t: TreeSparsity,
     w: int,
