@@ -30,7 +30,7 @@ def simulator(request):
 
 def test_trajectories_and_simulators(simulator):
     shown = simulator.rollout(steps=10)._repr_html_()
-    assert "11 rows" in shown and "<details " in shown
+    assert "11 frames" in shown and "<details " in shown
     assert [take["frames"] for take in held(shown).header["takes"]] == [11, 11]
     still = simulator._repr_html_()
     assert [take["frames"] for take in held(still).header["takes"]] == [1, 1]

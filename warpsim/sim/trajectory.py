@@ -152,7 +152,7 @@ class Observed(Mapping[str, torch.Tensor]):
         return self["qd"][..., find_joint(self._contents.layout, joint).dofs]
 
     def sensor(self, name: str) -> torch.Tensor:
-        """(…, worlds, n): what a sensor measured at the start of the step that led to each row; row 0 is zero."""
+        """(…, worlds, n): what a sensor measured at the start of the step that led to each frame; frame 0 is zero."""
         return self["sensors"][..., sensor_place(self._contents.sensors, name)]
 
     def _of_body(self, output: str, body: str) -> torch.Tensor:
@@ -160,10 +160,10 @@ class Observed(Mapping[str, torch.Tensor]):
 
 
 class Trajectory(Observed):
-    """A rollout: each tensor is (rows, worlds, …) and is the rollout's own memory; row 0 is the initial state.
+    """A rollout: each tensor is (frames, worlds, …) and is the rollout's own memory; frame 0 is the initial state.
 
     Attributes:
-        times: (rows,) s, from the start of the rollout.
+        times: (frames,) s, from the start of the rollout.
         model: What was simulated; None after a trajectory was pickled.
         made_with: The parameters, which nobody changes any more; None if they are not known, as after pickling.
     """
@@ -182,7 +182,7 @@ class Trajectory(Observed):
             model: What was simulated.
             source: Where it came from.
             tensors: By name.
-            interval: Seconds between rows.
+            interval: Seconds between frames.
             made_with: Parameters that were in force; None: not known.
         """
         super().__init__(model, tensors)
@@ -196,22 +196,22 @@ class Trajectory(Observed):
         values = None if self._values is None else _Values(tuple(map(self._values, range(self._contents.worlds))))
         return {**super().__getstate__(), "model": None, "made_with": None, "_values": values}
 
-    def every(self, rows: int) -> Trajectory:
-        """Rows 0, n, 2n … alone, over the same memory."""
-        whole_number("rows", rows)
-        return self._with({name: tensor[::rows] for name, tensor in self._tensors.items()}, self.times[::rows])
+    def every(self, frames: int) -> Trajectory:
+        """Frames 0, n, 2n … alone, over the same memory."""
+        whole_number("frames", frames)
+        return self._with({name: tensor[::frames] for name, tensor in self._tensors.items()}, self.times[::frames])
 
-    def padded(self, rows: int) -> Trajectory:
-        """As if of so many rows: those after its own, which were not simulated, are NaN."""
-        more = rows - len(self.times)
+    def padded(self, frames: int) -> Trajectory:
+        """As if of so many frames: those after its own, which were not simulated, are NaN."""
+        more = frames - len(self.times)
         if more < 0:
-            raise InputError(f"the trajectory has {len(self.times)} rows, more than {rows}")
+            raise InputError(f"the trajectory has {len(self.times)} frames, more than {frames}")
         tensors = {n: torch.cat([t, t.new_full((more, *t.shape[1:]), torch.nan)]) for n, t in self._tensors.items()}
         interval = float(self.times[1]) if len(self.times) > 1 else 0.0
-        return self._with(tensors, interval * np.arange(rows))
+        return self._with(tensors, interval * np.arange(frames))
 
     def _with(self, tensors: dict[str, torch.Tensor], times: np.ndarray) -> Trajectory:
-        """The same rollout with other rows."""
+        """The same rollout with other frames."""
         made = object.__new__(Trajectory)
         made.__dict__.update(self.__dict__)
         made._tensors, made.times = tensors, times
@@ -291,7 +291,7 @@ class Trajectory(Observed):
 
     def _repr_html_(self) -> str:
         facts = {
-            "time": f"{self.times[-1]:.4g} s, {len(self.times)} rows",
+            "time": f"{self.times[-1]:.4g} s, {len(self.times)} frames",
             "worlds": self._contents.worlds,
             "tensors": ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in self.items()),
         }
@@ -346,7 +346,7 @@ class Trajectory(Observed):
         motion.points, motion.matter_states = points, states
 
     def _contacts(self, world: int) -> list[ContactFrame]:
-        """Contacts that push, row by row."""
+        """Contacts that push, frame by frame."""
         points, forces = (self.numpy(name)[:, world] for name in CONTACT_OUTPUTS)
         acts = (forces != 0.0).any(axis=-1)
         return [ContactFrame(p[on], f[on]) for p, f, on in zip(points, forces, acts, strict=True)]
