@@ -59,7 +59,7 @@ def test_the_check_of_the_loss_agrees_on_a_smooth_motion(fit):
     assert fit.loss_check.ok and min(fit.loss_check.cosine[:2]) > 0.99999
 
 
-@pytest.mark.parametrize(("method", "within"), [("adam", 0.02), ("lbfgs", 1e-3)])
+@pytest.mark.parametrize(("method", "within"), [pytest.param("adam", 0.02, marks=pytest.mark.long), ("lbfgs", 1e-3)])
 def test_methods_on_the_exact_gradient_reach_the_same_loss(pendulum, fit, method, within):
     other = fitted(
         pendulum, pendulum_recordings(12, 1), validation=0.25, method=method, iterations=60, horizons=(), tolerance=1e-9
@@ -148,7 +148,7 @@ def test_a_cube_from_tosses_runs_in_mujoco(tmp_path):
         tosses, scene, parameters, noise={"q": [1e-3] * 3 + [1e-2] * 3}, substeps=2,
         validation=0.25, horizons=(0.6,), check=False, difference=0.01,
     )  # fmt: skip
-    assert found.values == pytest.approx([0.2, 0.004, 0.0], rel=0.01, abs=3e-5)
+    assert found.values == pytest.approx([0.2, 0.004, 0.0], rel=0.01, abs=1e-4)
     written = found.save(tmp_path / "out")
     assert {path.name for path in written} == {"report.md", "report.html", "fitted.xml", "fitted.usda"}
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "out" / "fitted.xml"))

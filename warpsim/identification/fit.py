@@ -26,7 +26,6 @@ from warpsim.identification.recordings import Recording, Recordings, checked
 from warpsim.identification.robust import check_robust
 from warpsim.identification.starts import STARTS, smoothed, start_moves, with_starts
 from warpsim.identification.uncertainty import clustered
-from warpsim.io.load import load_scene
 from warpsim.scene import Scene
 from warpsim.sim.simulator import Simulator
 
@@ -211,7 +210,7 @@ def prepare(
     if not parameters:
         raise InputError("nothing may vary: give at least one parameter")
     given = read_recordings(data, units=units) if isinstance(data, str | PathLike) else list(data)
-    sim = Simulator(load_scene(scene) if isinstance(scene, Scene) else scene)
+    sim = Simulator(scene)
     found = checked([split_states(recording, sim) for recording in given])
     if rows is not None:
         found = found.first_rows(rows)
