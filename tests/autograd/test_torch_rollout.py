@@ -280,7 +280,7 @@ def test_a_budget_changes_memory_not_numbers(sim):
 def test_checkpoints_are_given_back_when_the_graph_goes(sim):
     u = leaf(numbers(0, STEPS, 2, 2))
     trajectory = sim.rollout(controls=u)
-    run = trajectory.q.grad_fn.finished.run
+    run = trajectory.q.grad_fn.made.kept.run
     trajectory.q.sum().backward()
     assert not run.released
     del trajectory

@@ -270,6 +270,11 @@ def test_gradcheck_is_content(path: Path) -> None:
     assert {"net.x", "net.v", "net.stiffness", "net.mass", "net.wind", "q", "body.mass"} <= names
 
 
+def test_example_swings_the_net_closer(path: Path) -> None:
+    _, costs = net.swing(ws.Simulator(path), steps=60, iterations=6)
+    assert costs[-1] < 0.9 * costs[0]
+
+
 def test_scene_of_matter_alone(path: Path) -> None:
     """Without any body that moves the net falls."""
     scene = ws.load_scene(path)

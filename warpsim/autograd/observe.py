@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -12,11 +11,11 @@ from warpsim.autograd.entry import recorded
 from warpsim.autograd.exchange import (
     block_over,
     on_torch_stream,
-    once_differentiable,
     tensor_over,
     torch_device,
     zeros,
 )
+from warpsim.autograd.node import Adjoints, Made, apply
 from warpsim.autograd.parameters import Parameters, parameter_gradients
 from warpsim.coupling.state_observer import StateObserver
 from warpsim.engine.engine import Engine
@@ -29,39 +28,31 @@ class _Call:
     observer: StateObserver
     parameters: Parameters
 
+    def forward(self, tensors: Sequence[torch.Tensor]) -> Made:
+        """The observer's outputs, (W, …) each; tensors are the fields it reads, then the parameters."""
+        seen = tuple(tensors[: len(self.observer.state_dtypes)])
+        return Made(_outputs(self, seen), read_again=seen)
+
+    def backward(
+        self, made: Made, tensors: Sequence[torch.Tensor], shapes: Sequence[torch.Size], adjoints: Adjoints
+    ) -> list[torch.Tensor | None]:
+        """Adjoints of the fields and parameters."""
+        engine, observer = self.engine, self.observer
+        given = {name: a for name, a in zip(observer.names, adjoints, strict=True) if a is not None}
+        with engine.turn, on_torch_stream(engine.model.device):
+            engine.load(self.parameters.values)
+            engine.zero_parameter_gradients()
+            seeds = {n: block_over(a.contiguous()[None], observer.output_dtypes[n]) for n, a in given.items()}
+            pulled = observer.backward(_state(tensors, observer), seeds)
+            states = [tensor_over(pulled[name])[0].clone() for name in observer.state_dtypes]
+            wanted = dict(zip(self.parameters.tensors, shapes[len(states) :], strict=True))
+            by_parameter = parameter_gradients(engine, wanted)
+        return [*states, *(by_parameter.get(name) for name in wanted)]
+
 
 def _state(tensors: Sequence[torch.Tensor], observer: StateObserver) -> Blocks:
     fields = zip(observer.state_dtypes.items(), tensors, strict=True)
     return {name: block_over(tensor[None], dtype) for (name, dtype), tensor in fields}
-
-
-class _ObserveNode(torch.autograd.Function):
-    """`apply(call, *state, *parameters)` → the observer's outputs, (W, …) each."""
-
-    @staticmethod
-    def forward(ctx: Any, call: _Call, *tensors: torch.Tensor):
-        ctx.call = call
-        count = len(call.observer.state_dtypes)
-        ctx.shapes = [tensor.shape for tensor in tensors[count:]]
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*tensors[:count])
-        return _outputs(call, tensors[:count])
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *adjoints: torch.Tensor | None):
-        call: _Call = ctx.call
-        engine, observer = call.engine, call.observer
-        given = {name: a for name, a in zip(observer.names, adjoints, strict=True) if a is not None}
-        with engine.turn, on_torch_stream(engine.model.device):
-            engine.load(call.parameters.values)
-            engine.zero_parameter_gradients()
-            seeds = {n: block_over(a.contiguous()[None], observer.output_dtypes[n]) for n, a in given.items()}
-            pulled = observer.backward(_state(ctx.saved_tensors, observer), seeds)
-            states = [tensor_over(pulled[name])[0].clone() for name in observer.state_dtypes]
-            shapes = dict(zip(call.parameters.tensors, ctx.shapes, strict=True))
-            by_parameter = parameter_gradients(engine, shapes)
-        return (None, *states, *(by_parameter.get(name) for name in shapes))
 
 
 def _outputs(call: _Call, state: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
@@ -86,7 +77,7 @@ def observe_state(
         call = _Call(engine, engine.observer(tuple(outputs)), parameters)
         seen = tuple(state[name] for name in call.observer.state_dtypes)
         tensors = (*seen, *parameters.tensors.values())
-        made = _ObserveNode.apply(call, *tensors) if recorded(tensors) else _outputs(call, seen)
+        made = apply(call, tensors) if recorded(tensors) else _outputs(call, seen)
     found = dict(zip(call.observer.names, made, strict=True))
     fields, device = engine.compiled.outputs, torch_device(engine.model.device)
     return {name: found[name] if name in found else zeros(fields[name], device) for name in outputs}

@@ -18,11 +18,11 @@ from warpsim.autograd.entry import recorded
 from warpsim.autograd.exchange import (
     block_over,
     on_torch_stream,
-    once_differentiable,
     tape_value,
     tensor_over,
     to_torch,
 )
+from warpsim.autograd.node import Adjoints, Made, apply
 from warpsim.autograd.parameters import Parameters, parameter_gradients, sum_worlds
 from warpsim.engine.engine import Engine, RolloutSpec
 from warpsim.policy.network import Network
@@ -76,6 +76,30 @@ class RolloutCall:
             groups.append(dict(zip(names, items[first : first + len(names)], strict=True)))
             first += len(names)
         return SortedItems(*groups)
+
+    def forward(self, tensors: Sequence[torch.Tensor]) -> Made:
+        """Takes all steps: trajectories of the differentiable state fields, then of the outputs.
+
+        The tensors are the initial state, the controls and the parameters, in the order the call names them.
+        """
+        finished, made = run_forward(self, tensors, differentiate=True)
+        given = self.sort(tensors)
+        carried = {f.name for f in finished.tape.program.outputs if not f.differentiable}
+        return Made(
+            tuple(made.values()),
+            read_again=(*given.controls.values(), *given.policy.values()),
+            reports=tuple(tensor for name, tensor in made.items() if name in carried),
+            kept=finished,
+        )
+
+    def backward(
+        self, made: Made, tensors: Sequence[torch.Tensor], shapes: Sequence[torch.Size], adjoints: Adjoints
+    ) -> list[torch.Tensor | None]:
+        """Pulls adjoints of the trajectories back to the tensors."""
+        named = dict(zip((*self.state, *self.spec.outputs), adjoints, strict=True))
+        with self.engine.turn, on_torch_stream(self.engine.model.device):
+            _load(self, None if self.weights is None else tensors[-1])
+            return _pull_back(self, made.kept, {n: a for n, a in named.items() if a is not None}, shapes)
 
 
 class FinishedRun:
@@ -164,40 +188,6 @@ def _finish(call: RolloutCall, tape: CheckpointedTape, run: Run) -> tuple[Checkp
 
 class _OutputsGrewError(Exception):
     """The rollout has to begin anew."""
-
-
-class RolloutNode(torch.autograd.Function):
-    """`apply(call, *tensors)` → trajectories of the differentiable state fields, then of the outputs.
-
-    The tensors are the initial state, the controls of `call.spec` and the parameters, in the order the call names them.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, call: RolloutCall, *tensors: torch.Tensor):
-        """Takes all steps and keeps what a backward pass needs."""
-        ctx.finished, made = run_forward(call, tensors, differentiate=True)
-        ctx.call = call
-        ctx.shapes = [tensor.shape for tensor in tensors]
-        ctx.set_materialize_grads(False)
-        # The backward pass reads these again: saving them lets torch notice if they are overwritten in place.
-        given = call.sort(tensors)
-        ctx.save_for_backward(*given.controls.values(), *given.policy.values())
-        reports = {f.name for f in ctx.finished.tape.program.outputs if not f.differentiable}
-        ctx.mark_non_differentiable(*(tensor for name, tensor in made.items() if name in reports))
-        return tuple(made.values())
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *adjoints: torch.Tensor | None):
-        """Pulls adjoints of the trajectories back to the node's tensors."""
-        call: RolloutCall = ctx.call
-        saved = ctx.saved_tensors  # raises if they were freed, or changed in place
-        named = dict(zip((*call.state, *call.spec.outputs), adjoints, strict=True))
-        with call.engine.turn, on_torch_stream(call.engine.model.device):
-            _load(call, None if call.weights is None else saved[-1])
-            pulled = _pull_back(call, ctx.finished, {n: a for n, a in named.items() if a is not None}, ctx.shapes)
-        needed = ctx.needs_input_grad[1:]
-        return (None, *(g if wanted else None for g, wanted in zip(pulled, needed, strict=True)))
 
 
 def _load(call: RolloutCall, weights: torch.Tensor | None) -> None:
@@ -298,5 +288,5 @@ def roll_out(
         )
         if recorded(tensors):
             call.engine.check_differentiable()
-            return dict(zip((*call.state, *call.spec.outputs), RolloutNode.apply(call, *tensors), strict=True))
+            return dict(zip((*call.state, *call.spec.outputs), apply(call, tensors), strict=True))
         return run_forward(call, tensors, differentiate=False)[1]

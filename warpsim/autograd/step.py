@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 
 from warpsim.autograd.entry import recorded
-from warpsim.autograd.exchange import on_torch_stream, once_differentiable, to_torch
+from warpsim.autograd.exchange import on_torch_stream, to_torch
+from warpsim.autograd.node import Adjoints, Made, apply
 from warpsim.autograd.parameters import Parameters, parameter_gradients
 from warpsim.engine.engine import Engine
 from warpsim.tape import diagnostics
@@ -142,6 +142,40 @@ class StepCall:
         names = (*self.state, *self.controls)
         return dict(zip(names, tensors[: len(names)], strict=True))
 
+    def forward(self, tensors: Sequence[torch.Tensor]) -> Made:
+        """What `take_steps` returns; tensors are all state fields, the controls and the parameters, in order."""
+        made = take_steps(self, tensors)
+        program = self.slots.segment.program
+        carried = {f.name for f in (*program.state, *program.outputs) if not f.differentiable}
+        names = (*self.made[0], *self.made[1])
+        return Made(
+            made,
+            read_again=tuple(self.exchanged(tensors).values()),
+            reports=tuple(t for name, t in zip(names, made, strict=True) if name in carried),
+        )
+
+    def backward(
+        self, made: Made, tensors: Sequence[torch.Tensor], shapes: Sequence[torch.Size], adjoints: Adjoints
+    ) -> list[torch.Tensor | None]:
+        """Takes the steps again and pulls adjoints of their results back to their tensors."""
+        engine, slots = self.engine, self.slots
+        reached, passed = self.made
+        at_end = {n: a for n, a in zip(reached, adjoints, strict=False) if a is not None}
+        on_the_way = {n: a for n, a in zip(passed, adjoints[len(reached) :], strict=True) if a is not None}
+        with engine.turn, on_torch_stream(engine.model.device):
+            engine.load(self.parameters.values)
+            engine.zero_parameter_gradients()
+            given = self.exchanged(tensors)
+            if engine.model.softened_backward:  # the adjoint sees more contacts than the steps did
+                slots = record_steps(engine, slots, given, self.count, lambda k, w: (self.number + k + 1, w))
+            else:
+                slots.forward(given, self.count, recorded=True)
+            slots.unsolved(self.count, self.number).settle(engine.unconverged)
+            pulled = slots.backward(at_end, on_the_way, self.count)
+            of_parameters = shapes[len(self.state) + len(self.controls) :]
+            pulled |= parameter_gradients(engine, dict(zip(self.parameters.tensors, of_parameters, strict=True)))
+        return [pulled.get(name) for name in (*self.state, *self.controls, *self.parameters.tensors)]
+
 
 def take_steps(call: StepCall, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     """Results at the end, (W, …) each, and on the way, (count − 1, W, …) each, in the order of `StepCall.made`.
@@ -190,52 +224,6 @@ def record_steps(
         engine.make_room(NonFiniteError(f"step {step}, world {world}: {reason}", step, replace(shortage, world=world)))
         controls, outputs = ([f.name for f in fields] for fields in (segment.program.inputs, segment.program.outputs))
         slots = StepSlots(engine.step_segment(tuple(controls), tuple(outputs), segment.slots))
-
-
-class StepNode(torch.autograd.Function):
-    """`apply(call, *tensors)` → what `take_steps` returns.
-
-    The tensors are all state fields, the controls and the parameters, in the order the call names them.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, call: StepCall, *tensors: torch.Tensor):
-        """Takes the steps."""
-        made = take_steps(call, tensors)
-        ctx.call = call
-        ctx.shapes = [tensor.shape for tensor in tensors]
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*call.exchanged(tensors).values())
-        program = call.slots.segment.program
-        carried = {f.name for f in (*program.state, *program.outputs) if not f.differentiable}
-        names = (*call.made[0], *call.made[1])
-        ctx.mark_non_differentiable(*(t for name, t in zip(names, made, strict=True) if name in carried))
-        return made
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *adjoints: torch.Tensor | None):
-        """Takes the steps again and pulls adjoints of their results back to their tensors."""
-        call: StepCall = ctx.call
-        reached, passed = call.made
-        at_end = {n: a for n, a in zip(reached, adjoints, strict=False) if a is not None}
-        on_the_way = {n: a for n, a in zip(passed, adjoints[len(reached) :], strict=True) if a is not None}
-        with call.engine.turn, on_torch_stream(call.engine.model.device):
-            call.engine.load(call.parameters.values)
-            call.engine.zero_parameter_gradients()
-            given = call.exchanged(ctx.saved_tensors)
-            slots = call.slots
-            if call.engine.model.softened_backward:  # the adjoint sees more contacts than the steps did
-                slots = record_steps(call.engine, slots, given, call.count, lambda k, w: (call.number + k + 1, w))
-            else:
-                slots.forward(given, call.count, recorded=True)
-            slots.unsolved(call.count, call.number).settle(call.engine.unconverged)
-            pulled = slots.backward(at_end, on_the_way, call.count)
-            shapes = ctx.shapes[len(call.state) + len(call.controls) :]
-            pulled |= parameter_gradients(call.engine, dict(zip(call.parameters.tensors, shapes, strict=True)))
-        names = (*call.state, *call.controls, *call.parameters.tensors)
-        wanted = ctx.needs_input_grad[1:]
-        return (None, *(pulled.get(name) if w else None for name, w in zip(names, wanted, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -302,7 +290,7 @@ class Stepper:
             if differentiated:
                 self._engine.check_differentiable()
             try:
-                made = StepNode.apply(call, *tensors) if differentiated else take_steps(call, tensors)
+                made = apply(call, tensors) if differentiated else take_steps(call, tensors)
             except NonFiniteError as error:
                 self._engine.make_room(error)
                 return self.advance(state, controls, parameters, outputs, number, count=count, slots=slots, kept=kept)

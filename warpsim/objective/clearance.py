@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 import warp as wp
 
-from warpsim.autograd.exchange import on_torch_stream, once_differentiable, to_torch, to_warp
+from warpsim.autograd.exchange import on_torch_stream, to_torch, to_warp
+from warpsim.autograd.node import Adjoints, Made, apply
 from warpsim.collision.contacts import ShapePoses
 from warpsim.collision.query import ShapeDistance
 from warpsim.core.errors import InputError
@@ -68,7 +69,7 @@ class Clearance(Term):
         count, worlds = position.shape[:2]
         with KERNELS:
             query = ShapeDistance(sim.scene, self._pairs(sim.scene), count * worlds, sim.model.device)
-        found = _DistanceNode.apply(query, position.flatten(0, 1), rotation.flatten(0, 1), size.flatten(0, 1))
+        (found,) = apply(_DistanceCall(query), [pose.flatten(0, 1) for pose in (position, rotation, size)])
         return found.reshape(count, worlds, -1)
 
     def _pairs(self, scene: Scene) -> list[tuple[str, str]]:
@@ -88,31 +89,35 @@ def _shape_poses(episode: Episode, rows: slice) -> tuple[torch.Tensor, torch.Ten
     return position, quat_product(carried, turn.expand_as(carried)), size.expand_as(position)
 
 
-class _DistanceNode(torch.autograd.Function):
-    """`apply(query, position, rotation, size)`, (n, shapes, …) each → distances (n, pairs)."""
+@dataclass(frozen=True)
+class _DistanceCall:
+    """Positions, rotations and sizes of shapes, (n, shapes, …) each → distances (n, pairs)."""
 
-    @staticmethod
-    def forward(ctx: Any, query: ShapeDistance, *poses: torch.Tensor) -> torch.Tensor:
-        ctx.query = query
-        ctx.save_for_backward(*poses)
-        with on_torch_stream(query.table.pair_case.device):
-            return to_torch(query(ShapePoses(*_arrays(poses))).distance).clone()
+    query: ShapeDistance
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, adjoint: torch.Tensor):
-        query: ShapeDistance = ctx.query
-        with on_torch_stream(query.table.pair_case.device):
-            arrays = _arrays(ctx.saved_tensors)
+    def forward(self, poses: Sequence[torch.Tensor]) -> Made:
+        """Asks."""
+        with on_torch_stream(self.query.table.pair_case.device):
+            found = to_torch(self.query(ShapePoses(*_arrays(poses))).distance).clone()
+        return Made((found,), read_again=tuple(poses))
+
+    def backward(
+        self, made: Made, poses: Sequence[torch.Tensor], shapes: Sequence[torch.Size], adjoints: Adjoints
+    ) -> list[torch.Tensor]:
+        """Asks again, on a tape."""
+        (adjoint,) = adjoints
+        assert adjoint is not None
+        with on_torch_stream(self.query.table.pair_case.device):
+            arrays = _arrays(poses)
             for array in arrays:
                 array.requires_grad = True
             tape = wp.Tape()
             with tape:
-                found = query(ShapePoses(*arrays)).distance
+                found = self.query(ShapePoses(*arrays)).distance
             tape.backward(grads={found: to_warp(adjoint.contiguous(), found.dtype)})
             gradients = [to_torch(array.grad).clone() for array in arrays]
             tape.zero()
-        return (None, *gradients)
+        return gradients
 
 
 def _arrays(poses: Sequence[torch.Tensor]) -> list[wp.array]:

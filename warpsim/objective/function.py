@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import torch
 import warp as wp
 
-from warpsim.autograd.exchange import on_torch_stream, once_differentiable, to_torch, to_warp
+from warpsim.autograd.exchange import on_torch_stream, to_torch, to_warp
+from warpsim.autograd.node import Adjoints, Made, apply
 from warpsim.core.errors import InputError
 from warpsim.core.precision import real
 from warpsim.objective.episode import Episode
@@ -121,41 +122,48 @@ class Kernel(Term):
         fields = _fields(episode.sim)
         tensors = [episode.trajectory[name].contiguous() for name in self.inputs]
         types = [fields[name] for name in self.inputs]
-        found = _KernelNode.apply(self.kernel, types, self.size, episode.sim.model.device, *tensors)
+        (found,) = apply(_KernelCall(self.kernel, types, self.size, episode.sim.model.device), tensors)
         return _rows(self.title, found, episode, rows)
 
 
-class _KernelNode(torch.autograd.Function):
-    """`apply(kernel, types, size, device, *tensors)` → errors (rows, W, size)."""
+@dataclass(frozen=True)
+class _KernelCall:
+    """A kernel over fields (rows, W, …) → errors (rows, W, size)."""
 
-    @staticmethod
-    def forward(ctx: Any, kernel: Any, types: list[Any], size: int, device: Any, *tensors: torch.Tensor):
-        ctx.call = (kernel, types, size, device)
-        ctx.save_for_backward(*tensors)
-        with on_torch_stream(device):
-            return to_torch(_launch(ctx.call, [to_warp(t, k) for t, k in zip(tensors, types, strict=True)], tensors))
+    kernel: Any
+    types: Sequence[Any]
+    size: int
+    device: Any
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, adjoint: torch.Tensor):
-        _, types, _, device = ctx.call
-        with on_torch_stream(device):
-            arrays = [to_warp(t, k) for t, k in zip(ctx.saved_tensors, types, strict=True)]
+    def forward(self, tensors: Sequence[torch.Tensor]) -> Made:
+        """Launches it."""
+        with on_torch_stream(self.device):
+            return Made((to_torch(self._launch(self._arrays(tensors))),), read_again=tuple(tensors))
+
+    def backward(
+        self, made: Made, tensors: Sequence[torch.Tensor], shapes: Sequence[torch.Size], adjoints: Adjoints
+    ) -> list[torch.Tensor | None]:
+        """Launches it again, on a tape."""
+        (adjoint,) = adjoints
+        assert adjoint is not None
+        with on_torch_stream(self.device):
+            arrays = self._arrays(tensors)
             for array in arrays:
                 array.requires_grad = True
             tape = wp.Tape()
             with tape:
-                errors = _launch(ctx.call, arrays, ctx.saved_tensors)
+                errors = self._launch(arrays)
             tape.backward(grads={errors: to_warp(adjoint.contiguous(), real)})
-            return (None, None, None, None, *(to_torch(array.grad) for array in arrays))
+            return [to_torch(array.grad) for array in arrays]
 
+    def _arrays(self, tensors: Sequence[torch.Tensor]) -> list[wp.array]:
+        return [to_warp(tensor, kind) for tensor, kind in zip(tensors, self.types, strict=True)]
 
-def _launch(call: tuple[Any, list[Any], int, Any], arrays: list[wp.array], tensors: Sequence[torch.Tensor]) -> wp.array:
-    kernel, _, size, device = call
-    rows, worlds = tensors[0].shape[:2]
-    errors = wp.zeros((rows, worlds, size), dtype=real, device=device, requires_grad=True)
-    wp.launch(kernel, dim=(rows, worlds), inputs=arrays, outputs=[errors], device=device)
-    return errors
+    def _launch(self, arrays: list[wp.array]) -> wp.array:
+        rows, worlds = arrays[0].shape[:2]
+        errors = wp.zeros((rows, worlds, self.size), dtype=real, device=self.device, requires_grad=True)
+        wp.launch(self.kernel, dim=(rows, worlds), inputs=arrays, outputs=[errors], device=self.device)
+        return errors
 
 
 def _fields(sim: Simulator) -> dict[str, Any]:

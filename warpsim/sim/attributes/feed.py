@@ -8,12 +8,14 @@ there when a gradient is asked for.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from warpsim.autograd.exchange import once_differentiable, torch_real
+from warpsim.autograd.exchange import torch_real
+from warpsim.autograd.node import Adjoints, Made, apply
 from warpsim.core.errors import InputError, RangeError, SceneError
 from warpsim.sim.attributes.attribute import Attribute
 from warpsim.sim.attributes.scene_map import Point, SceneMap
@@ -50,7 +52,7 @@ class Feed:
             values: In the order of `attributes`, float64, each of its attribute's shape or with the worlds in front.
             worlds: W.
         """
-        made = _FeedNode.apply(self, worlds, *values)
+        made = apply(_FeedCall(self, worlds), values)
         return dict(zip(self._reach, made, strict=True))
 
     def numbers(self, rows: Sequence[np.ndarray]) -> np.ndarray:
@@ -187,34 +189,50 @@ def _in_each_world(feed: Feed, rows: Sequence[Sequence[np.ndarray]]) -> list[np.
     return made
 
 
-class _FeedNode(torch.autograd.Function):
-    """`apply(feed, worlds, *values)` → the parts that are fed."""
+@dataclass(frozen=True)
+class _Rows:
+    """Values of all attributes, one set for each world, or one for all of them."""
 
-    @staticmethod
-    def forward(ctx: Any, feed: Feed, worlds: int, *values: torch.Tensor):
+    rows: list[list[np.ndarray]]
+    varies: list[bool]
+    device: torch.device
+
+    @property
+    def shared(self) -> bool:
+        """Whether all worlds have the same values."""
+        return not any(self.varies)
+
+
+@dataclass(frozen=True)
+class _FeedCall:
+    """Values of attributes → the parts that are fed."""
+
+    feed: Feed
+    worlds: int
+
+    def forward(self, values: Sequence[torch.Tensor]) -> Made:
         """Evaluates the map, world by world where values differ."""
-        numbers = [value.detach().cpu().numpy() for value in values]
+        feed, numbers = self.feed, [value.detach().cpu().numpy() for value in values]
         varies = [n.ndim > len(a.shape) for a, n in zip(feed.attributes, numbers, strict=True)]
-        ctx.feed, ctx.varies = feed, varies
-        ctx.device = values[0].device
-        count = worlds if any(varies) else 1
-        ctx.rows = [[n[w] if varied else n for n, varied in zip(numbers, varies, strict=True)] for w in range(count)]
-        made = np.stack(_in_each_world(feed, ctx.rows))
-        ctx.shared = not any(varies)
-        ctx.set_materialize_grads(False)
-        parts = feed.split(made[0] if ctx.shared else made)
-        return tuple(torch.as_tensor(np.array(p, order="C"), dtype=torch_real, device=ctx.device) for p in parts)
+        count = self.worlds if any(varies) else 1
+        rows = [[n[w] if varied else n for n, varied in zip(numbers, varies, strict=True)] for w in range(count)]
+        kept = _Rows(rows, varies, values[0].device)
+        made = np.stack(_in_each_world(feed, rows))
+        parts = feed.split(made[0] if kept.shared else made)
+        tensors = (torch.as_tensor(np.array(p, order="C"), dtype=torch_real, device=kept.device) for p in parts)
+        return Made(tuple(tensors), kept=kept)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *adjoints: torch.Tensor | None):
+    def backward(
+        self, made: Made, tensors: Sequence[torch.Tensor], shapes: Sequence[torch.Size], adjoints: Adjoints
+    ) -> list[torch.Tensor | None]:
         """Pulls the adjoints of the parts back to the values; worlds add up in order where a value is shared."""
+        kept: _Rows = made.kept
         parts = [None if a is None else a.detach().cpu().numpy().astype(np.float64) for a in adjoints]
-        joined = ctx.feed.join(parts, () if ctx.shared else (len(ctx.rows),)).reshape(len(ctx.rows), -1)
-        pulled = [ctx.feed.pull(rows, adjoint) for rows, adjoint in zip(ctx.rows, joined, strict=True)]
-        gradients = []
-        for place, varied in enumerate(ctx.varies):
+        joined = self.feed.join(parts, () if kept.shared else (len(kept.rows),)).reshape(len(kept.rows), -1)
+        pulled = [self.feed.pull(rows, adjoint) for rows, adjoint in zip(kept.rows, joined, strict=True)]
+        gradients: list[torch.Tensor | None] = []
+        for place, varied in enumerate(kept.varies):
             stacked = np.stack([world[place] for world in pulled])
             gradient = stacked if varied else stacked.sum(axis=0)
-            gradients.append(torch.as_tensor(gradient, dtype=torch.float64, device=ctx.device))
-        return (None, None, *gradients)
+            gradients.append(torch.as_tensor(gradient, dtype=torch.float64, device=kept.device))
+        return gradients
