@@ -182,3 +182,17 @@ def test_inverted_tetrahedra_recover():
     assert volumes(x[0]) == pytest.approx(volumes(points), rel=1e-4)
     distances = [np.linalg.norm(p[:, None] - p[None], axis=2) for p in (x[0], points)]
     assert np.abs(distances[0] - distances[1]).max() <= 1e-5
+
+
+def test_balance_in_compression_is_called_a_saddle():
+    """A straight cable pressed together is in balance, and would buckle: converged is not the word for it."""
+    n = 8
+    points = np.stack([np.linspace(0, 1, n + 1), np.zeros(n + 1), np.zeros(n + 1)], axis=1)
+    part = Curve(range(n + 1), young=1e6, bending=0.0)
+    model = build(Matter(points, [part], fixed=[0, n]), gravity=(0.0, 0.0, 0.0))
+    program = DeformableProgram(model, outputs=["solver_status"])
+    tape = CheckpointedTape(program, steps=1)
+    for squeeze, status in ((0.9, 2), (1.1, 0)):
+        state = {"x": points[None] * [squeeze, 1.0, 1.0], "v": np.zeros((1, n + 1, 3))}
+        run = tape.forward(state, keep_outputs=True, differentiate=False)
+        assert run.outputs["solver_status"].numpy().item() == status

@@ -199,7 +199,8 @@ class DeformableProgram:
             kind: make_corners(m.index[kind].numpy(), m.count, m.worlds, m.device) for kind in kinds if kind in m.index
         }
         contact = ContactAdjoint(m) if m.obstacles else None
-        return AdjointScratch(corners, *(self._room() for _ in range(5)), contact)
+        vectors = ("multiplier", "by_end", "by_start", "gradient", "acceleration")
+        return AdjointScratch(corners=corners, contact=contact, **{name: self._room() for name in vectors})
 
     def unsolved(self, work: StepWork, values: SlotValues) -> np.ndarray:
         """(slots, W) residuals of steps that did not converge, or ended at a saddle; 0 elsewhere."""
