@@ -79,7 +79,7 @@ FEEDS = {
 """Authored parameter → the physical ones it reaches; a parameter that is not listed is physical itself."""
 SPATIAL_FEEDS = {
     **dict.fromkeys(("site.position", "shape.size", "shape.position", "shape.rotation"), PATHS),
-    **dict.fromkeys(("body.position", "body.rotation", "joint.anchor", "joint.axis", "joint.reference"), PATHS),
+    **dict.fromkeys(("body.position", "body.rotation", "joint.anchor", "joint.reference"), PATHS),
 }
 """What they reach besides where there are spatial tendons."""
 
