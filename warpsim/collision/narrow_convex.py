@@ -22,8 +22,10 @@ from warpsim.collision.convex_search import find_features
 from warpsim.collision.core import Core
 from warpsim.collision.epa import closest_cores
 from warpsim.collision.kinds import BOX, HULL, PLANE
+from warpsim.collision.patch import has_patches, patch_normal, patch_point, patch_size
+from warpsim.collision.patch_search import CLIP_POINTS, find_on_patches, loop_place, widest_quad
 from warpsim.collision.selection import beats, spread
-from warpsim.collision.support import HullData, core_radius
+from warpsim.collision.support import HullData, core_radius, hull_support
 from warpsim.core.precision import quat, real, vec3
 from warpsim.core.spatial import quat_matrix
 
@@ -31,6 +33,8 @@ wp.set_module_options({"enable_backward": False, "max_unroll": 1})
 
 PLANE_CONTACTS = wp.constant(4)
 """Most contacts with one face."""
+ANYWHERE = wp.constant(real(1e9))
+"""A margin that asks for the distance itself, by one contact of the nearest features, however far."""
 
 
 @wp.func
@@ -109,6 +113,54 @@ def find_on_face(
 
 
 @wp.func
+def find_under_hull(
+    plane: Core,
+    hull: Core,
+    hulls: HullData,
+    margin: real,
+    world: int,
+    start: int,
+    candidate_feature: wp.array2d(dtype=wp.int64),
+) -> int:
+    """Up to four vertices of a hull near a plane: of the flat part that faces it most squarely at the deepest vertex."""
+    origin, normal = face_plane(plane, 0, hulls)
+    lowest = hull_support(hulls, hull.shape, wp.transpose(hull.frame) @ (-normal))
+    distance, _point = plane_point(origin, normal, hull, lowest, hulls)
+    if distance >= margin:
+        return 0
+    patch = int(-1)
+    best = real(-2.0)
+    vertex = hulls.vertex_start[hull.shape] + lowest
+    for i in range(hulls.vertex_patch_start[vertex], hulls.vertex_patch_start[vertex + 1]):
+        cosine = -wp.dot(patch_normal(hull, hulls.vertex_patch[i], hulls), normal)
+        if cosine > best:
+            best = cosine
+            patch = hulls.vertex_patch[i]
+    if patch < 0:
+        candidate_feature[world, start] = contact_code(1, 0, lowest)
+        return 1
+    first = hulls.loop_start[hulls.patch_start[hull.shape] + patch]
+    size = patch_size(hull, patch, hulls)
+    place = loop_place(hulls, hull.shape, patch, lowest)
+    count = wp.min(size, CLIP_POINTS)
+    chosen = wp.vec4i(0, 1, 2, 3)
+    if count > PLANE_CONTACTS:
+        point = wp.zeros(shape=(CLIP_POINTS,), dtype=vec3)
+        for i in range(count):
+            point[i] = patch_point(hull, patch, (place + i) % size, normal, hulls)
+        chosen = widest_quad(count, 1, point)
+        count = PLANE_CONTACTS
+    total = int(0)
+    for i in range(count):
+        corner = hulls.loop[first + (place + chosen[i]) % size]
+        distance, _point = plane_point(origin, normal, hull, corner, hulls)
+        if distance < margin:
+            candidate_feature[world, start + total] = contact_code(1, 0, corner)
+            total += 1
+    return total
+
+
+@wp.func
 def find_convex(
     a: Core,
     b: Core,
@@ -123,7 +175,7 @@ def find_convex(
 ) -> int:
     """Active features of a convex pair; returns their number."""
     if a.kind == PLANE:
-        return find_on_face(a, 0, b, hulls, margin, False, world, start, candidate_feature)
+        return find_under_hull(a, b, hulls, margin, world, start, candidate_feature)
     limit = wp.max(margin + core_radius(a.kind, a.size) + core_radius(b.kind, b.size), real(0.0))
     found = closest_cores(a, b, hulls, limit)
     if found.distance > limit:
@@ -134,9 +186,16 @@ def find_convex(
     count_a = constraint_count(a.kind, feature_a)
     count_b = constraint_count(b.kind, feature_b)
     count = int(0)
-    if count_a == 2:
+    flat = has_patches(a.kind) and has_patches(b.kind)
+    if flat and margin < ANYWHERE:
+        count = find_on_patches(
+            a, feature_a, b, feature_b, touch.normal, hulls, margin, world, start, candidate_feature
+        )
+        if count > 0:
+            return count
+    if count_a == 2 and not flat:
         count = find_on_face(a, feature_a, b, hulls, margin, False, world, start, candidate_feature)
-    if count_b == 2:
+    if count_b == 2 and not flat:
         count += find_on_face(b, feature_b, a, hulls, margin, True, world, start + count, candidate_feature)
     if count > 0:
         return count

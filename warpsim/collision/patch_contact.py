@@ -1,0 +1,79 @@
+"""Contact of two patches, rebuilt differentiably: one point of the incident patch clipped by the reference polygon.
+
+MuJoCo's rule. The incident patch is cut by the sides of the reference polygon; each corner of what is left is a contact
+whose normal is the reference polygon's and whose distance is that from its plane. Sides stand upright on the incident
+polygon, or on the reference where the incident patch is a line.
+"""
+
+from __future__ import annotations
+
+import warp as wp
+
+from warpsim.collision.core import Core
+from warpsim.collision.patch import patch_normal, patch_point, patch_size
+from warpsim.collision.support import HullData, core_radius
+from warpsim.core.precision import real, vec3
+
+CORNER = wp.constant(0)
+CROSSING = wp.constant(1)
+BELOW_CORNER = wp.constant(2)
+LINE_CROSSING = wp.constant(3)
+"""Point of the incident patch; where it crosses a side of the reference; opposite a corner of the reference; the same
+as a crossing with sides that stand on the reference."""
+
+_PATCH = wp.constant(wp.int64((1 << 18) - 1))
+_POINT = wp.constant(wp.int64((1 << 11) - 1))
+MAX_PATCHES = 1 << 18
+MAX_LOOP = 1 << 11
+"""What a code holds: patches of a shape, and points of a patch."""
+
+
+@wp.func
+def patch_code(second: int, place: int, reference: int, incident: int, m: int, k: int) -> wp.int64:
+    """Type 3 (2 bits), whose patch is the reference (1: the second's), place (2), both patches (18 each), side or
+    corner m of the reference (11), point k of the incident patch (11)."""
+    code = wp.int64(3) | (wp.int64(second) << wp.int64(2)) | (wp.int64(place) << wp.int64(3))
+    code = code | (wp.int64(reference) << wp.int64(5)) | (wp.int64(incident) << wp.int64(23))
+    return code | (wp.int64(m) << wp.int64(41)) | (wp.int64(k) << wp.int64(52))
+
+
+@wp.func
+def reference_is_second(code: wp.int64) -> bool:
+    """Whether the reference polygon is the second shape's."""
+    return ((code >> wp.int64(2)) & wp.int64(1)) == wp.int64(1)
+
+
+@wp.func
+def side_normal(a: vec3, b: vec3, upright: vec3) -> vec3:
+    """Normal (any length) of the side plane through a polygon's edge a → b along `upright`."""
+    return wp.cross(b - a, upright)
+
+
+@wp.func
+def patch_contact(
+    reference: Core, incident: Core, code: wp.int64, hulls: HullData
+) -> tuple[real, vec3, vec3]:
+    """Distance (m), contact point and the reference's outward normal."""
+    place = int((code >> wp.int64(3)) & wp.int64(3))
+    face = int((code >> wp.int64(5)) & _PATCH)
+    patch = int((code >> wp.int64(23)) & _PATCH)
+    m = int((code >> wp.int64(41)) & _POINT)
+    k = int((code >> wp.int64(52)) & _POINT)
+    normal = patch_normal(reference, face, hulls)
+    origin = patch_point(reference, face, 0, normal, hulls)
+    x = patch_point(incident, patch, k, -normal, hulls)
+    if place != CORNER:
+        a = patch_point(reference, face, m, normal, hulls)
+        upright = normal
+        if place != LINE_CROSSING:
+            upright = patch_normal(incident, patch, hulls)
+        if place == BELOW_CORNER:
+            x = a + upright * wp.dot(x - a, upright)
+        else:
+            b = patch_point(reference, face, (m + 1) % patch_size(reference, face, hulls), normal, hulls)
+            end = patch_point(incident, patch, (k + 1) % patch_size(incident, patch, hulls), -normal, hulls)
+            beyond = side_normal(a, b, upright)
+            x = x + (end - x) * (wp.dot(a - x, beyond) / wp.dot(end - x, beyond))
+    radius = core_radius(incident.kind, incident.size)
+    distance = wp.dot(x - origin, normal) - radius
+    return distance, x - normal * (radius + real(0.5) * distance), normal
