@@ -151,7 +151,7 @@ def mesh_pair_model(scene: Scene, points: dict[str, np.ndarray]) -> mujoco.MjMod
             size = " ".join(repr(float(x)) for x in shape.size if x)
             geom = f'<geom type="{shape.kind}" size="{size}" mass="1"/>'
         bodies.append(f"<body><freejoint/>{geom}</body>")
-    option = '<option ccd_tolerance="1e-12" ccd_iterations="200"><flag multiccd="disable"/></option>'
+    option = '<option ccd_tolerance="1e-12" ccd_iterations="200"/>'
     asset, world = f"<asset>{''.join(assets)}</asset>", f"<worldbody>{''.join(bodies)}</worldbody>"
     return mujoco.MjModel.from_xml_string(f"<mujoco>{option}{asset}{world}</mujoco>")
 

@@ -44,6 +44,12 @@ def reference_is_second(code: wp.int64) -> bool:
 
 
 @wp.func
+def point_place(code: wp.int64) -> int:
+    """Which kind of point of the clipped patch a contact is."""
+    return int((code >> wp.int64(3)) & wp.int64(3))
+
+
+@wp.func
 def side_normal(a: vec3, b: vec3, upright: vec3) -> vec3:
     """Normal (any length) of the side plane through a polygon's edge a → b along `upright`."""
     return wp.cross(b - a, upright)
@@ -54,7 +60,7 @@ def patch_contact(
     reference: Core, incident: Core, code: wp.int64, hulls: HullData
 ) -> tuple[real, vec3, vec3]:
     """Distance (m), contact point and the reference's outward normal."""
-    place = int((code >> wp.int64(3)) & wp.int64(3))
+    place = point_place(code)
     face = int((code >> wp.int64(5)) & _PATCH)
     patch = int((code >> wp.int64(23)) & _PATCH)
     m = int((code >> wp.int64(41)) & _POINT)

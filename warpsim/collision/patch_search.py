@@ -19,6 +19,7 @@ from warpsim.collision.patch_contact import (
     LINE_CROSSING,
     patch_code,
     patch_contact,
+    point_place,
     side_normal,
 )
 from warpsim.collision.selection import TIE
@@ -439,19 +440,24 @@ def find_on_patches(
         count = clip_patch(b, a, meeting, hulls, point, code, edge, spare, spare_code, spare_edge)
     else:
         count = clip_patch(a, b, meeting, hulls, point, code, edge, spare, spare_code, spare_edge)
-    chosen = wp.vec4i(0, 1, 2, 3)
-    if count > PATCH_CONTACTS:
-        chosen = widest_quad(count, count, point)
-        count = PATCH_CONTACTS
     total = int(0)
     for i in range(count):
-        found = code[chosen[i]]
         distance = real(0.0)
         if meeting.second == 1:
-            distance, _p, _n = patch_contact(b, a, found, hulls)
+            distance, _p, _n = patch_contact(b, a, code[i], hulls)
         else:
-            distance, _p, _n = patch_contact(a, b, found, hulls)
+            distance, _p, _n = patch_contact(a, b, code[i], hulls)
         if distance < margin:
-            candidate_feature[world, start + total] = found
+            point[total] = point[i]
+            code[total] = code[i]
             total += 1
+    if total == 1 and count == 2 and meeting.point >= 0 and point_place(code[0]) == LINE_CROSSING:
+        code[1] = code[0]  # MuJoCo lists the cut end of a line twice where the other end is not in touch
+        total = 2
+    chosen = wp.vec4i(0, 1, 2, 3)
+    if total > PATCH_CONTACTS:
+        chosen = widest_quad(total, total, point)
+        total = PATCH_CONTACTS
+    for i in range(total):
+        candidate_feature[world, start + i] = code[chosen[i]]
     return total
