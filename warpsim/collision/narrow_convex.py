@@ -189,7 +189,7 @@ def find_convex(
     flat = has_patches(a.kind) and has_patches(b.kind)
     if flat and margin < ANYWHERE:
         count = find_on_patches(
-            a, feature_a, b, feature_b, touch.normal, hulls, margin, world, start, candidate_feature
+            a, feature_a, b, feature_b, touch.normal, hulls, margin, world, start, candidate_feature, candidate_seed
         )
         if count > 0:
             return count

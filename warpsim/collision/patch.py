@@ -5,7 +5,7 @@ A *patch* is a polygon of a shape with its outward normal, or a line of two poin
 - box: 2·axis + (1 where it is the negative side), four corners;
 - cylinder: 0 and 1 its caps at +z and −z, sixteen points of the rim as in MuJoCo; 2 the line of its side that looks
   along a given direction;
-- capsule: 0 its segment;
+- capsule: 0 the line of its side that does, not further out than the sphere at its end in that direction;
 - hull: its faces, as in `HullData`.
 
 Loops run counterclockwise seen from outside.
@@ -49,7 +49,7 @@ def patch_size(core: Core, patch: int, hulls: HullData) -> int:
 
 @wp.func
 def patch_point(core: Core, patch: int, i: int, way: vec3, hulls: HullData) -> vec3:
-    """Point i of a patch, world frame; `way` (world) is where a cylinder's side looks."""
+    """Point i of a patch, world frame; `way` (world, unit) is where the line of a cylinder or capsule looks."""
     local = vec3()
     if core.kind == HULL:
         first = hulls.loop_start[hulls.patch_start[core.shape] + patch]
@@ -69,7 +69,8 @@ def patch_point(core: Core, patch: int, i: int, way: vec3, hulls: HullData) -> v
             angle = -CAP_TURN * real(i)
             local = vec3(core.size[0] * wp.cos(angle), core.size[0] * wp.sin(angle), -core.size[1])
     else:
-        local = vec3(real(0.0), real(0.0), real(2 * i - 1) * core.size[1])
+        out = wp.transpose(core.frame) @ way
+        local = vec3(core.size[0] * out[0], core.size[0] * out[1], real(2 * i - 1) * core.size[1])
     return core.position + core.frame @ local
 
 

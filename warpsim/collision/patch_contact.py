@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.collision.convex_contact import refined_normal
 from warpsim.collision.core import Core
-from warpsim.collision.patch import patch_normal, patch_point, patch_size
-from warpsim.collision.support import HullData, core_radius
+from warpsim.collision.kinds import CYLINDER
+from warpsim.collision.patch import SIDE, patch_normal, patch_point, patch_size
+from warpsim.collision.support import HullData
 from warpsim.core.precision import real, vec3
 
 CORNER = wp.constant(0)
@@ -23,9 +25,8 @@ as a crossing with sides that stand on the reference."""
 
 _PATCH = wp.constant(wp.int64((1 << 18) - 1))
 _POINT = wp.constant(wp.int64((1 << 11) - 1))
-MAX_PATCHES = 1 << 18
-MAX_LOOP = 1 << 11
-"""What a code holds: patches of a shape, and points of a patch."""
+ROUND_LINE = wp.constant(1024)
+"""Added to the point's number where the incident patch is the line of a cylinder's side or a capsule."""
 
 
 @wp.func
@@ -56,18 +57,56 @@ def side_normal(a: vec3, b: vec3, upright: vec3) -> vec3:
 
 
 @wp.func
+def line_way(reference: Core, incident: Core, code: wp.int64, hulls: HullData, seed: vec3) -> vec3:
+    """Where the line of a round incident shape looks: along the normal of the nearest features of the pair.
+
+    The code has those in place of the incident patch (the reference's) and above the point's number (its own).
+    """
+    other = int((code >> wp.int64(23)) & _PATCH)
+    own = (int((code >> wp.int64(52)) & _POINT) - ROUND_LINE) // 2
+    if reference_is_second(code):
+        return refined_normal(incident, own, reference, other, hulls, seed)
+    return -refined_normal(reference, other, incident, own, hulls, seed)
+
+
+@wp.func
+def incident_patch(incident: Core, code: wp.int64) -> int:
+    """Number of the incident patch."""
+    if int((code >> wp.int64(52)) & _POINT) < ROUND_LINE:
+        return int((code >> wp.int64(23)) & _PATCH)
+    if incident.kind == CYLINDER:
+        return SIDE
+    return 0
+
+
+@wp.func
 def patch_contact(
-    reference: Core, incident: Core, code: wp.int64, hulls: HullData
+    reference: Core, incident: Core, code: wp.int64, hulls: HullData, seed: vec3
 ) -> tuple[real, vec3, vec3]:
-    """Distance (m), contact point and the reference's outward normal."""
+    """One point of the clipped incident patch.
+
+    Args:
+        reference: Whose polygon clips.
+        incident: Whose patch is clipped.
+        code: Of `patch_code`.
+        hulls: All hulls.
+        seed: Unit normal of the pair's nearest features, from the first shape to the second; no gradient.
+
+    Returns:
+        Distance (m), contact point and the reference's outward normal.
+    """
     place = point_place(code)
     face = int((code >> wp.int64(5)) & _PATCH)
-    patch = int((code >> wp.int64(23)) & _PATCH)
+    patch = incident_patch(incident, code)
     m = int((code >> wp.int64(41)) & _POINT)
     k = int((code >> wp.int64(52)) & _POINT)
     normal = patch_normal(reference, face, hulls)
     origin = patch_point(reference, face, 0, normal, hulls)
-    x = patch_point(incident, patch, k, -normal, hulls)
+    way = -normal
+    if k >= ROUND_LINE:
+        way = line_way(reference, incident, code, hulls, seed)
+        k = k % 2
+    x = patch_point(incident, patch, k, way, hulls)
     if place != CORNER:
         a = patch_point(reference, face, m, normal, hulls)
         upright = normal
@@ -77,9 +116,8 @@ def patch_contact(
             x = a + upright * wp.dot(x - a, upright)
         else:
             b = patch_point(reference, face, (m + 1) % patch_size(reference, face, hulls), normal, hulls)
-            end = patch_point(incident, patch, (k + 1) % patch_size(incident, patch, hulls), -normal, hulls)
+            end = patch_point(incident, patch, (k + 1) % patch_size(incident, patch, hulls), way, hulls)
             beyond = side_normal(a, b, upright)
             x = x + (end - x) * (wp.dot(a - x, beyond) / wp.dot(end - x, beyond))
-    radius = core_radius(incident.kind, incident.size)
-    distance = wp.dot(x - origin, normal) - radius
-    return distance, x - normal * (radius + real(0.5) * distance), normal
+    distance = wp.dot(x - origin, normal)
+    return distance, x - normal * (real(0.5) * distance), normal

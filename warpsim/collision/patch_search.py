@@ -17,6 +17,7 @@ from warpsim.collision.patch_contact import (
     CORNER,
     CROSSING,
     LINE_CROSSING,
+    ROUND_LINE,
     patch_code,
     patch_contact,
     point_place,
@@ -201,6 +202,19 @@ class Meeting:
     reference: int
     incident: int
     point: int  # of a line on the incident patch, its first point; −1: the whole polygon
+    round: bool  # the line is of a cylinder's side or a capsule
+    own: int  # feature of the incident shape
+    other: int  # feature of the reference shape
+    way: vec3  # unit normal of the features, out of the incident shape
+
+
+@wp.func
+def meeting_code(meeting: Meeting, place: int, m: int, k: int) -> wp.int64:
+    """Code of a point of a meeting's clipped patch."""
+    if meeting.round:
+        point = ROUND_LINE + k + 2 * meeting.own
+        return patch_code(meeting.second, place, meeting.reference, meeting.other, m, point)
+    return patch_code(meeting.second, place, meeting.reference, meeting.incident, m, k)
 
 
 @wp.func
@@ -244,6 +258,10 @@ def level_line(lines: Core, feature: int, faces: Core, face: int, out_of_faces: 
                     out.reference = j
                     out.incident = line[0]
                     out.point = line[1]
+                    out.round = lines.kind == CYLINDER or lines.kind == CAPSULE
+                    out.own = feature
+                    out.other = face
+                    out.way = -out_of_faces
         if out.found:
             return out
         j = next_polygon(faces, face, out_of_faces, hulls, j)
@@ -259,6 +277,8 @@ def feature_size(core: Core, feature: int) -> int:
         return 4 - wp.abs(digit(feature, 0)) - wp.abs(digit(feature, 1)) - wp.abs(digit(feature, 2))
     if core.kind == CYLINDER and (feature == 1 or feature == 2):
         return 3
+    if core.kind == CYLINDER and feature >= 3:
+        return 1
     return 2
 
 
@@ -272,6 +292,8 @@ def find_meeting(a: Core, feature_a: int, b: Core, feature_b: int, normal: vec3,
         out = level_line(a, feature_a, b, feature_b, -normal, 1, hulls)
     if not out.found and size_b < 3:
         out = level_line(b, feature_b, a, feature_a, normal, 0, hulls)
+    if not out.found and size_a < 3 and size_a > size_b:
+        out = level_line(a, feature_a, b, feature_b, -normal, 1, hulls)
     return out
 
 
@@ -283,12 +305,12 @@ def cut_code(meeting: Meeting, edge: int, side: int, sides: int) -> wp.int64:
         place = CROSSING
         if meeting.point >= 0:
             place = LINE_CROSSING
-        return patch_code(meeting.second, place, meeting.reference, meeting.incident, side, edge)
+        return meeting_code(meeting, place, side, edge)
     earlier = -1 - edge
     corner = side
     if earlier == (side + 1) % sides:
         corner = earlier
-    return patch_code(meeting.second, BELOW_CORNER, meeting.reference, meeting.incident, corner, 0)
+    return meeting_code(meeting, BELOW_CORNER, corner, 0)
 
 
 @wp.func
@@ -320,8 +342,8 @@ def clip_patch(
         upright = -patch_normal(incident, meeting.incident, hulls)
     for i in range(count):
         k = (first + i) % size
-        point[i] = patch_point(incident, meeting.incident, k, -normal, hulls)
-        code[i] = patch_code(meeting.second, CORNER, meeting.reference, meeting.incident, 0, k)
+        point[i] = patch_point(incident, meeting.incident, k, meeting.way, hulls)
+        code[i] = meeting_code(meeting, CORNER, 0, k)
         edge[i] = k
         if meeting.point >= 0:
             edge[i] = first
@@ -376,6 +398,12 @@ def widest_quad(count: int, turns: int, point: wp.array(dtype=vec3)) -> wp.vec4i
     out = wp.vec4i(a, b, c, d)
     for start in range(turns):
         a = start
+        if b == a:
+            b = (b + 1) % count
+            if c == b:
+                c = (c + 1) % count
+                if d == c:
+                    d = (d + 1) % count
         growing = bool(True)
         while growing:
             step = (d + 1) % count
@@ -403,12 +431,6 @@ def widest_quad(count: int, turns: int, point: wp.array(dtype=vec3)) -> wp.vec4i
                         best = area
                         b = step
                         out = wp.vec4i(a, b, c, d)
-        if b == a:
-            b = (b + 1) % count
-            if c == b:
-                c = (c + 1) % count
-                if d == c:
-                    d = (d + 1) % count
     return out
 
 
@@ -424,6 +446,7 @@ def find_on_patches(
     world: int,
     start: int,
     candidate_feature: wp.array2d(dtype=wp.int64),
+    candidate_seed: wp.array2d(dtype=vec3),
 ) -> int:
     """Up to four contacts of the patches of two features; 0 where they do not lie on one another."""
     meeting = find_meeting(a, feature_a, b, feature_b, normal, hulls)
@@ -444,9 +467,9 @@ def find_on_patches(
     for i in range(count):
         distance = real(0.0)
         if meeting.second == 1:
-            distance, _p, _n = patch_contact(b, a, code[i], hulls)
+            distance, _p, _n = patch_contact(b, a, code[i], hulls, normal)
         else:
-            distance, _p, _n = patch_contact(a, b, code[i], hulls)
+            distance, _p, _n = patch_contact(a, b, code[i], hulls, normal)
         if distance < margin:
             point[total] = point[i]
             code[total] = code[i]
@@ -460,4 +483,5 @@ def find_on_patches(
         total = PATCH_CONTACTS
     for i in range(total):
         candidate_feature[world, start + i] = code[chosen[i]]
+        candidate_seed[world, start + i] = normal
     return total

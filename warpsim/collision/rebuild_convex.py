@@ -31,9 +31,9 @@ def convex_pair_contact(a: Core, b: Core, code: wp.int64, seed: vec3, hulls: Hul
         return distance, point, -normal
     if contact_type(code) == 3:
         if reference_is_second(code):
-            distance, point, normal = patch_contact(b, a, code, hulls)
+            distance, point, normal = patch_contact(b, a, code, hulls, seed)
             return distance, point, -normal
-        return patch_contact(a, b, code, hulls)
+        return patch_contact(a, b, code, hulls, seed)
     return convex_contact(a, feature_a, b, feature_b, hulls, seed)
 
 
