@@ -25,7 +25,6 @@ import mujoco
 import numpy as np
 import torch
 from pxr import Sdf, Tf, Usd
-from warpsim.optimizers.minimize import minimize
 
 from fuzz_models import MJCF, URDF
 from task_scenes import reach, swing
@@ -37,6 +36,7 @@ from warpsim.core.errors import WarpsimError
 from warpsim.io.mjcf.reader import read_mjcf
 from warpsim.io.usd import author
 from warpsim.io.usd.reader import read_usd
+from warpsim.optimizers.minimize import minimize
 from warpsim.optimizers.problem import FunctionProblem
 from warpsim.scene import Scene, validate
 from warpsim.sim.simulator import Simulator

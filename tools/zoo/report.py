@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tools.zoo.compare import NEAR, Row
 
-_HEAD = "| model | contacts equal | qacc equal | unequal qacc, equal contacts | motion | wrong gradients | differences |"
+_HEAD = (
+    "| model | contacts equal | qacc equal | unequal qacc, equal contacts | motion | wrong gradients | differences |"
+)
 
 
 def _line(row: Row) -> str:
@@ -24,9 +26,10 @@ def to_markdown(rows: list[Row]) -> str:
     touching, states = sum(r.touching for r in done), sum(r.states for r in done)
     equal, accelerations = sum(r.equal for r in done), sum(r.accelerations for r in done)
     moved = [r for r in done if r.motion == r.motion]
+    same = sum(r.motion <= NEAR for r in moved)
     total = (
         f"{len(done)} of {len(rows)} models; contacts equal in {equal}/{touching} states in contact "
         f"({100 * equal / max(touching, 1):.1f} %), accelerations in {accelerations}/{states} "
-        f"({100 * accelerations / max(states, 1):.1f} %), motions in {sum(r.motion <= NEAR for r in moved)}/{len(moved)}"
+        f"({100 * accelerations / max(states, 1):.1f} %), motions in {same}/{len(moved)}"
     )
     return "\n".join([_HEAD, "|" + "---|" * 7, *map(_line, rows), "", total])

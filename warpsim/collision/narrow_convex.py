@@ -1,12 +1,13 @@
 """Search, untaped: which features of two general convex shapes touch.
 
 GJK and EPA give the touching points; where those lie on the shapes names the features, and Newton steps on the normal
-polish what curved shapes leave open. A face against anything becomes plane contacts, several per pair, so that shapes
-rest.
+polish what curved shapes leave open. Faces and edges that lie on one another touch by several points, so that shapes
+rest (`patch_features`); a cone's face against anything becomes plane contacts.
 
 Feature bits (`contact_code`): type (2), feature of the first shape (30), of the second (30). Type 0: the two
 features themselves (`convex_contact`); 1: the first shape's face as a plane, against a point of the second (numbered as
-in `plane_contact`, hulls by vertex); 2: the same with the roles exchanged.
+in `plane_contact`, hulls by vertex); 2: the same with the roles exchanged; 3: a point of two patches, with bits of its
+own (`patch_contact`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from warpsim.collision.core import Core
 from warpsim.collision.epa import closest_cores
 from warpsim.collision.kinds import BOX, HULL, PLANE
 from warpsim.collision.patch import has_patches, patch_normal, patch_point, patch_size
-from warpsim.collision.patch_search import CLIP_POINTS, find_on_patches, loop_place, widest_quad
+from warpsim.collision.patch_features import loop_place
+from warpsim.collision.patch_search import CLIP_POINTS, find_on_patches, widest_quad
 from warpsim.collision.selection import beats, spread
 from warpsim.collision.support import HullData, core_radius, hull_support
 from warpsim.core.precision import quat, real, vec3
@@ -33,6 +35,9 @@ wp.set_module_options({"enable_backward": False, "max_unroll": 1})
 
 PLANE_CONTACTS = wp.constant(4)
 """Most contacts with one face."""
+FLAT = wp.constant(real(1.0 - 0.5 * 2e-3**2))
+"""Cosine above which a face lies flat on a plane (2e-3 rad). Which of its vertices is lowest then changes from step to
+step: four of more than four chosen from that one on would change with it, and the hull would rock, as in MuJoCo."""
 ANYWHERE = wp.constant(real(1e9))
 """A margin that asks for the distance itself, by one contact of the nearest features, however far."""
 
@@ -122,7 +127,7 @@ def find_under_hull(
     start: int,
     candidate_feature: wp.array2d(dtype=wp.int64),
 ) -> int:
-    """Up to four vertices of a hull near a plane: of the flat part that faces it most squarely at the deepest vertex."""
+    """Up to four vertices of a hull near a plane: of the face at its deepest vertex that looks at the plane most."""
     origin, normal = face_plane(plane, 0, hulls)
     lowest = hull_support(hulls, hull.shape, wp.transpose(hull.frame) @ (-normal))
     distance, _point = plane_point(origin, normal, hull, lowest, hulls)
@@ -142,6 +147,8 @@ def find_under_hull(
     first = hulls.loop_start[hulls.patch_start[hull.shape] + patch]
     size = patch_size(hull, patch, hulls)
     place = loop_place(hulls, hull.shape, patch, lowest)
+    if best > FLAT:
+        place = 0
     count = wp.min(size, CLIP_POINTS)
     chosen = wp.vec4i(0, 1, 2, 3)
     if count > PLANE_CONTACTS:

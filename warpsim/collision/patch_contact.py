@@ -31,8 +31,11 @@ ROUND_LINE = wp.constant(1024)
 
 @wp.func
 def patch_code(second: int, place: int, reference: int, incident: int, m: int, k: int) -> wp.int64:
-    """Type 3 (2 bits), whose patch is the reference (1: the second's), place (2), both patches (18 each), side or
-    corner m of the reference (11), point k of the incident patch (11)."""
+    """Code of a contact, from bit 0.
+
+    Type 3 (2 bits), whose patch is the reference (1: the second's), place (2), both patches (18 each), side or corner m
+    of the reference (11), point k of the incident patch (11).
+    """
     code = wp.int64(3) | (wp.int64(second) << wp.int64(2)) | (wp.int64(place) << wp.int64(3))
     code = code | (wp.int64(reference) << wp.int64(5)) | (wp.int64(incident) << wp.int64(23))
     return code | (wp.int64(m) << wp.int64(41)) | (wp.int64(k) << wp.int64(52))
