@@ -24,7 +24,7 @@ from warpsim.collision.core import Core
 from warpsim.collision.epa import closest_cores
 from warpsim.collision.kinds import BOX, HULL, PLANE
 from warpsim.collision.patch import has_patches, patch_normal, patch_point, patch_size
-from warpsim.collision.patch_features import loop_place
+from warpsim.collision.patch_features import facing_polygon, loop_place
 from warpsim.collision.patch_search import CLIP_POINTS, find_on_patches, widest_quad
 from warpsim.collision.selection import beats, spread
 from warpsim.collision.support import HullData, core_radius, hull_support
@@ -133,21 +133,14 @@ def find_under_hull(
     distance, _point = plane_point(origin, normal, hull, lowest, hulls)
     if distance >= margin:
         return 0
-    patch = int(-1)
-    best = real(-2.0)
-    vertex = hulls.vertex_start[hull.shape] + lowest
-    for i in range(hulls.vertex_patch_start[vertex], hulls.vertex_patch_start[vertex + 1]):
-        cosine = -wp.dot(patch_normal(hull, hulls.vertex_patch[i], hulls), normal)
-        if cosine > best:
-            best = cosine
-            patch = hulls.vertex_patch[i]
+    patch = facing_polygon(hull, hulls.vertex_start[hull.shape] + lowest, -normal, hulls)
     if patch < 0:
         candidate_feature[world, start] = contact_code(1, 0, lowest)
         return 1
     first = hulls.loop_start[hulls.patch_start[hull.shape] + patch]
     size = patch_size(hull, patch, hulls)
     place = loop_place(hulls, hull.shape, patch, lowest)
-    if best > FLAT:
+    if -wp.dot(patch_normal(hull, patch, hulls), normal) > FLAT:
         place = 0
     count = wp.min(size, CLIP_POINTS)
     chosen = wp.vec4i(0, 1, 2, 3)

@@ -49,8 +49,24 @@ def loop_place(hulls: HullData, shape: int, patch: int, vertex: int) -> int:
 
 
 @wp.func
+def facing_polygon(core: Core, vertex: int, way: vec3, hulls: HullData) -> int:
+    """Of the polygons about a hull's vertex (its place in `HullData`) the one that looks most along `way`, or −1."""
+    out = int(-1)
+    best = real(0.0)
+    for i in range(hulls.vertex_patch_start[vertex], hulls.vertex_patch_start[vertex + 1]):
+        cosine = wp.dot(patch_normal(core, hulls.vertex_patch[i], hulls), way)
+        if cosine > best:
+            best = cosine
+            out = hulls.vertex_patch[i]
+    return out
+
+
+@wp.func
 def next_polygon(core: Core, feature: int, way: vec3, hulls: HullData, after: int) -> int:
     """The next polygon (number above `after`) that a core's feature belongs to, or −1.
+
+    Polygons that a file names may part a hull otherwise than its own faces: a face or edge that lies in none of them
+    has the one that looks the way it touches.
 
     `way` is the world direction in which the core touches: it tells which cap a cylinder's feature belongs to.
     """
@@ -66,6 +82,8 @@ def next_polygon(core: Core, feature: int, way: vec3, hulls: HullData, after: in
                         holds = loop_place(hulls, core.shape, patch, other) >= 0
                 if holds:
                     return patch
+        if after < 0:
+            return facing_polygon(core, vertex, way, hulls)
         return -1
     if core.kind == BOX:
         for patch in range(after + 1, 6):
