@@ -127,8 +127,7 @@ def mujoco_pair_model(scene: Scene) -> mujoco.MjModel:
             bodies.append(f'<body mocap="true">{geom}</body>')
         else:
             bodies.append(f"<body><freejoint/>{geom}</body>")
-    flags = '<flag multiccd="disable"/>'
-    option = f'<option ccd_tolerance="1e-12" ccd_iterations="200">{flags}</option>'
+    option = '<option ccd_tolerance="1e-12" ccd_iterations="200"/>'
     return mujoco.MjModel.from_xml_string(f"<mujoco>{option}<worldbody>{''.join(bodies)}</worldbody></mujoco>")
 
 

@@ -61,12 +61,16 @@ _CONVEX_KINDS = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "hull", "c
 
 
 def _convex_pairs() -> dict[tuple[str, str], int]:
-    """All ordered pairs of convex kinds that the primitives' closed forms leave out, and hulls on planes."""
+    """All ordered pairs of convex kinds that the primitives' closed forms leave out, and hulls on planes.
+
+    Shapes with flat patches touch by four points at most; a cone's face and another's may give four each.
+    """
     pairs = {("plane", "hull"): 4}
     for first in _CONVEX_KINDS:
         for second in _CONVEX_KINDS:
             if KIND_ORDER[first] <= KIND_ORDER[second] and (first, second) not in PRIMITIVE.candidates:
-                pairs[first, second] = 1 if {"sphere", "ellipsoid"} & {first, second} else 8
+                smooth = {"sphere", "ellipsoid"} & {first, second}
+                pairs[first, second] = 1 if smooth else 8 if "cone" in (first, second) else 4
     return pairs
 
 

@@ -58,5 +58,22 @@ def hull_data(scene: Scene, wanted: Collection[int], device: wp.DeviceLike = Non
     data.face_vertex = wp.array(stacked(faces, 3, np.int32).reshape(-1, 3), dtype=wp.int32, device=device)
     normals = [None if h is None else h.normals for h in hulls]
     data.face_normal = wp.array(stacked(normals, 3, numpy_real), dtype=vec3, device=device)
+    outlines = [None if h is None else h.outline_normals for h in hulls]
+    data.patch_start = wp.array(starts_of(outlines), dtype=wp.int32, device=device)
+    data.patch_normal = wp.array(stacked(outlines, 3, numpy_real), dtype=vec3, device=device)
+    loops = [loop for h in hulls if h is not None for loop in h.outlines]
+    data.loop_start = wp.array(starts_of(loops), dtype=wp.int32, device=device)
+    data.loop = wp.array(np.concatenate([*loops, []]).astype(np.int32), dtype=wp.int32, device=device)
+    meeting = [patches for h in hulls if h is not None for patches in _patches_of_vertices(h)]
+    data.vertex_patch_start = wp.array(starts_of(meeting), dtype=wp.int32, device=device)
+    data.vertex_patch = wp.array(np.concatenate([*meeting, []]).astype(np.int32), dtype=wp.int32, device=device)
     radii = np.array([0.0 if h is None else np.linalg.norm(h.vertices, axis=1).max() for h in hulls])
     return data, radii
+
+
+def _patches_of_vertices(hull: Hull) -> list[np.ndarray]:
+    """For each vertex the outlines it is a corner of, ascending."""
+    vertex = np.concatenate(hull.outlines)
+    patch = np.repeat(np.arange(len(hull.outlines)), [len(loop) for loop in hull.outlines])
+    order = np.argsort(vertex, kind="stable")
+    return np.split(patch[order], np.searchsorted(vertex[order], np.arange(1, len(hull.vertices))))

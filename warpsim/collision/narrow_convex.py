@@ -1,12 +1,13 @@
 """Search, untaped: which features of two general convex shapes touch.
 
 GJK and EPA give the touching points; where those lie on the shapes names the features, and Newton steps on the normal
-polish what curved shapes leave open. A face against anything becomes plane contacts, several per pair, so that shapes
-rest.
+polish what curved shapes leave open. Faces and edges that lie on one another touch by several points, so that shapes
+rest (`patch_features`); a cone's face against anything becomes plane contacts.
 
 Feature bits (`contact_code`): type (2), feature of the first shape (30), of the second (30). Type 0: the two
 features themselves (`convex_contact`); 1: the first shape's face as a plane, against a point of the second (numbered as
-in `plane_contact`, hulls by vertex); 2: the same with the roles exchanged.
+in `plane_contact`, hulls by vertex); 2: the same with the roles exchanged; 3: a point of two patches, with bits of its
+own (`patch_contact`).
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ from warpsim.collision.core import Core
 from warpsim.collision.epa import closest_cores
 from warpsim.collision.kinds import BOX, HULL, PLANE
 from warpsim.collision.near import NearPairs
+from warpsim.collision.patch import has_patches, patch_normal, patch_point, patch_size
+from warpsim.collision.patch_features import facing_polygon, loop_place
+from warpsim.collision.patch_search import CLIP_POINTS, find_on_patches, widest_quad
 from warpsim.collision.selection import beats, spread
-from warpsim.collision.support import HullData, core_radius
+from warpsim.collision.support import HullData, core_radius, hull_support
 from warpsim.core.precision import quat, real, vec3
 from warpsim.core.spatial import quat_matrix
 
@@ -32,6 +36,11 @@ wp.set_module_options({"enable_backward": False, "max_unroll": 1})
 
 PLANE_CONTACTS = wp.constant(4)
 """Most contacts with one face."""
+FLAT = wp.constant(real(1.0 - 0.5 * 2e-3**2))
+"""Cosine above which a face lies flat on a plane (2e-3 rad). Which of its vertices is lowest then changes from step to
+step: four of more than four chosen from that one on would change with it, and the hull would rock, as in MuJoCo."""
+ANYWHERE = wp.constant(real(1e9))
+"""A margin that asks for the distance itself, by one contact of the nearest features, however far."""
 
 
 @wp.func
@@ -110,6 +119,49 @@ def find_on_face(
 
 
 @wp.func
+def find_under_hull(
+    plane: Core,
+    hull: Core,
+    hulls: HullData,
+    margin: real,
+    world: int,
+    start: int,
+    candidate_feature: wp.array2d(dtype=wp.int64),
+) -> int:
+    """Up to four vertices of a hull near a plane: of the face at its deepest vertex that looks at the plane most."""
+    origin, normal = face_plane(plane, 0, hulls)
+    lowest = hull_support(hulls, hull.shape, wp.transpose(hull.frame) @ (-normal))
+    distance, _point = plane_point(origin, normal, hull, lowest, hulls)
+    if distance >= margin:
+        return 0
+    patch = facing_polygon(hull, hulls.vertex_start[hull.shape] + lowest, -normal, hulls)
+    if patch < 0:
+        candidate_feature[world, start] = contact_code(1, 0, lowest)
+        return 1
+    first = hulls.loop_start[hulls.patch_start[hull.shape] + patch]
+    size = patch_size(hull, patch, hulls)
+    place = loop_place(hulls, hull.shape, patch, lowest)
+    if -wp.dot(patch_normal(hull, patch, hulls), normal) > FLAT:
+        place = 0
+    count = wp.min(size, CLIP_POINTS)
+    chosen = wp.vec4i(0, 1, 2, 3)
+    if count > PLANE_CONTACTS:
+        point = wp.zeros(shape=(CLIP_POINTS,), dtype=vec3)
+        for i in range(count):
+            point[i] = patch_point(hull, patch, (place + i) % size, normal, hulls)
+        chosen = widest_quad(count, 1, point)
+        count = PLANE_CONTACTS
+    total = int(0)
+    for i in range(count):
+        corner = hulls.loop[first + (place + chosen[i]) % size]
+        distance, _point = plane_point(origin, normal, hull, corner, hulls)
+        if distance < margin:
+            candidate_feature[world, start + total] = contact_code(1, 0, corner)
+            total += 1
+    return total
+
+
+@wp.func
 def find_convex(
     a: Core,
     b: Core,
@@ -124,7 +176,7 @@ def find_convex(
 ) -> int:
     """Active features of a convex pair; returns their number."""
     if a.kind == PLANE:
-        return find_on_face(a, 0, b, hulls, margin, False, world, start, candidate_feature)
+        return find_under_hull(a, b, hulls, margin, world, start, candidate_feature)
     limit = wp.max(margin + core_radius(a.kind, a.size) + core_radius(b.kind, b.size), real(0.0))
     found = closest_cores(a, b, hulls, limit)
     if found.distance > limit:
@@ -135,9 +187,16 @@ def find_convex(
     count_a = constraint_count(a.kind, feature_a)
     count_b = constraint_count(b.kind, feature_b)
     count = int(0)
-    if count_a == 2:
+    flat = has_patches(a.kind) and has_patches(b.kind)
+    if flat and margin < ANYWHERE:
+        count = find_on_patches(
+            a, feature_a, b, feature_b, touch.normal, hulls, margin, world, start, candidate_feature, candidate_seed
+        )
+        if count > 0:
+            return count
+    if count_a == 2 and not flat:
         count = find_on_face(a, feature_a, b, hulls, margin, False, world, start, candidate_feature)
-    if count_b == 2:
+    if count_b == 2 and not flat:
         count += find_on_face(b, feature_b, a, hulls, margin, True, world, start + count, candidate_feature)
     if count > 0:
         return count

@@ -10,6 +10,7 @@ from warpsim.collision.convex_plane import face_plane, plane_point
 from warpsim.collision.core import Core
 from warpsim.collision.kinds import KINDS
 from warpsim.collision.maths import contact_frame
+from warpsim.collision.patch_contact import patch_contact, reference_is_second
 from warpsim.collision.support import HullData
 from warpsim.core.precision import mat33, quat, real, vec3
 from warpsim.core.spatial import quat_matrix
@@ -28,6 +29,11 @@ def convex_pair_contact(a: Core, b: Core, code: wp.int64, seed: vec3, hulls: Hul
         origin, normal = face_plane(b, feature_b, hulls)
         distance, point = plane_point(origin, normal, a, feature_a, hulls)
         return distance, point, -normal
+    if contact_type(code) == 3:
+        if reference_is_second(code):
+            distance, point, normal = patch_contact(b, a, code, hulls, seed)
+            return distance, point, -normal
+        return patch_contact(a, b, code, hulls, seed)
     return convex_contact(a, feature_a, b, feature_b, hulls, seed)
 
 

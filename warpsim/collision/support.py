@@ -23,6 +23,12 @@ class HullData:
     face_start: wp.array(dtype=int)  # (ns + 1,)
     face_vertex: wp.array2d(dtype=int)  # (nf, 3) three vertices of a face, counterclockwise from outside
     face_normal: wp.array(dtype=vec3)  # (nf,) outward
+    patch_start: wp.array(dtype=int)  # (ns + 1,)
+    patch_normal: wp.array(dtype=vec3)  # (np,) outward
+    loop_start: wp.array(dtype=int)  # (np + 1,)
+    loop: wp.array(dtype=int)  # vertex numbers within the shape, round each patch
+    vertex_patch_start: wp.array(dtype=int)  # (nv + 1,)
+    vertex_patch: wp.array(dtype=int)  # patches, within the shape, that a vertex is a corner of, ascending
 
 
 @wp.func

@@ -26,6 +26,10 @@ class Hull:
     """(nf, 3) three vertices of each face, counterclockwise seen from outside."""
     normals: np.ndarray
     """(nf, 3) outward unit normals."""
+    outlines: tuple[np.ndarray, ...]
+    """Vertex numbers round each flat part, counterclockwise seen from outside: the faces, or those the mesh names."""
+    outline_normals: np.ndarray
+    """(number of outlines, 3) outward unit normals."""
 
 
 def _neighbors(triangles: np.ndarray) -> np.ndarray:
@@ -55,15 +59,18 @@ def _merge_coplanar(normals: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
     return group
 
 
-def _hull_points(mesh: Mesh) -> np.ndarray:
+def _hull_points(mesh: Mesh) -> tuple[np.ndarray, np.ndarray]:
+    """The points whose hull is wanted, and their numbers in the mesh."""
     points = np.asarray(mesh.vertices, float)
+    members = np.arange(len(points))
     if mesh.hull_vertices is not None and points.ndim == 2:
-        points = points[_hull_indices(mesh, len(points))]
+        members = _hull_indices(mesh, len(points))
+        points = points[members]
     if points.ndim != 2 or points.shape[1:] != (3,) or len(points) < 4:
         raise SceneError(f"mesh {mesh.name!r}: a hull needs at least four vertices as an (n, 3) array")
     if not np.isfinite(points).all():
         raise SceneError(f"mesh {mesh.name!r}: vertices are not finite; remove NaN and infinite values")
-    return points
+    return points, members
 
 
 def _hull_indices(mesh: Mesh, count: int) -> np.ndarray:
@@ -82,7 +89,7 @@ def convex_hull(mesh: Mesh) -> Hull:
     Raises:
         SceneError: Non-finite vertices, or a flat point set.
     """
-    points = _hull_points(mesh)
+    points, members = _hull_points(mesh)
     try:
         triangles = hull_triangles(points)
     except FlatPointsError as error:
@@ -106,7 +113,37 @@ def convex_hull(mesh: Mesh) -> Hull:
     number[used] = np.arange(len(used))
     outlines = _outlines(group, triangles, number >= 0)
     faces = np.array([_face_corners(o, n, vertices) for o, n in zip(outlines, normals[largest], strict=True)])
-    return Hull(vertices[used], number[edges], number[faces], normals[largest])
+    hull_vertices, normals = vertices[used], normals[largest]
+    if mesh.hull_faces is None:
+        loops = [_in_order(number[o], n, hull_vertices) for o, n in zip(outlines, normals, strict=True)]
+        return Hull(hull_vertices, number[edges], number[faces], normals, tuple(loops), normals)
+    hull_vertices, loops = _named_outlines(mesh, hull_vertices, members[kept][used])
+    return Hull(hull_vertices, number[edges], number[faces], normals, tuple(loops), np.asarray(mesh.hull_normals))
+
+
+def _in_order(corners: np.ndarray, normal: np.ndarray, vertices: np.ndarray) -> np.ndarray:
+    """The corners of a convex face, counterclockwise, the lowest number first."""
+    p = vertices[corners] - vertices[corners].mean(axis=0)
+    x = p[0] - normal * (p[0] @ normal)
+    angle = np.arctan2(p @ np.cross(normal, x), p @ x)
+    order = corners[np.argsort(angle, kind="stable")]
+    return np.roll(order, -int(order.argmin()))
+
+
+def _named_outlines(mesh: Mesh, vertices: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The outlines that a mesh names, in hull vertices, which take in those on flat parts that the hull leaves out."""
+    flat = np.asarray(mesh.hull_faces)
+    loops, at = [], 0
+    while at < len(flat):
+        loops.append(flat[at + 1 : at + 1 + flat[at]])
+        at += 1 + int(flat[at])
+    named = np.concatenate(loops)
+    if (named < 0).any() or (named >= len(mesh.vertices)).any() or len(loops) != len(np.asarray(mesh.hull_normals)):
+        raise SceneError(f"mesh {mesh.name!r}: hull_faces and hull_normals do not fit its vertices and one another")
+    added = np.setdiff1d(named, members)
+    number = np.full(len(mesh.vertices), -1)
+    number[np.concatenate([members, added])] = np.arange(len(members) + len(added))
+    return np.concatenate([vertices, np.asarray(mesh.vertices, float)[added]]), [number[loop] for loop in loops]
 
 
 def _outlines(group: np.ndarray, triangles: np.ndarray, used: np.ndarray) -> list[np.ndarray]:

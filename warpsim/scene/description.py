@@ -162,6 +162,11 @@ class Mesh:
     """(m, 3) vertex indices, counterclockwise seen from outside."""
     hull_vertices: np.ndarray | None = None
     """(k,) indices of the vertices whose hull collides where the mesh does as kind hull. None: all."""
+    hull_faces: np.ndarray | None = None
+    """The flat parts by which the hull lies on others: for each its number of vertices, then their indices,
+    counterclockwise seen from outside. None: the hull's faces."""
+    hull_normals: np.ndarray | None = None
+    """(number of flat parts, 3) their outward unit normals; None without `hull_faces`."""
 
 
 @dataclass(frozen=True)

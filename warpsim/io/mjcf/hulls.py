@@ -49,3 +49,19 @@ def _all_inside(points: np.ndarray, members: np.ndarray, faces: np.ndarray) -> b
         if ((some @ points.T).max(axis=1) > (some @ points[members].T).max(axis=1) + slack).any():
             return False
     return True
+
+
+def hull_faces(model: mujoco.MjModel, index: int) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+    """The polygons into which MuJoCo has joined the triangles of a mesh's hull, and their normals.
+
+    Returns:
+        For each polygon its number of vertices and their numbers, flat; (n, 3) outward normals. None and None where
+        the mesh has no hull.
+    """
+    count, first = int(model.mesh_polynum[index]), int(model.mesh_polyadr[index])
+    if model.mesh_graphadr[index] < 0 or not count:
+        return None, None
+    loops = []
+    for start, size in zip(model.mesh_polyvertadr[first:][:count], model.mesh_polyvertnum[first:][:count], strict=True):
+        loops.append(np.concatenate([[size], model.mesh_polyvert[start : start + size]]))
+    return np.concatenate(loops).astype(np.int64), model.mesh_polynormal[first : first + count].astype(np.float64)

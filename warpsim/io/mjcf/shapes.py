@@ -6,7 +6,7 @@ import numpy as np
 
 from warpsim.io.mjcf.engine import mujoco
 from warpsim.io.mjcf.heightfields import heightfield_name, heightfield_resolution, read_heightfield
-from warpsim.io.mjcf.hulls import cut_hull
+from warpsim.io.mjcf.hulls import cut_hull, hull_faces
 from warpsim.io.mjcf.source import MjSource
 from warpsim.scene.description import MESH_KINDS, SHAPE_SIZES_USED, ContactOverride, Mesh, Shape, Site
 
@@ -105,7 +105,8 @@ def _read_mesh(source: MjSource, index: int) -> Mesh:
     if kept is not None:
         how = f"collides as MuJoCo's hull of {len(kept)} of its {len(vertices)} vertices"
         source.used(source.path("mesh", index), "maxhullvert", how)
-    return Mesh(source.names["mesh"][index], vertices.astype(np.float64), faces.astype(np.int32), kept)
+    flat, normals = hull_faces(model, index)
+    return Mesh(source.names["mesh"][index], vertices.astype(np.float64), faces.astype(np.int32), kept, flat, normals)
 
 
 def _note_unknown_kind(source: MjSource, index: int, collides: bool) -> None:

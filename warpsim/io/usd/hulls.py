@@ -15,7 +15,13 @@ from warpsim.scene import Shape
 
 HULL_VERTICES = "warpsim:hullVertices"
 """int[] on a Mesh: the points whose hull collides."""
+HULL_FACES = "warpsim:hullFaces"
+"""int[] on a Mesh: the flat parts of its hull, for each the number of points and then the points."""
+HULL_NORMALS = "warpsim:hullNormals"
+"""double[] on a Mesh: the outward normals of these parts in the prim's frame, three numbers each."""
 _LEAST = 4
+_EVEN = 1e-9
+"""Share by which the scales of three axes may differ and still be one."""
 
 
 def choose_hull_vertices(context: Context, prim: Usd.Prim, shape: Shape) -> None:
@@ -50,3 +56,21 @@ def choose_hull_vertices(context: Context, prim: Usd.Prim, shape: Shape) -> None
     else:
         return
     context.scene.meshes[mesh.name] = replace(mesh, hull_vertices=indices)
+
+
+def choose_hull_faces(context: Context, prim: Usd.Prim, shape: Shape) -> None:
+    """Sets `hull_faces` and `hull_normals` of the mesh of a shape of kind hull, where the prim names them.
+
+    A prim that is mirrored, sheared or scaled other than uniformly has the faces of its hull as it is then; of others
+    the shape has the axes, and so the normals.
+    """
+    faces, normals = context.read.array(prim, HULL_FACES), context.read.array(prim, HULL_NORMALS)
+    frame = context.frame(prim)
+    uneven = frame.mirrored or frame.sheared or np.ptp(frame.scale) > _EVEN * frame.scale.max()
+    if faces is None or normals is None or uneven:
+        return
+    mesh = context.scene.meshes[str(shape.mesh)]
+    if len(normals) % 3:
+        raise SceneError(f"{prim.GetPath()}.{HULL_NORMALS}: give three numbers for each part of {HULL_FACES}")
+    named = replace(mesh, hull_faces=faces.astype(np.int64), hull_normals=normals.reshape(-1, 3))
+    context.scene.meshes[mesh.name] = named

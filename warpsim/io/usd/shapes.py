@@ -10,7 +10,7 @@ from warpsim.io.usd.context import Context
 from warpsim.io.usd.extensions import lookup
 from warpsim.io.usd.flat_meshes import is_sheet, thicken
 from warpsim.io.usd.frames import Frame, Pose
-from warpsim.io.usd.hulls import choose_hull_vertices
+from warpsim.io.usd.hulls import choose_hull_faces, choose_hull_vertices
 from warpsim.io.usd.mass import set_shape_mass
 from warpsim.io.usd.materials import bound_material, set_contact
 from warpsim.io.usd.meshes import read_mesh
@@ -63,6 +63,7 @@ def add_shape(context: Context, objects: PhysicsObjects, collider: Collider) -> 
         thicken(context, prim, shape)
     elif shape.kind == "hull":
         choose_hull_vertices(context, prim, shape)
+        choose_hull_faces(context, prim, shape)
     elif shape.kind == "mesh" and _approximation(context, prim) == DECOMPOSITION:
         take_apart(context, prim, shape)
 

@@ -71,6 +71,8 @@ EXTENSIONS: dict[str, tuple[Any, str]] = {
     "warpsim:ellipsoid": (Sdf.ValueTypeNames.Double3, ""),
     "warpsim:convexTolerance": (_DOUBLE, ""),
     "warpsim:hullVertices": (_INTS, ""),
+    "warpsim:hullFaces": (_INTS, ""),
+    "warpsim:hullNormals": (_DOUBLES, ""),
     "warpsim:impacts": (_BOOL, ""),
     "warpsim:impactSpeed": (_DOUBLE, ""),
     "warpsim:contactSoftening": (_DOUBLE, ""),

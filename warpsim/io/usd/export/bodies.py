@@ -11,7 +11,7 @@ from warpsim.core.numpy_quaternions import matrix_to_quat, quat_about, unit
 from warpsim.io.usd import author
 from warpsim.io.usd.export.state import Export
 from warpsim.io.usd.frames import IDENTITY, Pose
-from warpsim.scene import Body, Joint, Shape
+from warpsim.scene import Body, Joint, Mesh, Shape
 from warpsim.scene.description import MESH_KINDS
 from warpsim.scene.fixed_groups import pairs_with_parents
 
@@ -156,11 +156,19 @@ def _geometry(export: Export, parent: Usd.Prim, name: str, shape: Shape, options
         if shape.decomposition is not None:
             approximation = "convexDecomposition"
         points = mesh.vertices * shape.size
-        if shape.kind == "hull" and shape.collides and mesh.hull_vertices is not None:
-            options["attributes"] = {"warpsim:hullVertices": mesh.hull_vertices}
+        if shape.kind == "hull" and shape.collides:
+            options["attributes"] = _hull_attributes(mesh)
         return author.mesh(parent, name, points, mesh.faces, approximation=approximation, **options)
     export.lost("shape", shape.name, shape.kind, "USD has no such collider")
     return None
+
+
+def _hull_attributes(mesh: Mesh) -> dict[str, np.ndarray]:
+    """What a mesh says of its hull."""
+    said = {"warpsim:hullVertices": mesh.hull_vertices}
+    if mesh.hull_faces is not None and mesh.hull_normals is not None:
+        said |= {"warpsim:hullFaces": mesh.hull_faces, "warpsim:hullNormals": mesh.hull_normals.reshape(-1)}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _round_mesh(rings: int = 9, sides: int = 16) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,78 @@
+"""The comparison of a folder of models with MuJoCo."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tools.zoo.compare import compare, differences
+from tools.zoo.files import model_files
+from tools.zoo.report import to_markdown
+from tools.zoo.states import Touch, load_exact, random_states
+from warpsim.scene import Scene, Shape
+
+ZOO = os.environ.get("WARPSIM_ZOO")
+STONES = """<mujoco><asset>
+<mesh name="a" vertex="-.1 -.1 -.05 .1 -.1 -.05 0 .12 -.05 -.1 -.1 .05 .1 -.1 .05 0 .12 .05"/></asset>
+<worldbody><geom type="plane" size="1 1 1"/>
+<body pos="0 0 .06"><freejoint/><geom type="mesh" mesh="a" density="500"/></body>
+<body pos="0.02 0 .17"><freejoint/><geom type="mesh" mesh="a" density="500"/></body>
+</worldbody></mujoco>"""
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    (tmp_path / "stones.xml").write_text(STONES)
+    (tmp_path / "part.xml").write_text("<mujocoinclude><worldbody/></mujocoinclude>")
+    return tmp_path
+
+
+def test_models_are_found_and_parts_left_out(folder):
+    assert [path.name for path in model_files(folder, [])] == ["stones.xml"]
+    assert model_files(folder, ["other"]) == []
+
+
+def test_half_of_the_states_touch(folder):
+    sample = random_states(load_exact(folder / "stones.xml"), 8, seed=1)
+    assert sum(bool(state.contacts) for state in sample) >= 4
+
+
+def test_stones_are_mujocos_contact_for_contact(folder):
+    row = compare(folder / "stones.xml", count=8, steps=20, gradients=False)
+    assert not row.failure
+    assert row.touching >= 4
+    assert row.equal == row.touching
+    assert row.accelerations == row.states == 8
+    assert row.motion < 1e-6
+    table = to_markdown([row])
+    assert f"{row.equal}/{row.touching}" in table and "1 of 1 models" in table
+
+
+def test_what_differs_is_said_by_kinds():
+    scene = Scene(shapes=[Shape(name="a", kind="box"), Shape(name="b", kind="hull")])
+    up = np.array([0.0, 0.0, 1.0])
+    touch = Touch((0, 1), -0.01, np.zeros(3), up)
+    moved = Touch((0, 1), -0.01, np.array([2e-5, 0.0, 0.0]), up)
+    assert differences(scene, [touch], [touch]) == []
+    assert differences(scene, [touch], [touch, moved]) == ["box–hull: 1/2 points"]
+    assert differences(scene, [touch], [moved]) == ["box–hull: point 1e-04"]
+
+
+def test_a_model_that_does_not_load_says_why(folder):
+    (folder / "broken.xml").write_text("<mujoco><worldbody><body><geom type='box'/></body></worldbody></mujoco>")
+    row = compare(folder / "broken.xml", count=2, steps=0, gradients=False)
+    assert row.failure
+    assert row.failure in to_markdown([row])
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not ZOO, reason="WARPSIM_ZOO names no folder of models")
+def test_the_zoo_is_mujocos():
+    rows = [compare(path, gradients=False) for path in model_files(Path(str(ZOO)), ["scene"])]
+    done = [row for row in rows if row.states]
+    assert len(done) == len(rows)
+    assert sum(row.equal for row in done) >= 0.95 * sum(row.touching for row in done)
+    assert sum(row.accelerations for row in done) >= 0.97 * sum(row.states for row in done)

@@ -1,0 +1,108 @@
+"""Where our contacts differ from MuJoCo's, pair by pair."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tools.zoo import ours, states
+from tools.zoo.states import State, Touch
+from warpsim.core.errors import WarpsimError
+from warpsim.io.mjcf import read_mjcf
+from warpsim.scene import Scene
+
+NEAR = 1e-6
+"""Points and distances (m), normals and relative accelerations that agree this well are equal."""
+
+
+@dataclass
+class Row:
+    """One model's line in the table."""
+
+    name: str
+    states: int = 0
+    touching: int = 0
+    equal: int = 0
+    """States in contact whose contact lists are equal."""
+    accelerations: int = 0
+    """States whose accelerations are equal."""
+    given: int = 0
+    """States with equal contacts whose accelerations are not: not collision's fault."""
+    motion: float = float("nan")
+    """Largest relative difference over the motion."""
+    wrong_gradients: int | None = None
+    reasons: Counter = field(default_factory=Counter)
+    """Why contact lists differ: pair of kinds and difference → states."""
+    failure: str = ""
+
+
+def _by_pair(contacts: list[Touch]) -> dict[tuple[int, int], list[Touch]]:
+    pairs = defaultdict(list)
+    for touch in contacts:
+        pairs[touch.pair].append(touch)
+    return pairs
+
+
+def _far_apart(mine: list[Touch], theirs: list[Touch]) -> str:
+    """What differs most between contact lists of one pair of equal length, matched by nearest points; "" if nothing."""
+    left, worst = list(mine), {"point": 0.0, "distance": 0.0, "normal": 0.0}
+    for touch in theirs:
+        nearest = min(range(len(left)), key=lambda k: float(np.abs(left[k].point - touch.point).max()))
+        other = left.pop(nearest)
+        worst["point"] = max(worst["point"], float(np.abs(other.point - touch.point).max()))
+        worst["distance"] = max(worst["distance"], abs(other.distance - touch.distance))
+        worst["normal"] = max(worst["normal"], float(np.abs(other.normal - touch.normal).max()))
+    beyond = [f"{name} {10 ** np.ceil(np.log10(value)):.0e}" for name, value in worst.items() if value > NEAR]
+    return ", ".join(beyond)
+
+
+def differences(scene: Scene, mine: list[Touch], theirs: list[Touch]) -> list[str]:
+    """One line per pair of shapes whose contacts differ: kinds, and counts (ours/MuJoCo's) or what is apart."""
+    found = []
+    a, b = _by_pair(mine), _by_pair(theirs)
+    for pair in sorted({*a, *b}):
+        kinds = "–".join(sorted(scene.shapes[i].kind for i in pair))
+        if len(a.get(pair, [])) != len(b.get(pair, [])):
+            found.append(f"{kinds}: {len(a.get(pair, []))}/{len(b.get(pair, []))} points")
+        elif apart := _far_apart(a[pair], b[pair]):
+            found.append(f"{kinds}: {apart}")
+    return found
+
+
+def _same(mine: np.ndarray, theirs: np.ndarray) -> bool:
+    return bool(np.abs(mine - theirs).max(initial=0.0) <= NEAR * max(1.0, float(np.abs(theirs).max(initial=0.0))))
+
+
+def _compare_states(row: Row, scene: Scene, sample: list[State]) -> None:
+    qacc, contacts = ours.evaluate(scene, sample)
+    row.states = len(sample)
+    for state, acceleration, touches in zip(sample, qacc, contacts, strict=True):
+        apart = differences(scene, touches, state.contacts)
+        same = _same(acceleration, state.qacc)
+        row.accelerations += same
+        row.reasons.update(set(apart))
+        if state.contacts or touches:
+            row.touching += 1
+            row.equal += not apart
+        row.given += not apart and not same
+
+
+def compare(path: Path, *, count: int = 28, seed: int = 0, steps: int = 200, gradients: bool = True) -> Row:
+    """All comparisons of one model; what fails is said in the row."""
+    row = Row("/".join(path.parts[-2:]))
+    try:
+        scene, model = read_mjcf(path), states.load_exact(path)
+        sample = states.random_states(model, count, seed)
+        _compare_states(row, scene, sample)
+        if steps:
+            start = next((s for s in sample if s.contacts), sample[0])
+            theirs, mine = states.motion(model, start, steps), ours.motion(scene, start, steps)
+            row.motion = float(np.abs(mine - theirs).max() / max(1.0, float(np.abs(theirs).max())))
+        if gradients:
+            row.wrong_gradients = ours.wrong_gradients(scene, seed)
+    except (WarpsimError, ValueError) as error:
+        row.failure = str(error).splitlines()[0][:160]
+    return row
