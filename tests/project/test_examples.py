@@ -43,3 +43,9 @@ def test_an_example_succeeds(name, tmp_path):
 def test_an_example_solves_its_task(name, tmp_path):
     _load(name).main(str(tmp_path))
     assert (tmp_path / "result.usda").is_file()
+
+
+@pytest.mark.long
+def test_the_pour_falls_into_the_tray(tmp_path):
+    _load("pour_angle").main(str(tmp_path / "pour.html"))
+    assert (tmp_path / "pour.html").is_file()
