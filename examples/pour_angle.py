@@ -1,25 +1,30 @@
-"""Pours a cup by gradients: how far to tilt it, how high over the table and where, so that the liquid lands in a tray.
+"""Pours a cup by gradients: how far to tilt it and where to take it, so that the liquid lands in a tray.
 
     python examples/pour_angle.py [page.html]
 
-The cup is tilted about its rim along a smooth ramp. When the ramp has ended, most of the liquid is in the air, and where
-it will land is known in closed form: the loss is the mean squared distance from the tray's middle, read before any
+The cup is tilted about its rim along a smooth ramp. When the ramp has ended, the liquid is in the air, and where it
+will land is known in closed form: the loss is the mean squared distance from the tray's middle, read before any
 splash. Its gradient by tilt and place goes back through every step of the liquid (`wall_*` inputs of the program).
 """
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 import torch
 
 from warpsim.particles import Domain, Liquid, ParticleProgram, WallShape, box_lattice
 from warpsim.tape import CheckpointedTape
+from warpsim.view.page import Page, Take, write_page
+from warpsim.view.page.content import CloudDrawable
 
 CELL, STEP, STEPS = 0.01, 5e-4, 700
 WIDTH, HEIGHT, THICK = 0.03, 0.04, 0.01
 TRAY, TRAY_HALF = 0.2, 0.03  # m: where the tray's middle is, and half its length, on the table z = 0
 RIM = torch.tensor([0.0, 0.0, 0.20], dtype=torch.float64)  # where the lip is before the tilt
-ITERATIONS = 12
+ITERATIONS = 8
+REST = 200  # steps more, in which the liquid must miss the cup
 
 
 def cup() -> tuple[list[WallShape], np.ndarray]:
@@ -74,7 +79,7 @@ class Pour:
         x = box_lattice(lower, lower + [WIDTH, WIDTH, 0.03], CELL / 2) + RIM.numpy()
         self.program = ParticleProgram(
             Domain.around((-0.15, -0.1, -0.3), (0.45, 0.1, 0.35), CELL),
-            Liquid(1000.0, 4e4, 0.5),
+            Liquid(1000.0, 1e5, 0.5),
             shapes,
             volume=(CELL / 2) ** 3,
             particles=len(x),
@@ -82,10 +87,10 @@ class Pour:
             max_nodes=12 * len(x),
         )
         self.start = self.program.start(x)
-        self.tape = CheckpointedTape(self.program, steps=STEPS)
+        self.tape = CheckpointedTape(self.program, steps=STEPS, memory_budget="32MB")
 
-    def run(self, values: np.ndarray, *, gradient: bool = True) -> tuple[float, float, np.ndarray | None]:
-        """Loss (m²), share of the liquid that lands in the tray, and the loss's gradient by tilt and slide."""
+    def run(self, values: np.ndarray) -> tuple[float, float, np.ndarray]:
+        """Loss (m²), share of the liquid on its way into the tray, and the loss's gradient by tilt and slide."""
         variables = torch.tensor(values, dtype=torch.float64, requires_grad=True)
         given = motion(variables[0], variables[1], self.offsets)
         run = self.tape.forward(self.start, {name: value.detach().numpy().copy() for name, value in given.items()})
@@ -95,29 +100,63 @@ class Pour:
         place = landing(x, v)
         loss = ((place - TRAY) ** 2).mean()
         share = float(((place - TRAY).abs() < TRAY_HALF).double().mean())
-        if not gradient:
-            return float(loss), share, None
         loss.backward()
         by = self.tape.backward(run, state_seeds={"x": {-1: x.grad.numpy()}, "v": {-1: v.grad.numpy()}})
         gradients = [torch.tensor(by.inputs[name].numpy()) for name in given]
         torch.autograd.backward(list(given.values()), gradients)
-        return float(loss), share, variables.grad.numpy()
+        return float(loss.detach()), share, variables.grad.numpy()
+
+    def later(self, values: np.ndarray) -> tuple[float, np.ndarray]:
+        """Share of the liquid that later falls into the tray, clear of the cup; (frames, n, 3) positions, m."""
+        given = motion(*torch.tensor(values), self.offsets)
+        rest = {name: np.concatenate([v.numpy(), np.repeat(v[-1:].numpy(), REST, 0)]) for name, v in given.items()}
+        rest["wall_twist"][STEPS:] = 0.0
+        tape = CheckpointedTape(self.program, steps=STEPS + REST)
+        run = tape.forward(self.start, rest, keep_states=["x", "v"], keep_every=20, differentiate=False)
+        x, v = (run.states[name].numpy()[:, 0] for name in ("x", "v"))
+        below = x[-1, :, 2] < float(RIM[2]) - 0.01
+        hits = (landing(torch.tensor(x[-1]), torch.tensor(v[-1])) - TRAY).abs().numpy() < TRAY_HALF
+        return float((below & hits).mean()), x
+
+
+def main(page: str | None = None) -> None:
+    """Optimizes, asserts that the pour hits the tray, and writes a page to look at."""
+    pour = Pour()
+    values = np.array([1.8, 0.0])  # rad, m
+    rates = np.array([0.08, 0.025])
+    mean, square = np.zeros(2), np.zeros(2)
+    first = best = None
+    for k in range(1, ITERATIONS + 1):
+        loss, share, gradient = pour.run(values)
+        tilt = np.rad2deg(values[0])
+        print(f"{k:2d}: tilt {tilt:5.1f} deg, slide {values[1]:.3f} m: loss {loss:.5f}, towards the tray {share:.1%}")
+        first = share if first is None else first
+        if best is None or loss < best[0]:
+            best = (loss, values.copy())
+        if share > 0.95:
+            break
+        mean, square = 0.7 * mean + 0.3 * gradient, 0.9 * square + 0.1 * gradient**2  # Adam
+        values = values - rates * (mean / (1 - 0.7**k)) / (np.sqrt(square / (1 - 0.9**k)) + 1e-12)
+    share, x = pour.later(best[1])
+    print(f"tilt {np.rad2deg(best[1][0]):.1f} deg, slide {best[1][1]:.3f} m: {share:.1%} falls into the tray")
+    assert first <= 0.05 and share >= 0.8, (first, share)
+    if page:
+        write_page(page, _page(x))
+
+
+def _page(x: np.ndarray) -> Page:
+    """The liquid as a cloud of points."""
+    cloud = CloudDrawable("/liquid", np.array([0.1, 0.3, 0.8]), CELL / 4)
+    frames = len(x)
+    take = Take(
+        "pour",
+        np.arange(frames) * 20 * STEP,
+        np.zeros((frames, 0, 3)),
+        np.zeros((frames, 0, 4)),
+        points={"/liquid": x},
+    )
+    return Page("Pouring by gradients", [], [cloud], [take])
 
 
 if __name__ == "__main__":
-    import time
-
-    pour = Pour()
-    for tilt in (1.2, 1.6, 2.0, 2.4):
-        t = time.time()
-        l, s, g = pour.run(np.array([tilt, 0.05]))
-        h = 1e-5
-        f = [
-            (
-                pour.run(np.array([tilt + h, 0.05]), gradient=False)[0]
-                - pour.run(np.array([tilt - h, 0.05]), gradient=False)[0]
-            )
-            / 2
-            / h
-        ]
-        print(tilt, l, s, g, f, time.time() - t, flush=True)
+    main(*sys.argv[1:])

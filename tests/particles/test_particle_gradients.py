@@ -7,7 +7,7 @@ import pytest
 
 from finite_differences import directional_estimate
 from particle_scenes import about_y, box_cup, placed, rotation_matrix
-from warpsim.particles import Domain, Liquid, ParticleProgram, box_lattice
+from warpsim.particles import Domain, Liquid, ParticleProgram, box_lattice, transfer
 from warpsim.tape import AllStarts, CheckpointedTape, Revolve
 
 CELL = 0.01
@@ -131,3 +131,10 @@ def test_bits_do_not_depend_on_the_schedule():
         dict(threads=2),
     ):
         assert _bits(Sloshing(12, **options)) == expected, options
+
+
+def test_bits_do_not_depend_on_the_division_among_threads(monkeypatch):
+    expected = _bits(Sloshing(8))
+    monkeypatch.setattr(transfer, "DIVIDED_FROM", 1)
+    for threads in (1, 2):
+        assert _bits(Sloshing(8, threads=threads)) == expected

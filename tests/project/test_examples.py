@@ -49,3 +49,8 @@ def test_an_example_solves_its_task(name, tmp_path):
 def test_a_cube_is_identified_from_made_up_tosses(tmp_path):
     _load("identify_real_cube").main(output=str(tmp_path / "out"))
     assert (tmp_path / "out" / "fitted.xml").is_file()
+
+
+def test_the_pour_falls_into_the_tray(tmp_path):
+    _load("pour_angle").main(str(tmp_path / "pour.html"))
+    assert (tmp_path / "pour.html").is_file()

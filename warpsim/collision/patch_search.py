@@ -126,54 +126,57 @@ def quad_area(a: vec3, b: vec3, c: vec3, d: vec3) -> real:
     return wp.length(wp.cross(c - a, d - b))
 
 
+@wp.struct
+class _Span:
+    """A quadrilateral on the corners of a polygon, and the widest that was met."""
+
+    corner: wp.vec4i
+    widest: wp.vec4i
+    area: real  # of the widest, twice
+
+
+@wp.func
+def _pushed(span: _Span, k: int, times: int, count: int, point: wp.array(dtype=vec3)) -> _Span:
+    """Corner k moved on around the polygon, at most so many times, while that beats the widest by more than rounding."""
+    for _move in range(times):
+        q = span.corner
+        q[k] = (q[k] + 1) % count
+        area = quad_area(point[q[0]], point[q[1]], point[q[2]], point[q[3]])
+        if area <= span.area + TIE * span.area:
+            return span
+        span.corner = q
+        span.widest = q
+        span.area = area
+    return span
+
+
 @wp.func
 def widest_quad(count: int, turns: int, point: wp.array(dtype=vec3)) -> wp.vec4i:
-    """Four corners of a convex polygon that span much of it: calipers, as in MuJoCo, from each of the first `turns`.
+    """Four corners of a convex polygon that span much of it, as MuJoCo chooses them: by calipers from each of some starts.
 
-    Growth by less than rounding does not count, so that regular polygons keep their corners.
+    The first corner walks along the first `turns` places; from each, the last corner moves on step by step, and after
+    each step the two in between follow as far as that widens the quadrilateral. Growth by less than rounding does not
+    count, so that regular polygons keep their corners.
     """
-    a = int(0)
-    b = int(1)
-    c = int(2)
-    d = int(3)
-    best = quad_area(point[0], point[1], point[2], point[3])
-    out = wp.vec4i(a, b, c, d)
+    span = _Span()
+    span.corner = wp.vec4i(0, 1, 2, 3)
+    span.widest = span.corner
+    span.area = quad_area(point[0], point[1], point[2], point[3])
     for start in range(turns):
-        a = start
-        if b == a:
-            b = (b + 1) % count
-            if c == b:
-                c = (c + 1) % count
-                if d == c:
-                    d = (d + 1) % count
-        growing = bool(True)
-        while growing:
-            step = (d + 1) % count
-            area = quad_area(point[a], point[b], point[c], point[step])
-            growing = area > best + TIE * best
-            if growing:
-                best = area
-                d = step
-                out = wp.vec4i(a, b, c, d)
-                moving = bool(True)
-                while moving:
-                    step = (c + 1) % count
-                    area = quad_area(point[a], point[b], point[step], point[d])
-                    moving = area > best + TIE * best
-                    if moving:
-                        best = area
-                        c = step
-                        out = wp.vec4i(a, b, c, d)
-                moving = bool(True)
-                while moving:
-                    step = (b + 1) % count
-                    area = quad_area(point[a], point[step], point[c], point[d])
-                    moving = area > best + TIE * best
-                    if moving:
-                        best = area
-                        b = step
-                        out = wp.vec4i(a, b, c, d)
-    return out
+        q = span.corner
+        q[0] = start
+        for k in range(1, 4):  # nobody stands where the one before has come to
+            if q[k] == q[k - 1]:
+                q[k] = (q[k] + 1) % count
+        span.corner = q
+        for _round in range(count * count):
+            before = span.area
+            span = _pushed(span, 3, 1, count, point)
+            if span.area == before:
+                break
+            span = _pushed(span, 2, count, count, point)
+            span = _pushed(span, 1, count, count, point)
+    return span.widest
 
 
 @wp.func

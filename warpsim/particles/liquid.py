@@ -52,11 +52,20 @@ class Liquid:
         return step
 
 
+_STRAIGHT = 0.9
+_STRAIGHT_RATIO = wp.constant(real(_STRAIGHT))
+"""Below this J pressure goes on along its tangent: a hard impact must not outrun the sound that the step allows for."""
+_STRAIGHT_PRESSURE = wp.constant(real((_STRAIGHT**-7 - 1.0) / 7.0))
+_STRAIGHT_SLOPE = wp.constant(real(_STRAIGHT**-8))
+
+
 @wp.func
 def liquid_pressure(volume_ratio: real, bulk_modulus: real) -> real:
     """p (Pa) at J; none where the liquid is expanded, which lets it part."""
     if volume_ratio >= real(1.0):
         return real(0.0)
+    if volume_ratio < _STRAIGHT_RATIO:
+        return bulk_modulus * (_STRAIGHT_PRESSURE + _STRAIGHT_SLOPE * (_STRAIGHT_RATIO - volume_ratio))
     inverse = real(1.0) / volume_ratio
     square = inverse * inverse
     return bulk_modulus * (square * square * square * inverse - real(1.0)) / real(7.0)
