@@ -137,7 +137,7 @@ class _Span:
 
 @wp.func
 def _pushed(span: _Span, k: int, times: int, count: int, point: wp.array(dtype=vec3)) -> _Span:
-    """Corner k moved on around the polygon, at most so many times, while that beats the widest by more than rounding."""
+    """Corner k moved on around the polygon, at most so many times, while that beats the widest clearly."""
     for _move in range(times):
         q = span.corner
         q[k] = (q[k] + 1) % count
@@ -152,7 +152,7 @@ def _pushed(span: _Span, k: int, times: int, count: int, point: wp.array(dtype=v
 
 @wp.func
 def widest_quad(count: int, turns: int, point: wp.array(dtype=vec3)) -> wp.vec4i:
-    """Four corners of a convex polygon that span much of it, as MuJoCo chooses them: by calipers from each of some starts.
+    """Four corners of a convex polygon that span much of it, as MuJoCo chooses them: by calipers, from some starts.
 
     The first corner walks along the first `turns` places; from each, the last corner moves on step by step, and after
     each step the two in between follow as far as that widens the quadrilateral. Growth by less than rounding does not
