@@ -15,12 +15,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from warpsim.deformable.description import Matter, Sheet
-from warpsim.deformable.model import build
-from warpsim.deformable.program import DeformableProgram
+from warpsim.deformable import DeformableProgram, Matter, Sheet, build
 from warpsim.tape import CheckpointedTape
-from warpsim.view.page.content import Page, SurfaceDrawable, Take
-from warpsim.view.page.html import write_page
+from warpsim.view.page import Page, SurfaceDrawable, Take, write_page
 
 SIDE, CELLS = 0.4, 7
 TIME_STEP, STEPS = 0.01, 50

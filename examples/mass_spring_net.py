@@ -26,7 +26,7 @@ from warpsim.io.usd import author
 from warpsim.io.usd.context import Context
 from warpsim.matter import CompileContext, Environment, Matter, MatterDescription, MatterKind, register_matter
 from warpsim.tape import Arena, Arrays, Field
-from warpsim.view.page.content import SurfaceDrawable
+from warpsim.view.page import SurfaceDrawable
 
 API = "MassSpringNetAPI"
 PARAMETERS = {"stiffness": 300.0, "damping": 0.3, "mass": 0.02, "drag": 0.02, "grip": 2000.0}

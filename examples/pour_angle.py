@@ -16,8 +16,7 @@ import torch
 
 from warpsim.particles import Domain, Liquid, ParticleProgram, WallShape, box_lattice
 from warpsim.tape import CheckpointedTape
-from warpsim.view.page import Page, Take, write_page
-from warpsim.view.page.content import CloudDrawable
+from warpsim.view.page import CloudDrawable, Page, Take, write_page
 
 CELL, STEP, STEPS = 0.01, 5e-4, 700
 WIDTH, HEIGHT, THICK = 0.03, 0.04, 0.01

@@ -121,8 +121,8 @@ def test_the_command_line_names_its_own_flags(tmp_path, capsys):
         '<actuator><muscle name="m" joint="j"/></actuator></mujoco>'
     )
     (tmp_path / "b.xml").write_text(
-        '<mujoco><worldbody><body><joint name="j"/><geom size="1"/></body></worldbody><actuator><muscle joint="j" '
-        'lengthrange="0 1"/></actuator></mujoco>'
+        '<mujoco><worldbody><body name="b"><joint name="j"/><geom size="1"/></body></worldbody><actuator>'
+        '<adhesion body="b" ctrlrange="0 1"/></actuator></mujoco>'
     )
     shown = _told(capsys, "inspect", tmp_path / "b.xml")
     assert "--lenient" in shown and "strict=" not in shown

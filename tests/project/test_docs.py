@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -52,11 +53,10 @@ def run_page(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, long: 
     (folder / "scenes").symlink_to(ROOT / "scenes")
     monkeypatch.chdir(folder)
     monkeypatch.setattr("webbrowser.open", lambda address: None)
-    names: dict = {}
-    for number, block in enumerate(blocks(ROOT / name)):
-        if block.language == "python" and (long or not block.long):
-            exec(compile(block.text, f"{name}, block {number}", "exec"), names)
-    return names
+    code = folder / f"{Path(name).stem}_page.py"  # a file, since Warp reads the source of kernels
+    wanted = [b.text for b in blocks(ROOT / name) if b.language == "python" and (long or not b.long)]
+    code.write_text("\n\n".join(wanted), encoding="utf-8")
+    return runpy.run_path(str(code))
 
 
 @pytest.mark.parametrize("name", pages_with("python", long=False))

@@ -119,6 +119,7 @@ WIRE = """
 def wire_scene(model: mujoco.MjModel) -> Scene:
     """The two wires as distances; MuJoCo's are made as soft as those, whose inverse inertia is that of the bodies."""
     scene = scene_to_solve(model)
+    scene.tendons.clear()
     for k, (a, b) in enumerate((("a", "b"), ("hook", "b"))):
         sites = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, name) for name in (a, b)]
         bodies = model.site_bodyid[sites]

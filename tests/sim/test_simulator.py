@@ -112,7 +112,7 @@ def test_a_scene_in_which_nothing_moves_is_told_so(tmp_path):
     (tmp_path / "a.usda").write_text('#usda 1.0\n(defaultPrim = "W")\ndef Xform "W" {}\n')
     with pytest.raises(InputError, match="nothing in this scene can move"):
         Simulator(tmp_path / "a.usda").rollout(5)
-    with pytest.raises(InputError, match="a path or a `Scene`, not None"):
+    with pytest.raises(InputError, match="an `MjModel` or an `MjSpec`, not None"):
         Simulator(None)
 
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-import torch
+from typing import TYPE_CHECKING
+
+from warpsim.core.loaded import Loaded
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = Loaded("torch")
 
 
 def quat_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import torch
+from typing import TYPE_CHECKING
 
+from warpsim.core.loaded import Loaded
 from warpsim.core.torch_quaternions import quat_exponential, quat_logarithm, quat_product
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = Loaded("torch")
 
 
 class UnitQuaternions:

@@ -6,10 +6,16 @@ of a free joint three meters in the world and then such a rotation vector.
 
 from __future__ import annotations
 
-import torch
+from typing import TYPE_CHECKING
 
+from warpsim.core.loaded import Loaded
 from warpsim.core.torch_quaternions import quat_exponential, quat_logarithm, quat_product
 from warpsim.rigid.model.topology import Layout
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = Loaded("torch")
 
 
 def _parts(layout: Layout) -> list[tuple[bool, slice, slice]]:
