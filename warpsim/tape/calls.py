@@ -41,7 +41,6 @@ _RUN = """
     const long long crew = head[3];
     long long* meeting = reinterpret_cast<long long*>(head[4]);  // arrivals, generation
     auto meet = [&]() {
-        if (crew == 1) return;
         const long long generation = __atomic_load_n(meeting + 8, __ATOMIC_ACQUIRE);
         if (__atomic_add_fetch(meeting, 1, __ATOMIC_ACQ_REL) == crew) {
             __atomic_store_n(meeting, 0, __ATOMIC_RELAXED);
@@ -51,28 +50,34 @@ _RUN = """
         for (int spins = 0; __atomic_load_n(meeting + 8, __ATOMIC_ACQUIRE) == generation; ++spins)
             if (spins >= 20000) reinterpret_cast<void (*)()>(head[5])();
     };
+    auto make = [&](const long long* call) {
+        long long* words = reinterpret_cast<long long*>(call[2]);
+        const long long* own = reinterpret_cast<const long long*>(call[5]);
+        for (const long long* end = own + 3 * call[6]; own != end; own += 3) words[own[0]] = own[1] + turn * own[2];
+        void* bounds = reinterpret_cast<void*>(call[3]);
+        void* adjoints = reinterpret_cast<void*>(call[4]);
+        switch (call[0]) {
+        case 0: reinterpret_cast<void (*)(void*, void*)>(call[1])(bounds, words); break;
+        case 1: reinterpret_cast<void (*)(void*, void*, void*)>(call[1])(bounds, words, adjoints); break;
+        case 2: memset(reinterpret_cast<void*>(words[0]), static_cast<int>(words[1]), words[2]); break;
+        case 3: memcpy(reinterpret_cast<void*>(words[0]), reinterpret_cast<void*>(words[1]), words[2]); break;
+        }
+    };
+    const long long* const last = head + 8 * (table.shape[0] - 1);
     for (long long left = head[2]; left > 0; --left, turn += head[1]) {
-        const long long* call = head;
+        if (crew == 1) {
+            for (const long long* call = head; call != last;) make(call += 8);
+            continue;
+        }
         long long division = 0, share = 0;
-        for (int i = 1; i < table.shape[0]; ++i) {
+        for (const long long* call = head; call != last;) {
             call += 8;
             if (call[7] != division) {
                 meet();
                 division = call[7];
                 share = 0;
             }
-            if ((division ? share++ % crew : 0) != member) continue;
-            long long* words = reinterpret_cast<long long*>(call[2]);
-            const long long* own = reinterpret_cast<const long long*>(call[5]);
-            for (const long long* end = own + 3 * call[6]; own != end; own += 3) words[own[0]] = own[1] + turn * own[2];
-            void* bounds = reinterpret_cast<void*>(call[3]);
-            void* adjoints = reinterpret_cast<void*>(call[4]);
-            switch (call[0]) {
-            case 0: reinterpret_cast<void (*)(void*, void*)>(call[1])(bounds, words); break;
-            case 1: reinterpret_cast<void (*)(void*, void*, void*)>(call[1])(bounds, words, adjoints); break;
-            case 2: memset(reinterpret_cast<void*>(words[0]), static_cast<int>(words[1]), words[2]); break;
-            case 3: memcpy(reinterpret_cast<void*>(words[0]), reinterpret_cast<void*>(words[1]), words[2]); break;
-            }
+            if ((division ? share++ % crew : 0) == member) make(call);
         }
         if (division) meet();
     }
