@@ -77,7 +77,7 @@ class Linearizer:
             with on_torch_stream(self._engine.model.device):
                 self._load(values, chosen % lead[1])
                 here = {name: tensor[chosen] for name, tensor in given.items()}
-                self._take(here, [divmod(int(k), lead[1]) for k in chosen])
+                self._take(here, [divmod(k, lead[1]) for k in chosen.tolist()])
                 parts.append(self._rows(here, tuple(state)))
             self._note(unsolved, chosen[: total - first], lead[1])
         unsolved.settle(self._engine.unconverged)

@@ -99,6 +99,7 @@ class Segment:
         self._plain_work: list[Work] = []
         self._recorded_arenas: Sequence[Arena] = ()
         self._recorded_work: dict[int, Work] = {}  # by slot, of those that were captured or stepped eagerly
+        self._bounded = program if isinstance(program, BoundedProgram) else None
         self._solving = program if isinstance(program, SolvingProgram) else None
         self._over: dict[tuple[int, int], wp.array] = {}  # views of a slot-0 array in that many slots
         self._tapes: dict[int, wp.Tape] = {}
@@ -183,9 +184,7 @@ class Segment:
 
     def shortage(self, slot: int) -> Shortage | None:
         """What a slot that was stepped `recorded` lacked, if its program can lack anything."""
-        if not isinstance(self.program, BoundedProgram):
-            return None
-        return self.program.shortage(self._work_of(slot).arrays)
+        return None if self._bounded is None else self._bounded.shortage(self._work_of(slot).arrays)
 
     def unsolved(self, count: int) -> np.ndarray | None:
         """(count, worlds) residuals of solves that did not converge in recorded slots 0 … `count` - 1, else 0.
