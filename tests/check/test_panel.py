@@ -10,6 +10,7 @@ from warpsim.check.panel import CASES, run_panel
 from warpsim.check.panel.cases import _BOUNCE, _TUMBLE, _tumble
 from warpsim.check.panel.closed_forms import bounce_height, slopes
 from warpsim.check.panel.naive import cube
+from warpsim.check.panel.table import Line, format_lines
 from warpsim.cli.main import main
 
 QUICK = ("projectile", "fall", "billiard, places", "glancing balls", "checkpointing")
@@ -54,3 +55,10 @@ def test_the_command(capsys):
     assert main(["panel"]) == 0
     out = capsys.readouterr().out
     assert "elastic wall" in out and "tumbling cube" in out and "naive autodiff" in out
+
+
+def test_columns_of_the_table_stand_below_one_another():
+    lines = [Line("a", "by the longest of all", 1.0, 1.0, None, True), Line("a longer case", "b", 2.0, 2.5, 3.0, False)]
+    head, first, second = format_lines(lines).splitlines()
+    assert len(head) == len(first) and second == f"{second[: len(head)]}  OFF"
+    assert head.index("derivative") == first.index("by the") == second.index(" b ") + 1

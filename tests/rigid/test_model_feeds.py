@@ -123,3 +123,13 @@ def test_paths_of_spatial_tendons():
         assert changed <= known, name
     lengths = {name for name, changed in found.items() if "weight.tendon_length" in changed}
     assert lengths == {name for name, others in SPATIAL_FEEDS.items() if "weight.tendon_length" in others}
+
+
+def test_joints_and_tendons_without_limits_are_open_to_both_sides():
+    scene = rich_scene("euler")
+    scene = replace(scene, options=replace(scene.options, constraints=False))
+    model = compile_model(scene)
+    for name in ("limit.range", "tendon_limit.range"):
+        ranges = model.described[name]
+        assert len(ranges)
+        assert (ranges == (-np.inf, np.inf)).all(), name

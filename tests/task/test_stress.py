@@ -175,3 +175,13 @@ def test_control_names_are_kept(tmp_path):
     problem = arm(tmp_path, count=3, values=[0, 4, 1, -1, 2, 0.5])
     (control,) = varied(problem, Variation("", step=0.5)).task.controls
     assert isinstance(control, Steps) and control.name == "/World/Task/Motors"
+
+
+def test_noise_is_measured_by_the_range_or_by_the_signal():
+    signal = torch.full((4000, 1, 2), 3.0, dtype=torch.float64)
+    limits = np.array([[-97.0, -np.inf], [103.0, np.inf]])
+    applied = Transmission(noise=0.01, seed=1).sent(signal, limits, np.zeros(2))
+    deviation = (applied - signal).std(0)[0].tolist()
+    assert deviation == pytest.approx([0.01 * 200.0, 0.01 * 3.0], rel=0.05)
+    cut = Transmission(noise=10.0, seed=1).sent(signal, np.array([[2.0, 2.5], [3.5, 4.0]]), np.zeros(2))
+    assert [cut[..., 0].min(), cut[..., 0].max(), cut[..., 1].min(), cut[..., 1].max()] == [2.0, 3.5, 2.5, 4.0]
