@@ -30,7 +30,7 @@ from warpsim.view.page.content import (
     Take,
 )
 from warpsim.view.page.pack import continuous
-from warpsim.view.raycast.camera import FIELD_OF_VIEW, fit_camera
+from warpsim.view.items.camera import FIELD_OF_VIEW, fit_camera
 
 UPRIGHT = [-float(np.sqrt(0.5)), 0.0, 0.0, float(np.sqrt(0.5))]
 """Quaternion (x, y, z, w) that turns z, up here, to y, up in glTF."""

@@ -11,8 +11,7 @@ from pxr import Usd
 
 from warpsim.io.usd.reader import open_stage
 from warpsim.view.items.stage_items import StageReader
-from warpsim.view.raycast.camera import ELEVATION, STEEP_ELEVATION, fit_camera
-from warpsim.view.raycast.focus import find_focus
+from warpsim.view.items.focus import find_focus
 from warpsim.view.raycast.frames import render_stage
 from warpsim.view.raycast.images import contact_sheet
 from warpsim.view.raycast.times import FRAMES_PER_SECOND
@@ -53,9 +52,11 @@ def render_pair(
     ]
     items = [StageReader(s).items(Usd.TimeCode(code)) for s, each in zip(stages, codes, strict=True) for code in each]
     focus = find_focus([shown for shown in items if shown])
-    camera = fit_camera(focus.points, aspect=width / height, elevation=STEEP_ELEVATION if focus.enclosed else ELEVATION)
+    camera = focus.camera(width / height)
+    # One scale, too: squares of two sizes on one floor would look like two distances.
+    options = {"width": width, "height": height, "device": device, "progress": progress, "scale": focus.size}
     films = [
-        render_stage(s, times=each, width=width, height=height, camera=camera, device=device, progress=progress)
+        render_stage(s, times=each, camera=camera, **options)
         for s, each in zip(stages, codes, strict=True)
     ]
     pictures = [contact_sheet(list(pair), columns=len(films), labels=labels) for pair in zip(*films, strict=True)]

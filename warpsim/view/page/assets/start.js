@@ -35,6 +35,7 @@ function handleOf(viewer) {
       stage.camera.updateMatrixWorld();
       stage.dirty = true;
     },
+    camera: () => [stage.camera.position.toArray(), stage.controls.target.toArray(), stage.camera.aspect],
     project: (point) => {
       const seen = new THREE.Vector3(...point).project(stage.camera);
       return [((seen.x + 1) / 2) * stage.element.clientWidth, ((1 - seen.y) / 2) * stage.element.clientHeight];

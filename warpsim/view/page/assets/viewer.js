@@ -34,11 +34,11 @@ class Viewer {
   }
 
   arrangeStage() {
-    const box = new THREE.Box3();
-    for (const view of this.views.slice(0, 4)) box.union(view.bounds());
-    if (box.isEmpty()) box.set(new THREE.Vector3(-0.5, -0.5, 0), new THREE.Vector3(0.5, 0.5, 0.5));
+    const { low, high, enclosed } = this.content.focus;
+    const box = new THREE.Box3(new THREE.Vector3(...low), new THREE.Vector3(...high));
     const extent = box.getSize(new THREE.Vector3());
     this.box = box;
+    this.elevation = enclosed ? STEEP_ELEVATION : ELEVATION;
     const size = Math.max(extent.x, extent.y, extent.z, 1e-3);
     const planes = this.content.drawables.filter(isGround);
     for (const plane of planes) {
@@ -47,7 +47,7 @@ class Viewer {
     }
     if (!planes.length)
       this.stage.makeGround(null, new THREE.Matrix4().makeTranslation(0, 0, box.min.z - 0.02 * size), size);
-    this.stage.frame(box, size);
+    this.stage.frame(box, size, this.elevation);
   }
 
   // Which takes are shown, and where.
@@ -104,7 +104,7 @@ class Viewer {
     for (const view of this.shown) box.union(this.box.clone().translate(view.root.position));
     if (box.isEmpty()) return;
     this.stage.box = box;
-    this.stage.lookFrom(-60, sideBySide && this.shown.length > 2 ? 32 : 20);
+    this.stage.lookFrom(sideBySide && this.shown.length > 2 ? Math.max(this.elevation, 32) : this.elevation);
     this.stage.moveLight(this.stage.center());
   }
 
