@@ -14,6 +14,7 @@ PROVIDERS = {
     "gradcheck": ("warpsim.check.gradcheck.simulator_check", "check_simulator"),
     "plot": ("warpsim.view.plots.figure", "draw"),
     "write_video": ("warpsim.view.raycast.video", "write_video"),
+    "live_command": ("warpsim.cli.commands.live_view", "run_live"),
     "viewer": ("warpsim.sim.live", "open_viewer"),
 }
 """Name → module and function."""

@@ -25,6 +25,7 @@ SCRIPTS = (
     "panels.js",
     "player.js",
     "viewer.js",
+    "live.js",
     "start.js",
 )
 """Of the viewer, in the order they are read."""
@@ -37,6 +38,16 @@ def page_html(page: Page) -> str:
         raise InputError("a page needs at least one take: a motion, or the pose that the scene stands in")
     head, middle, tail = _template()
     return "".join((head, html.escape(page.title), middle, _squeezed(pack(page)), tail))
+
+
+def live_html(page: Page, sources: str) -> str:
+    """The page that a live viewer serves: it may connect to its server, and to nothing else.
+
+    Args:
+        page: With `live`.
+        sources: Of its content security policy, e.g. "ws://127.0.0.1:8000".
+    """
+    return page_html(page).replace("connect-src 'none'", f"connect-src {sources}", 1)
 
 
 def write_page(path: str | PathLike[str], page: Page) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,7 @@ def pack(page: Page) -> bytes:
         "loss": None
         if page.loss is None
         else {"iterations": _list(page.loss.iterations), "losses": _list(page.loss.losses)},
+        "live": None if page.live is None else asdict(page.live),
     }
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
     return len(text).to_bytes(4, "little") + text + packer.data

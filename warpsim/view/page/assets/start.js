@@ -45,6 +45,7 @@ function handleOf(viewer) {
     selected: () => viewer.pathOf(viewer.selected),
     follow: () => viewer.toggleFollow(),
     trail: () => viewer.toggleTrail(),
+    live: () => viewer.live && { frames: viewer.live.frames, time: viewer.live.time, state: viewer.live.state, paused: viewer.live.paused },
     contacts: () => viewer.overlays.contactCount ?? 0,
     pose: (take, body, time) => {
       const p = new THREE.Vector3(),

@@ -86,6 +86,12 @@ class TakeView {
   }
 
   pose(body, time, position, rotation) {
+    if (this.live) {
+      const [x, y, z, w, i, j, k] = this.live.poses.subarray(7 * body, 7 * body + 7);
+      position.set(x, y, z);
+      rotation.set(i, j, k, w);
+      return;
+    }
     const { positions, rotations } = this.take;
     const [low, high, share] = this.between(time);
     const mix = (series, channel) => series.at(low, channel) * (1 - share) + series.at(high, channel) * share;
@@ -98,9 +104,10 @@ class TakeView {
   update(time) {
     for (let b = 0; b < this.bodies.length; b++) this.pose(b, time, this.bodies[b].position, this.bodies[b].quaternion);
     const [low, high, share] = this.between(time);
-    for (const { drawable, series, mesh, position } of this.moving) {
+    for (const [number, { drawable, series, mesh, position }] of this.moving.entries()) {
       const out = position.array;
-      for (let c = 0; c < series.channels; c++) out[c] = series.at(low, c) * (1 - share) + series.at(high, c) * share;
+      if (this.live) out.set(this.live.points[number]);
+      else for (let c = 0; c < series.channels; c++) out[c] = series.at(low, c) * (1 - share) + series.at(high, c) * share;
       if (drawable.kind === "cloud") {
         const matrix = new THREE.Matrix4();
         for (let i = 0; i < series.channels / 3; i++)

@@ -31,6 +31,7 @@ class Viewer {
     for (const body of subjects) if (body !== null && this.fullDuration > 0) this.overlays.toggleTrail(body);
     this.update();
     this.listen();
+    this.live = content.live ? new Live(this) : null;
   }
 
   arrangeStage() {
@@ -170,12 +171,17 @@ class Viewer {
     this.setLayout(this.sideBySide);
   }
 
-  // The nearest surface under a point of the window: { drawable, take, point }, or null.
-  pick(x, y) {
+  rayAt(x, y) {
     const area = this.stage.renderer.domElement.getBoundingClientRect();
     const at = new THREE.Vector2(((x - area.left) / area.width) * 2 - 1, 1 - ((y - area.top) / area.height) * 2);
     const caster = new THREE.Raycaster();
     caster.setFromCamera(at, this.stage.camera);
+    return caster;
+  }
+
+  // The nearest surface under a point of the window: { drawable, take, point }, or null.
+  pick(x, y) {
+    const caster = this.rayAt(x, y);
     caster.params.Line.threshold = 0.01 * this.stage.size;
     const meshes = this.shown
       .filter((view) => !view.ghost)
@@ -271,16 +277,16 @@ class Viewer {
   }
 
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
+    if (event.ctrlKey || event.metaKey || event.altKey || ["SELECT", "INPUT"].includes(event.target.tagName)) return;
     const frames = event.shiftKey ? 10 : 1;
     const flip = (name) => this.panels.switches[name] && this.setOption(name, !this.options[name]);
     const faster = (way) =>
       this.setSpeed(SPEEDS[Math.min(Math.max(SPEEDS.indexOf(this.player.speed) + way, 0), SPEEDS.length - 1)]);
     const actions = {
-      " ": () => this.player.toggle(),
+      " ": () => (this.live ? this.live.send({ kind: "pause", on: !this.live.paused }) : this.player.toggle()),
       ArrowLeft: () => this.player.stepBy(-frames),
-      ArrowRight: () => this.player.stepBy(frames),
-      Home: () => this.player.seek(0),
+      ArrowRight: () => (this.live ? this.live.send({ kind: "step", frames }) : this.player.stepBy(frames)),
+      Home: () => (this.live ? this.live.send({ kind: "reset" }) : this.player.seek(0)),
       End: () => {
         this.player.pause();
         this.player.seek(this.player.duration);
