@@ -24,6 +24,7 @@ try:
     from websockets.datastructures import Headers
     from websockets.exceptions import ConnectionClosed
     from websockets.http11 import Request, Response
+    from websockets.protocol import State
     from websockets.sync.server import ServerConnection, serve
 except ImportError as error:
     raise WarpsimError("the live viewer needs websockets: pip install warpsim[live]") from error
@@ -31,6 +32,8 @@ except ImportError as error:
 ADDRESS = "127.0.0.1"
 MAXIMUM_MESSAGE = 4096
 """Bytes of a message from a viewer."""
+READY = "ready"
+"""What a viewer says when it has drawn a state."""
 _WAITING = 256
 """Wishes that are kept until they are asked for; more are dropped."""
 _PATIENCE = 5.0
@@ -149,10 +152,15 @@ class LiveServer:
         """One viewer: its wishes are read here, states are sent by another thread."""
         with self._news:
             self._watchers += 1
-        sender = threading.Thread(target=self._send, args=(connection,), daemon=True)
-        sender.start()
+        ready = threading.Event()
+        threading.Thread(target=self._send, args=(connection, ready), daemon=True).start()
         try:
             for message in connection:
+                if message == READY:
+                    with self._news:
+                        ready.set()
+                        self._news.notify_all()
+                    continue
                 try:
                     self._wishes.put_nowait(self._read(message))
                 except InputError:
@@ -166,21 +174,24 @@ class LiveServer:
                 self._watchers -= 1
                 self._news.notify_all()
 
-    def _send(self, connection: ServerConnection) -> None:
+    def _send(self, connection: ServerConnection, ready: threading.Event) -> None:
+        """States to one viewer, each when it is ready for one: the newest there is."""
         seen_state = seen_status = 0
         try:
-            while connection.protocol.close_expected() is False and not self._closed:
+            while not self._closed and connection.state is State.OPEN:
                 with self._news:
-                    fresh = self._state_number > seen_state or self._status_number > seen_status
-                    if not fresh:
-                        self._news.wait(_PATIENCE)
-                    state = self._state if self._state_number > seen_state else None
+                    state = self._state if self._state_number > seen_state and ready.is_set() else None
                     status = self._status if self._status_number > seen_status else None
-                    seen_state, seen_status = self._state_number, self._status_number
-                if status is not None:
-                    connection.send(status)
-                if state is not None:
-                    connection.send(state)
+                    if state is None and status is None:
+                        self._news.wait(_PATIENCE)
+                        continue
+                    seen_status = self._status_number
+                    if state is not None:
+                        seen_state = self._state_number
+                        ready.clear()
+                for message in (status, state):
+                    if message is not None:
+                        connection.send(message)
         except (ConnectionClosed, OSError):
             return
 

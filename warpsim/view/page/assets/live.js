@@ -2,7 +2,7 @@
 
 class Live {
   constructor(viewer) {
-    Object.assign(this, { viewer, info: viewer.content.live, frames: 0, time: 0, paused: false, pulled: null });
+    Object.assign(this, { viewer, info: viewer.content.live, frames: 0, time: 0, paused: false, pulled: null, news: null });
     this.makePanels();
     this.makePull();
     this.connect();
@@ -12,11 +12,14 @@ class Live {
     const token = new URLSearchParams(location.search).get("token") ?? "";
     this.socket = new WebSocket(`ws://${location.host}/socket?token=${encodeURIComponent(token)}`);
     this.socket.binaryType = "arraybuffer";
-    this.socket.onopen = () => this.tell("live");
+    this.socket.onopen = () => {
+      this.tell("live");
+      this.socket.send("ready");
+    };
     this.socket.onclose = () => this.tell("ended");
     this.socket.onmessage = (event) => {
       if (typeof event.data === "string") this.takeStatus(JSON.parse(event.data));
-      else this.takeState(event.data);
+      else this.news = event.data;
     };
   }
 
@@ -29,6 +32,15 @@ class Live {
     this.label.textContent = label;
     this.playButton.innerHTML = icon(paused ? "play" : "pause");
     sliders.forEach((value, k) => this.sliders[k].show(value));
+  }
+
+  // Once per picture: the newest state, and word that the next may come, so that none wait in a queue. Where pictures
+  // take long, without a graphics card, the next one comes late enough to leave time for the mouse.
+  tick(seconds) {
+    if (!this.news) return;
+    this.takeState(this.news);
+    this.news = null;
+    setTimeout(() => this.socket.send("ready"), seconds > 0.03 ? 2000 * seconds : 0);
   }
 
   // Layout in `states.py`.
@@ -140,10 +152,8 @@ class Live {
         view: picked.take,
         body: picked.drawable.body,
         local: group.worldToLocal(picked.point.clone()),
-        plane: new THREE.Plane().setFromNormalAndCoplanarPoint(
-          stage.camera.getWorldDirection(new THREE.Vector3()),
-          picked.point,
-        ),
+        normal: stage.camera.getWorldDirection(new THREE.Vector3()),
+        start: picked.point.clone(),
         target: picked.point.clone(),
       };
     };
@@ -155,8 +165,11 @@ class Live {
 
   pull(event) {
     if (!this.pulled) return;
-    const { view, body, local, plane, target } = this.pulled;
-    if (!this.viewer.rayAt(event.clientX, event.clientY).ray.intersectPlane(plane, target)) return;
+    const { view, body, local, normal, start, target } = this.pulled;
+    // Where the ray through the mouse meets the plane across the view through the point that was taken hold of.
+    const { origin, direction } = this.viewer.rayAt(event.clientX, event.clientY).ray;
+    const distance = start.clone().sub(origin).dot(normal) / direction.dot(normal);
+    target.copy(origin).addScaledVector(direction, distance);
     const place = target.clone().sub(view.root.position);
     this.send({ kind: "drag", world: view.number, body, point: local.toArray(), target: place.toArray() });
     this.placePull();

@@ -321,8 +321,10 @@ class Viewer {
   run() {
     let before = performance.now();
     const tick = (now) => {
-      this.player.advance(Math.min((now - before) / 1000, 0.25));
+      const seconds = Math.min((now - before) / 1000, 0.25);
+      this.player.advance(seconds);
       before = now;
+      this.live?.tick(seconds);
       this.stage.controls.update();
       if (this.stage.dirty) {
         this.stage.render();
