@@ -120,7 +120,9 @@ def test_the_structure_is_that_of_a_glb_file(tmp_path):
             primitive = file.meshes[node.mesh].primitives[0]
             points = numbers(file, primitive.attributes.POSITION)
             accessor = file.accessors[primitive.attributes.POSITION]
-            assert points.min(axis=0) == pytest.approx(accessor.min) and points.max(axis=0) == pytest.approx(accessor.max)
+            assert points.min(axis=0) == pytest.approx(accessor.min) and points.max(axis=0) == pytest.approx(
+                accessor.max
+            )
             assert numbers(file, primitive.indices).max() < len(points)
 
 

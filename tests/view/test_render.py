@@ -27,13 +27,21 @@ from warpsim.io.usd.motion import ContactFrame
 from warpsim.io.usd.reader import read_usd
 from warpsim.scene import Body, Mesh, Scene, Shape
 from warpsim.sim.simulator import Simulator
+from warpsim.view.items.focus import find_focus
 from warpsim.view.items.forces import force_segments
 from warpsim.view.items.item import BOX, SPHERE, Item
 from warpsim.view.items.scene_items import SceneReader
 from warpsim.view.items.triangles import make_triangles
 from warpsim.view.raycast import Camera, fit_camera, look_at, render_rollout, render_stage
-from warpsim.view.items.focus import find_focus
-from warpsim.view.raycast.shading import AMBIENT_DOWN, AMBIENT_UP, GROUND, GROUND_SHARE, LINE, SUN_DIRECTION, SUN_STRENGTH
+from warpsim.view.raycast.shading import (
+    AMBIENT_DOWN,
+    AMBIENT_UP,
+    GROUND,
+    GROUND_SHARE,
+    LINE,
+    SUN_DIRECTION,
+    SUN_STRENGTH,
+)
 
 RED, GREEN = (0.8, 0.05, 0.05), (0.05, 0.7, 0.05)
 

@@ -37,9 +37,7 @@ def rollout_curves(
         return values(name)[:, chosen].reshape(len(times), len(chosen))
 
     joints = [find_joint(layout, name) for name in layout.joint_names] if "q" in names else []
-    energies = {
-        name: rows(f"{name}_energy") for name in ("kinetic", "potential") if f"{name}_energy" in names
-    }
+    energies = {name: rows(f"{name}_energy") for name in ("kinetic", "potential") if f"{name}_energy" in names}
     contacts, unit = _contacts(names, values, chosen)
     return Curves(
         title,

@@ -237,9 +237,7 @@ class _Player:
         every = max(1, round(len(trajectory.times) / max(trajectory.times[-1] * FRAMES_PER_SECOND, 1.0)))
         short = trajectory.every(every)
         takes = [motion_take(short.motion(world), "") for world in viewer._worlds]
-        self._frames = [
-            pack_states(float(at), takes, viewer._page, frame) for frame, at in enumerate(short.times)
-        ]
+        self._frames = [pack_states(float(at), takes, viewer._page, frame) for frame, at in enumerate(short.times)]
         self._interval = float(short.times[1]) if len(short.times) > 1 else 0.1
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="warpsim live player", daemon=True)

@@ -27,8 +27,12 @@ def add(commands: argparse._SubParsersAction) -> None:
         "constraint solver, the loss and gradient norms of a search. Needs matplotlib: pip install warpsim[plot].",
     )
     parser.add_argument("record", help="record.json of `optimize`, or what `simulate --record` wrote")
-    parser.add_argument("-o", "--output", help="the .png, .svg or .pdf file (default: the record's name, in this folder)")
-    parser.add_argument("--what", nargs="+", choices=KINDS, metavar="KIND", help=f"of {', '.join(KINDS)} (default: all)")
+    parser.add_argument(
+        "-o", "--output", help="the .png, .svg or .pdf file (default: the record's name, in this folder)"
+    )
+    parser.add_argument(
+        "--what", nargs="+", choices=KINDS, metavar="KIND", help=f"of {', '.join(KINDS)} (default: all)"
+    )
     add_force(parser)
     parser.set_defaults(run=run)
 

@@ -24,8 +24,8 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "render",
-        description="Draws a file without a graphics driver. A .gif, .mp4 or .webm is a film in real time (the last two "
-        "need ffmpeg: pip install warpsim[video]); a .png is one picture, "
+        description="Draws a file without a graphics driver. A .gif, .mp4 or .webm is a film in real time (the last "
+        "two need ffmpeg: pip install warpsim[video]); a .png is one picture, "
         "a numbered series if several frames are asked for, or with --sheet all of them on one page.",
     )
     parser.add_argument(

@@ -13,6 +13,9 @@ from warpsim.core.registry import provided
 from warpsim.view.page import write_page
 from warpsim.view.page.stage_content import stage_page
 
+_TASK = "WarpsimTask"
+"""Type of prims that say what is wanted; reading them takes a second longer, so it is done where there is one."""
+
 
 def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
@@ -30,7 +33,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--live",
         action="store_true",
-        help="simulate it in the browser instead: pause, step, pull at bodies, move sliders (pip install warpsim[live])",
+        help="simulate it in the browser instead: pause, step, pull, move sliders (pip install warpsim[live])",
     )
     parser.add_argument("--port", type=int, default=0, help="with --live: on 127.0.0.1 (default: one that is free)")
     parser.add_argument(
@@ -55,7 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
     read = [arguments.file] if arguments.scene is None else [arguments.file, arguments.scene]
     check_outputs([output], read, force=arguments.force)
     stage = open_for_looking(arguments.file, keyframe=arguments.keyframe, scene=arguments.scene, world=arguments.world)
-    written = write_page(output, stage_page(stage, source.stem))
+    page = stage_page(stage, source.stem)
+    if any(prim.GetTypeName() == _TASK for prim in stage.Traverse()):
+        page = provided("with_targets")(page, stage)
+    written = write_page(output, page)
     print(f"wrote {written} ({written.stat().st_size / 1e6:.2f} MB)")
     if arguments.open:
         webbrowser.open(written.resolve().as_uri())

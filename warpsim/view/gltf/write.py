@@ -18,6 +18,7 @@ from warpsim.core.files import replacing
 from warpsim.core.numpy_quaternions import matrix_to_quat
 from warpsim.view.gltf.document import LINES, TRIANGLES, VERTICES, Document
 from warpsim.view.gltf.shapes import Surface, item_surface, joined, smooth_normals
+from warpsim.view.items.camera import FIELD_OF_VIEW, fit_camera
 from warpsim.view.items.item import PLANE, Look
 from warpsim.view.page.content import (
     BodyInfo,
@@ -30,7 +31,6 @@ from warpsim.view.page.content import (
     Take,
 )
 from warpsim.view.page.pack import continuous
-from warpsim.view.items.camera import FIELD_OF_VIEW, fit_camera
 
 UPRIGHT = [-float(np.sqrt(0.5)), 0.0, 0.0, float(np.sqrt(0.5))]
 """Quaternion (x, y, z, w) that turns z, up here, to y, up in glTF."""
@@ -39,9 +39,7 @@ MAXIMUM_SHAPES = 60
 MORPH_BYTES = 24_000_000
 """That the morph targets of one thing may take."""
 _OCTAHEDRON = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]], dtype=float)
-_OCTAHEDRON_FACES = np.array(
-    [[0, 2, 4], [2, 1, 4], [1, 3, 4], [3, 0, 4], [2, 0, 5], [1, 2, 5], [3, 1, 5], [0, 3, 5]]
-)
+_OCTAHEDRON_FACES = np.array([[0, 2, 4], [2, 1, 4], [1, 3, 4], [3, 0, 4], [2, 0, 5], [1, 2, 5], [3, 1, 5], [0, 3, 5]])
 _ASPECT = 16.0 / 9.0
 
 

@@ -75,7 +75,9 @@ class LiveServer:
                 max_size=MAXIMUM_MESSAGE,
             )
         except OSError as error:
-            raise InputError(f"port {port} of {ADDRESS} cannot be opened: {error}; leave it out, or name another") from error
+            raise InputError(
+                f"port {port} of {ADDRESS} cannot be opened: {error}; leave it out, or name another"
+            ) from error
         self.port: int = self._server.socket.getsockname()[1]
         self._hosts = {f"{name}:{self.port}" for name in (ADDRESS, "localhost")}
         self._thread = threading.Thread(target=self._server.serve_forever, name="warpsim live", daemon=True)

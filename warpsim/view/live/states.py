@@ -1,6 +1,6 @@
 """States as the page reads them: little endian, one block per frame.
 
-float64 time · uint32 number of contacts · uint32 zero · float32 positions and quaternions (worlds, bodies, 7, w first) ·
+float64 time · uint32 contacts · uint32 zero · float32 positions and quaternions (worlds, bodies, 7, w first) ·
 float32 points of each world in the order of the page's drawables · float32 contacts (n, 7): world, point, force.
 """
 

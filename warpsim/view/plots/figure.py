@@ -135,7 +135,9 @@ def _solver(axes: Axes, curves: Curves) -> None:
     axes.fill_between(curves.times, counts.max(axis=1), step="mid", color=COLORS[0], alpha=0.18)
     axes.step(curves.times, counts.max(axis=1), where="mid", color=COLORS[0], linewidth=1.0, label="maximum")
     if counts.shape[1] > 1:
-        axes.step(curves.times, counts.mean(axis=1), where="mid", color=COLORS[1], linewidth=1.0, label="mean of worlds")
+        axes.step(
+            curves.times, counts.mean(axis=1), where="mid", color=COLORS[1], linewidth=1.0, label="mean of worlds"
+        )
         _legend(axes)
     axes.set_ylim(bottom=0.0)
     axes.set_ylabel("solver iterations")
@@ -181,7 +183,9 @@ def _worlds(axes: Axes, times: np.ndarray, values: np.ndarray, name: str, color:
     """One curve per world, named once."""
     for world in range(values.shape[1]):
         label = name if world == 0 else f"_{name}"
-        axes.plot(times, values[:, world], style, color=color, linewidth=1.3, alpha=1.0 if world == 0 else 0.35, label=label)
+        axes.plot(
+            times, values[:, world], style, color=color, linewidth=1.3, alpha=1.0 if world == 0 else 0.35, label=label
+        )
 
 
 def _legend(axes: Axes, handles: Sequence[object] | None = None) -> None:

@@ -10,8 +10,8 @@ import warp as wp
 from pxr import Usd
 
 from warpsim.io.usd.reader import open_stage
-from warpsim.view.items.stage_items import StageReader
 from warpsim.view.items.focus import find_focus
+from warpsim.view.items.stage_items import StageReader
 from warpsim.view.raycast.frames import render_stage
 from warpsim.view.raycast.images import contact_sheet
 from warpsim.view.raycast.times import FRAMES_PER_SECOND
@@ -55,9 +55,6 @@ def render_pair(
     camera = focus.camera(width / height)
     # One scale, too: squares of two sizes on one floor would look like two distances.
     options = {"width": width, "height": height, "device": device, "progress": progress, "scale": focus.size}
-    films = [
-        render_stage(s, times=each, camera=camera, **options)
-        for s, each in zip(stages, codes, strict=True)
-    ]
+    films = [render_stage(s, times=each, camera=camera, **options) for s, each in zip(stages, codes, strict=True)]
     pictures = [contact_sheet(list(pair), columns=len(films), labels=labels) for pair in zip(*films, strict=True)]
     return pictures, longest / (frames - 1)

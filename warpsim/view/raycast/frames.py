@@ -9,18 +9,18 @@ from typing import Any, Protocol
 import numpy as np
 import warp as wp
 from pxr import Usd
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from warpsim.core.errors import InputError, SceneError
 from warpsim.io.usd.motion import ContactFrame
 from warpsim.io.usd.reader import open_stage
 from warpsim.scene import Scene
+from warpsim.view.items.camera import Camera
+from warpsim.view.items.focus import find_focus
 from warpsim.view.items.forces import force_segments, usual_force
 from warpsim.view.items.item import Item
 from warpsim.view.items.scene_items import SceneReader, pose_matrix
 from warpsim.view.items.stage_items import StageReader
-from warpsim.view.items.camera import Camera
-from warpsim.view.items.focus import find_focus
 from warpsim.view.raycast.arrows import ARROW, arrows, stage_segments
 from warpsim.view.raycast.raycast import Painter
 from warpsim.view.raycast.stage_camera import stage_camera
@@ -60,8 +60,8 @@ def render_stage(
         camera: Path of a `UsdGeom.Camera`, or a camera. None: one three-quarter view of all that moves in any picture.
         colliders: Draw all colliders, hidden or not, and nothing else.
         contacts: Draw contact forces as arrows, where a saved motion has them.
-        scale: Size of what is to be seen, m, which sets the ground's grid and the haze; give one to pictures that are to
-            be compared. None: that of the automatic view.
+        scale: Size of what is to be seen, m, which sets the ground's grid and the haze; give one to pictures that
+            are to be compared. None: that of the automatic view.
         device: Warp device.
         progress: Show a progress bar.
 

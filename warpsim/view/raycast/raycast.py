@@ -9,9 +9,9 @@ import warp as wp
 
 from warpsim.core.kernel_lock import KERNELS
 from warpsim.core.kernels import initialize
+from warpsim.view.items.camera import Camera
 from warpsim.view.items.item import ENDLESS, Item
 from warpsim.view.items.triangles import Triangles
-from warpsim.view.items.camera import Camera
 from warpsim.view.raycast.arrows import ARROW
 from warpsim.view.raycast.intersect import MISS, PLANE, hit_shape, shape_normal
 from warpsim.view.raycast.shading import GROUND, GROUND_SHARE, encode, grid, haze, light, sky, sun_direction
