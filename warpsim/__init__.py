@@ -11,6 +11,8 @@ _PUBLIC = {
     "Simulator": "warpsim.sim.simulator",
     "Trajectory": "warpsim.sim.trajectory",
     "Observed": "warpsim.sim.trajectory",
+    "Start": "warpsim.sim.start",
+    "Memory": "warpsim.tape.memory",
     "NetworkPolicy": "warpsim.sim.network_policy",
     "Randomization": "warpsim.sim.randomization",
     "identify": "warpsim.identification.fit",

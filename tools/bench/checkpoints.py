@@ -25,7 +25,7 @@ from tools.bench import mujoco_side
 from tools.bench.cases import CASES, Case
 from tools.bench.report import add_files, environment, machine_lines, publish, rollout_bar
 from tools.bench.warpsim_side import Rollout
-from warpsim.tape import CheckpointedTape, FullTape
+from warpsim.tape import CheckpointedTape, FullTape, Memory
 from warpsim.tape.segment import Segment
 
 _SEGMENTS = 8
@@ -97,7 +97,7 @@ def measure(case: Case, repeats: int) -> Cost:
     long = replace(case, steps=_SEGMENTS * slots)
     cut = _rollout(long, segment=slots)
     whole = _rollout(long)
-    whole.tape = CheckpointedTape(whole.program, steps=long.steps, schedule=FullTape())
+    whole.tape = CheckpointedTape(whole.program, steps=long.steps, memory=Memory(schedule=FullTape()))
     replays = Replays(cut, slots)
     for run in (whole.differentiate, cut.differentiate, cut.forward, replays.seconds):
         run()

@@ -103,7 +103,7 @@ class _Answers:
             f"the policy answered otherwise in the backward pass than in the forward pass: by up to "
             f"{float(off.max()):.3g} at step {step}, world {int(off.amax(-1).argmax())}. Either its weights changed in "
             "between (call backward before the optimizer's step), or it has a state of its own, such as a counter or a "
-            "memory; with segment= as long as the rollout it is asked only once, and may have one"
+            "memory; with memory=Memory(segment=…) as long as the rollout it is asked only once, and may have one"
         )
 
 

@@ -31,8 +31,10 @@ from warpsim.sim.policy_precision import precision_of
 from warpsim.sim.policy_rollout import ClosedLoop, Policy, Timing
 from warpsim.sim.randomization import Randomization
 from warpsim.sim.saved_state import SavedState
-from warpsim.sim.stepping import Start, Stepping, check_clip, given_fields, timestep_of
+from warpsim.sim.start import StartLike, start_of
+from warpsim.sim.stepping import Stepping, check_clip, timestep_of
 from warpsim.sim.trajectory import Trajectory
+from warpsim.tape.memory import Memory, MemoryLike, memory_of
 from warpsim.view.page import page_html
 
 
@@ -125,16 +127,14 @@ class Simulator(Stepping):
         policy: Policy,
         steps: int,
         *,
-        start: Start | None = None,
+        start: StartLike = None,
         q: Any = None,
         qd: Any = None,
-        activation: Any = None,
         parameters: Mapping[str | Attribute, Any] | None = None,
         outputs: Sequence[str] | None = None,
         hold: int = 1,
         delay: int = 0,
-        segment: int | None = None,
-        memory_budget: int | float | str | None = None,
+        memory: MemoryLike = None,
         threads: int = 1,
         in_kernels: bool | None = None,
         clip: float | None = None,
@@ -149,21 +149,20 @@ class Simulator(Stepping):
 
         Args:
             policy: Maps the observed state (q, qd and outputs, (W, …) each) to controls (W, control_size), in any
-                precision. Its answers are compared when a segment is run again: it may have no memory unless `segment`
-                is N or more, and its weights may not change before the backward pass. Random numbers of torch are
-                repeated.
+                precision. Its answers are compared when a segment is run again: it may have no memory unless segments
+                have N steps or more, and its weights may not change before the backward pass. Random numbers of torch
+                are repeated.
             steps: N.
-            start: As in `rollout`, like `q`, `qd`, `activation` and `parameters`.
+            start: As in `rollout`, like `q`, `qd` and `parameters`.
             q: Initial coordinates.
             qd: Initial velocities.
-            activation: Initial activations.
             parameters: Values by name, handle or path.
             outputs: What the policy sees, and the trajectory keeps, besides the state.
             hold: Steps for which each control is held.
             delay: Steps after which a control acts; until then controls are zero.
-            segment: Steps that are differentiated at a time, rounded up to whole holds; None: the square root of N.
-                In torch, with N or more the policy runs once and its activations are kept.
-            memory_budget: In kernels: as in `rollout`.
+            memory: In kernels: as in `rollout`. In torch: a `Memory` with `segment`, the steps that are differentiated
+                at a time, rounded up to whole holds; None: the square root of N. With N or more the policy runs once
+                and its activations are stored.
             threads: In kernels: CPU threads that share the worlds.
             in_kernels: False runs a `NetworkPolicy` in torch too, with the same numbers to rounding.
             clip: In kernels: as in `rollout`.
@@ -177,23 +176,25 @@ class Simulator(Stepping):
             StaleInputError: From the backward pass: the policy answered otherwise than in the forward pass.
         """
         refuse_transforms()
-        timing = Timing(hold, delay, segment)
+        room = memory_of(memory)
+        timing = Timing(hold, delay, room.segment)
         if in_kernels is None:
             in_kernels = isinstance(policy, NetworkPolicy)
         if in_kernels and not isinstance(policy, NetworkPolicy):
             raise InputError("only a NetworkPolicy can run in kernels; make one with `sim.network_policy(…)`")
-        if not in_kernels and (memory_budget is not None or threads != 1 or clip is not None):
-            raise InputError("memory_budget, threads and clip are for policies in kernels; in torch, choose segment=")
-        check_clip(clip, segment)
+        if not in_kernels and (room != Memory(segment=room.segment) or threads != 1 or clip is not None):
+            raise InputError(
+                "a budget, threads and clip are for policies in kernels; in torch, choose memory=Memory(segment=…)"
+            )
+        check_clip(clip, room)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
         count = given_steps(None, steps)
         with self._engine.turn, ordinary_tensors():
             in_force = self._input.replaced(self._in_force, parameters)
-            given = given_fields(q=q, qd=qd, activation=activation)
-            first = self._first(in_force, start, given, parameters, self.control_names)
+            first = self._first(in_force, start_of(start, q, qd), parameters, self.control_names)
             if in_kernels and isinstance(policy, NetworkPolicy):
                 network = self._engine.network(policy.spec(hold, delay))
-                spec = RolloutSpec(count, (), shown, memory_budget, segment, None, threads, network.spec)
+                spec = RolloutSpec(count, (), shown, room, threads, network.spec)
                 return self._closed_loop(policy, network, spec, first, in_force, clip)
             used = in_force.parameters
             observed = self._observe(first, used, shown)

@@ -32,14 +32,13 @@ from warpsim.sim.initial_state import InitialState, StateTensors
 from warpsim.sim.jacobians import Linearizer
 from warpsim.sim.parameter_input import CONTROLLED, InForce, ParameterInput
 from warpsim.sim.sensor_noise import SensorNoise
+from warpsim.sim.start import Start, StartLike, start_of
 from warpsim.sim.trajectory import Observed, Source, Trajectory
 from warpsim.tape.diagnostics import NonFiniteError
-from warpsim.tape.schedule import Plan, Schedule
+from warpsim.tape.memory import Memory, MemoryLike, memory_of
+from warpsim.tape.schedule import Plan
 
 DEFAULT_OUTPUTS = ("body_position", "body_rotation")
-
-Start = Observed | Mapping[str, Any]
-"""A whole state, or some of its fields by name."""
 
 
 class Stepping(Contents):
@@ -193,11 +192,9 @@ class Stepping(Contents):
         return self._source
 
     @in_turn
-    def initial_state(
-        self, *, start: Start | None = None, q: Any = None, qd: Any = None, activation: Any = None
-    ) -> Observed:
+    def initial_state(self, *, start: StartLike = None, q: Any = None, qd: Any = None) -> Observed:
         """The state a rollout with these arguments starts from."""
-        return self._show(self._first(self._in_force, start, given_fields(q=q, qd=qd, activation=activation)), {})
+        return self._show(self._first(self._in_force, start_of(start, q, qd)), {})
 
     @in_turn
     def all_controls(self, steps: int, controls: Controls | None = None) -> dict[str, torch.Tensor]:
@@ -264,41 +261,32 @@ class Stepping(Contents):
         self,
         *,
         worlds: Any = None,
-        seed: int | None = None,
-        start: Mapping[str, Any] | None = None,
+        start: StartLike = None,
         q: Any = None,
         qd: Any = None,
-        activation: Any = None,
-        position_noise: float = 0.0,
-        velocity_noise: float = 0.0,
     ) -> Observed:
         """Sets the current state.
 
         Args:
             worlds: Which worlds: a (W,) mask or a list of indices; None: all. The others keep their state.
-            seed: Seed of the noise; world k's numbers depend on the seed and k alone.
-            start: Fields of the state by name, e.g. {"net.x": …}: (n, …) or (W, n, …); others are the scene's.
-            q: (nq,) or (W, nq); None: the scene's.
-            qd: (nv,) or (W, nv); None: the scene's.
-            activation: (na,) or (W, na); None: the scene's.
-            position_noise: Standard deviation of a normal move from q along each dof, rad or m.
-            velocity_noise: Standard deviation of what is added to qd, rad/s or m/s.
+            start: State, fields by name, e.g. {"net.x": …}, or a `Start` with noise; what is left open is the scene's.
+            q: (nq,) or (W, nq), instead of that of `start`.
+            qd: (nv,) or (W, nv), likewise.
 
         Returns:
             The current state and its outputs, in torch's graph where q, qd or activation require gradients.
         """
-        given = {**self._initial.picked(start or {}), **given_fields(q=q, qd=qd, activation=activation)}
+        wanted = start_of(start, q, qd)
         self._in_force.check()
-        fresh = self._initial.state(**{**self._in_force.start, **given})
-        watched = watch(given)
-        if position_noise or velocity_noise:
-            given = fresh = self._initial.perturb(fresh, seed, position_noise, velocity_noise)
+        fresh = self._initial.begin(wanted, self._in_force.start)
+        watched = watch(wanted.fields)
         if worlds is None:
+            given = fresh if wanted.state is not None or wanted.noisy else wanted.fields
             self._reset_to = {name: fresh[name] for name in self._initial.differentiable if name in given}
             self._state, self._steps_taken = fresh, 0
             self._reset_with = watched
         else:
-            merged = self._initial.merge(worlds, fresh, self._first(self._in_force))
+            merged = self._initial.merge(worlds, fresh, self._first(self._in_force, Start()))
             self._reset_to = {name: merged[name] for name in self._initial.differentiable}
             self._state = self._initial.merge(worlds, fresh, self._state)
             self._reset_with = {**self._reset_with, **watched}
@@ -331,16 +319,13 @@ class Stepping(Contents):
         steps: int | None = None,
         controls: Controls | None = None,
         *,
-        start: Start | None = None,
+        start: StartLike = None,
         q: Any = None,
         qd: Any = None,
-        activation: Any = None,
         parameters: Mapping[str | Attribute, Any] | None = None,
         outputs: Sequence[str] | None = None,
         keep_every: int = 1,
-        memory_budget: int | float | str | None = None,
-        segment: int | None = None,
-        schedule: Schedule | None = None,
+        memory: MemoryLike = None,
         threads: int = 1,
         progress: bool = False,
         clip: float | None = None,
@@ -354,22 +339,20 @@ class Stepping(Contents):
             steps: N; None: the length of `controls`.
             controls: (N, W, control_size), or (N, control_size) for all worlds alike, or by name (N, W, …); None: zero,
                 drive targets as in the scene.
-            start: State to start from, e.g. `sim.state` to go on from where steps have led; or some of its fields by
-                name, e.g. {"net.x": …}, (n, …) or (W, n, …). None: that of the last reset.
+            start: State to start from, e.g. `sim.state` to go on from where steps have led; some of its fields by name,
+                e.g. {"activation": …}; or a `Start`. None: that of the last reset.
             q: Initial coordinates, (nq,) or (W, nq), instead of those of `start`.
             qd: Initial velocities, (nv,) or (W, nv), likewise.
-            activation: Initial activations, (na,) or (W, na), likewise.
             parameters: Values for this rollout only, over those in force: arrays by name, USD attributes by handle or
                 path, as in `set_parameters`. What attributes give the initial state yields to a state that is given.
             outputs: What to show besides the state; None: `self.outputs`.
             keep_every: Distance of the trajectory's rows, in steps.
-            memory_budget: Most memory for checkpoints and intermediates: bytes, "512MB", or "50%" of what is free.
-            segment: Steps per segment; None: what suits the budget, or else the cache.
-            schedule: See `warpsim.tape`; None: the cheapest that fits.
+            memory: Maximum for checkpoints and intermediates, e.g. "512MB" or "50%" of what is free; or a `Memory`.
             threads: CPU threads that share the worlds.
             progress: Show a bar.
             clip: Largest norm of a world's state adjoint that is handed from segment to segment of the backward pass
-                (give `segment`, too); keeps a few wild worlds from drowning the others. None: the exact gradient.
+                (give `memory=Memory(segment=…)`, too); keeps a few wild worlds from drowning the others. None: the
+                exact gradient.
 
         Returns:
             The trajectory, N // keep_every + 1 rows; row 0 is the initial state.
@@ -377,17 +360,18 @@ class Stepping(Contents):
         Raises:
             SimulationError: A state is not finite; the error's `trajectory` holds the rows before.
         """
-        check_clip(clip, segment)
+        room = memory_of(memory)
+        check_clip(clip, room)
         whole_number("keep_every", keep_every)
         count = given_steps(controls, steps)
         given = {} if controls is None else self._controls.split(controls, count)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
         used = self._input.replaced(self._in_force, parameters)
-        first = self._first(used, start, given_fields(q=q, qd=qd, activation=activation), parameters, tuple(given))
+        first = self._first(used, start_of(start, q, qd), parameters, tuple(given))
         varied = self._initial.differentiable
         call = RolloutCall(
             engine=self._engine,
-            spec=RolloutSpec(count, tuple(given), shown, memory_budget, segment, schedule, threads),
+            spec=RolloutSpec(count, tuple(given), shown, room, threads),
             state=varied,
             parameters=used.parameters,
             fixed={n: to_warp(t, self._initial.dtypes[n]) for n, t in first.items() if n not in varied},
@@ -398,17 +382,9 @@ class Stepping(Contents):
         return self._roll_out(call, first, given, used)
 
     @in_turn
-    def plan(
-        self,
-        steps: int,
-        *,
-        memory_budget: int | float | str | None = None,
-        segment: int | None = None,
-        schedule: Schedule | None = None,
-        threads: int = 1,
-    ) -> Plan:
+    def plan(self, steps: int, *, memory: MemoryLike = None, threads: int = 1) -> Plan:
         """How a differentiated rollout of this length would be cut, and the memory it would take; print it."""
-        spec = RolloutSpec(steps, self.control_names, self.outputs, memory_budget, segment, schedule, threads)
+        spec = RolloutSpec(steps, self.control_names, self.outputs, memory_of(memory), threads)
         return self._engine.plan(spec)
 
     def _roll_out(
@@ -430,27 +406,23 @@ class Stepping(Contents):
     def _first(
         self,
         used: InForce,
-        start: Start | None = None,
-        given: Mapping[str, Any] | None = None,
+        start: Start,
         parameters: Mapping[str | Attribute, Any] | None = None,
         controls: Sequence[str] = (),
     ) -> StateTensors:
         """The state a rollout starts from.
 
-        That is what is given, else `start`, else the last reset's, else what attributes give, else the scene's.
+        That is what `start` gives, else the last reset's, else what attributes give, else the scene's.
 
         Raises:
             InputError: A parameter of this call cannot matter, since all it feeds is given otherwise.
         """
-        given = dict(given or {})
-        if start is not None and not isinstance(start, Observed):
-            given = {**self._initial.picked(start), **given}
-        elif start is not None:
+        if start.state is not None:
             self._input.check_heard(parameters, controls, self._initial.differentiable)
-            return self._initial.state(base=start, **given)
-        self._input.check_heard(parameters, controls, {*self._reset_to, *given})
-        check_unchanged(self._reset_with, "`reset`", self._reset_to.keys() - given.keys())
-        return self._initial.state(**{**used.start, **self._reset_to, **given})
+            return self._initial.begin(start)
+        self._input.check_heard(parameters, controls, {*self._reset_to, *start.fields})
+        check_unchanged(self._reset_with, "`reset`", self._reset_to.keys() - start.fields.keys())
+        return self._initial.begin(start, {**used.start, **self._reset_to})
 
     def _observe(
         self, state: StateTensors, parameters: Parameters, outputs: tuple[str, ...]
@@ -487,14 +459,14 @@ def _copies(tensors: Mapping[str, torch.Tensor]) -> StateTensors:
     return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
-def check_clip(clip: float | None, segment: int | None) -> None:
+def check_clip(clip: float | None, memory: Memory) -> None:
     """Raises if a clip has no places to act at."""
     if clip is None:
         return
     if not isinstance(clip, (int, float)) or not 0.0 < clip < math.inf:
         raise InputError(f"clip={clip!r}; give a finite number above 0")
-    if segment is None:
-        raise InputError(f"clip={clip:g} acts between segments; say with segment= after how many steps")
+    if memory.segment is None:
+        raise InputError(f"clip={clip:g} acts between segments; say with memory=Memory(segment=…) after how many steps")
 
 
 def given_fields(**fields: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The checkpointed tape: rollouts of any length, differentiated within a memory budget.
 
-tape = CheckpointedTape(program, steps=100_000, memory_budget="64MB")
+tape = CheckpointedTape(program, steps=100_000, memory="64MB")
 print(tape.plan)
 run = tape.forward(initial_state, {"torque": torque}, keep_outputs=["cost"])
 gradients = tape.backward(run, output_seeds={"cost": EveryStep(np.ones(worlds))})
@@ -24,13 +24,13 @@ from warpsim.tape import threads as teams
 from warpsim.tape.crew import crew_of
 from warpsim.tape.diagnostics import NonFiniteError, SegmentReport
 from warpsim.tape.inputs import ArrayFeed, Feed, InputProvider, ProviderFeed
-from warpsim.tape.journal import Resumable
+from warpsim.tape.memory import MemoryLike, memory_of
 from warpsim.tape.parameters import ParameterSet, StaleInputError
 from warpsim.tape.part import Keep, Part
 from warpsim.tape.program import Field, Program
 from warpsim.tape.progress import bar, quiet
 from warpsim.tape.run import Gradients, Run
-from warpsim.tape.schedule import Plan, Schedule, make_plan
+from warpsim.tape.schedule import Plan, make_plan
 from warpsim.tape.selection import Selection, names, select
 from warpsim.tape.sweep import Pullback, Sweep
 
@@ -51,10 +51,7 @@ class CheckpointedTape:
         program: Program,
         *,
         steps: int,
-        memory_budget: int | float | str | None = None,
-        segment: int | None = None,
-        schedule: Schedule | None = None,
-        storage: str | Resumable = "device",
+        memory: MemoryLike = None,
         threads: int = 1,
         groups: int | None = None,
         capture: bool = True,
@@ -66,15 +63,8 @@ class CheckpointedTape:
         Args:
             program: The step.
             steps: N, length of each rollout.
-            memory_budget: Most memory to use beyond the program's own and the caller's arrays (kept trajectories,
-                inputs, gradients), for one open run: bytes, a size such as "512MB", or a share such as "50%" of what
-                is free.
-            segment: K, steps per segment; by default all, if they fit the budget (without one: `KEPT_BYTES`), else what
-                fits the cache and the budget.
-            schedule: `FullTape()`, `AllStarts()`, `Revolve(count)` or `Windows(length)`; by default the cheapest that
-                fits.
-            storage: Where checkpoints live: "device", "host", "disk" (temporary files), or `Resumable(directory)` for
-                files from which a killed backward pass goes on when the same calls are made again.
+            memory: A budget such as "64MB", or a `Memory` with segments, schedule and storage; None: what suits the
+                machine.
             threads: CPU threads that share the worlds; or, where a program's launches are divided and there are fewer
                 worlds than threads, each launch.
             groups: Groups of worlds, which are swept one after another; by default as many as keep the memory of each
@@ -91,7 +81,8 @@ class CheckpointedTape:
         self._check = check
         self._unconverged = convergence.check_choice(unconverged)
         self._tried = False
-        self._home = homes.make(storage, program.device)
+        memory = memory_of(memory)
+        self._home = homes.make(memory.storage, program.device)
         self._parameters = ParameterSet(program.parameters)
         inside = threads > program.worlds and getattr(program, "divisible", False)
         self._team, crew = teams.Team(1 if inside else threads), crew_of(threads) if inside else None
@@ -99,9 +90,9 @@ class CheckpointedTape:
         self.plan: Plan = make_plan(
             footprint.measure(part for part, _ in split),
             steps,
-            schedule=schedule,
-            segment=segment,
-            memory_budget=None if memory_budget is None else budget.parse(memory_budget, program.device),
+            schedule=memory.schedule,
+            segment=memory.segment,
+            budget=None if memory.budget is None else budget.parse(memory.budget, program.device),
             storage=self._home.kind,
         )
         _LOG.info("plan: %s", self.plan)

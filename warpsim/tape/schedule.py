@@ -233,7 +233,7 @@ def make_plan(
     *,
     schedule: Schedule | None = None,
     segment: int | None = None,
-    memory_budget: int | None = None,
+    budget: int | None = None,
     storage: str = "device",
 ) -> Plan:
     """Chooses K and the number of checkpoints.
@@ -245,7 +245,7 @@ def make_plan(
             a budget, what fits `KEPT_BYTES`.
         segment: K; by default as many steps as fit the budget, where that saves much, or else the cache. A rollout is
             then cut, even if all of it would fit.
-        memory_budget: Most bytes to use, beyond the program's own.
+        budget: Maximum bytes to use, beyond the program's own.
         storage: Where checkpoints live; those on disk do not count. Anywhere but on the device means that there are to
             be checkpoints, so the rollout is cut.
 
@@ -259,17 +259,17 @@ def make_plan(
     if schedule is not None and schedule.window is not None and schedule.window < 1:
         raise InputError(f"window={schedule.window}; a window has at least one step")
     if schedule is None and segment is None and storage == "device" and _alike(footprint):
-        longest = _longest_segments(footprint, steps, KEPT_BYTES if memory_budget is None else memory_budget)
+        longest = _longest_segments(footprint, steps, KEPT_BYTES if budget is None else budget)
         if longest is not None:
             return longest
     chosen = schedule or AllStarts()
     preferred = segment or _preferred_slots(footprint)
     plan = _plan(footprint, steps, chosen.slots(steps, preferred), chosen, storage, segment)
-    if memory_budget is None or plan.bytes <= memory_budget:
+    if budget is None or plan.bytes <= budget:
         return plan
-    fitting = _fit(footprint, steps, schedule, segment, memory_budget, storage)
+    fitting = _fit(footprint, steps, schedule, segment, budget, storage)
     if fitting is None:
-        raise _too_small(footprint, steps, schedule, segment, memory_budget, storage)
+        raise _too_small(footprint, steps, schedule, segment, budget, storage)
     return fitting
 
 
@@ -356,7 +356,7 @@ def _too_small(
         plans = [_plan(footprint, steps, schedule.slots(steps, slots), schedule, storage, segment) for slots in sizes]
     least = min(plans, key=lambda plan: plan.bytes)
     return InputError(
-        f"memory_budget={readable(budget)} is too small for {steps} steps; the least that would do is "
+        f"memory={readable(budget)} is too small for {steps} steps; the least that would do is "
         f"{least.bytes} bytes ({readable(least.bytes)}):\n{least}"
     )
 
