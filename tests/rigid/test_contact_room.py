@@ -124,7 +124,7 @@ def test_a_rollout_goes_on_from_its_last_good_state(options, monkeypatch):
 
     def watched(sweep, part, end, progress):
         entered.append((part.step, sweep.plan))
-        forward(sweep, part, end, progress)
+        return forward(sweep, part, end, progress)
 
     expected = differentiated(Simulator(stack(0.02), max_contacts=ROOM), **options)
     monkeypatch.setattr(Sweep, "forward", watched)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import pytest
 import warp as wp
@@ -36,14 +37,11 @@ def count_by_playing(segments: int, snapshots: int) -> int:
     """Advances of the reversal as the sweep does it, checking that it never holds more snapshots than allowed."""
     stack, total = [0], 0
 
-    def visit(start: int, stop: int, store: bool) -> None:
-        nonlocal total
-        total += stop - start
-        if store:
-            stack.append(stop)
-
     for target in reversed(range(segments)):
-        revolve.approach(stack[-1], target, snapshots - len(stack) + 1, visit)
+        for start, stop, store in revolve.approach(stack[-1], target, snapshots - len(stack) + 1):
+            total += stop - start
+            if store:
+                stack.append(stop)
         assert len(stack) <= snapshots
         if stack[-1] == target:
             stack.pop()
@@ -88,13 +86,13 @@ def steps_taken(tape: CheckpointedTape) -> dict[bool, int]:
     """Steps of one gradient, recorded or not."""
     counts = {True: 0, False: 0}
     segment = tape._sweeps[0].segment
-    original = segment.forward
+    original = segment.steps
 
-    def counted(first: int, count: int, *, recorded: bool) -> None:
+    def counted(first: int, count: int, *, recorded: bool) -> Any:
         counts[recorded] += count
-        original(first, count, recorded=recorded)
+        return original(first, count, recorded=recorded)
 
-    segment.forward = counted
+    segment.steps = counted
     state = {"x": [[0.1, 0.2]], "v": [[0.0, 0.0]], "guess": [[0.0, 0.0]], "turns": [0]}
     tape.backward(tape.forward(state), state_seeds={"x": {-1: [[1.0, 1.0]]}})
     return counts
@@ -172,16 +170,12 @@ def test_as_much_is_kept_as_is_worth_it() -> None:
 @pytest.mark.parametrize("snapshots", [1, 2, 3, 5, 40])
 def test_the_first_segment_is_advanced_as_often_as_counted(snapshots: int) -> None:
     for segments in (1, 2, 3, 7, 20, 33):
-        visited: list[int] = []
-        stack = [0]
-
-        def visit(first: int, stop: int, store: bool, visited=visited, stack=stack) -> None:
-            visited.append(first)
-            if store:
-                stack.append(stop)
-
+        visited, stack = [], [0]
         for target in reversed(range(segments)):
-            revolve.approach(stack[-1], target, snapshots - len(stack) + 1, visit)
+            for first, stop, store in revolve.approach(stack[-1], target, snapshots - len(stack) + 1):
+                visited.append(first)
+                if store:
+                    stack.append(stop)
             if stack[-1] == target and target:
                 stack.pop()
         assert revolve.first_advances(segments, snapshots) == visited.count(0)

@@ -53,7 +53,7 @@ def test_cuts_of_both_tapes_change_no_bit(reached, keep_every):
         taken = new.take_up(run)
         run.release()
         assert taken.step == reached
-        new.finish(taken)
+        taken.advance()
         for got, wanted in zip(results(new, taken), expected, strict=True):
             np.testing.assert_array_equal(got, wanted, err_msg=f"{before} → {after}")
         taken.release()
@@ -67,10 +67,10 @@ def test_starts_after_the_one_that_was_reached_are_kept():
     run.advance(13)
     new = CheckpointedTape(chain, steps=STEPS, memory=Memory(segment=5, schedule=AllStarts()))
     taken = new.take_up(run)
-    new.finish(taken)
-    assert list(taken.parts[0].stored) == [0, 3, 4, 5, 6, 7, 8]
+    taken.advance()
+    assert list(taken.parts[0].snapshots.stored) == [0, 3, 4, 5, 6, 7, 8]
     same = CheckpointedTape(chain, steps=STEPS, memory=Memory(segment=7)).take_up(run)
-    assert list(same.parts[0].stored) == [0, 1]
+    assert list(same.parts[0].snapshots.stored) == [0, 1]
 
 
 def test_groups_on_the_way_go_on_each_from_where_it_is():
@@ -85,5 +85,5 @@ def test_groups_on_the_way_go_on_each_from_where_it_is():
     other = CheckpointedTape(chain, steps=STEPS, memory=Memory(segment=4), groups=2)
     taken = other.take_up(run)
     assert [part.step for part in taken.parts] == [20, STEPS]
-    other.finish(taken)
+    taken.advance()
     np.testing.assert_array_equal(taken.states["x"].numpy(), expected)

@@ -81,9 +81,9 @@ class Replays:
             segment.adjoints.states.fields["q"].host[slots] = 1.0
             for i, replay in enumerate(
                 (
-                    lambda: segment.forward(0, slots, recorded=False),
-                    lambda: segment.forward(0, slots, recorded=True),
-                    lambda: segment.backward(0, slots),
+                    segment.steps(0, slots, recorded=False),
+                    segment.steps(0, slots, recorded=True),
+                    segment.adjoint_steps(0, slots),
                 )
             ):
                 spent[i] += _timed(replay)

@@ -115,8 +115,8 @@ class _Captured:
         for name, value in rollout.state.items():
             self.segment.states.fields[name].host[0] = value
         self.start = self.segment.states.data.host[0].copy()
-        self.segment.forward(0, slots, recorded=True)
-        self.segment.backward(0, slots)
+        self.segment.steps(0, slots, recorded=True)()
+        self.segment.adjoint_steps(0, slots)()
         self.final = np.full(1, np.nan)
 
     def forward(self) -> None:
@@ -125,7 +125,7 @@ class _Captured:
         states[0] = self.start
         for first in range(0, self.rollout.case.steps, self.slots):
             inputs[:] = self.rollout.controls[first : first + self.slots]
-            self.segment.forward(0, self.slots, recorded=False)
+            self.segment.steps(0, self.slots, recorded=False)()
             states[0] = states[self.slots]
         rows = self.segment.states.fields
         self.final = np.concatenate([rows["q"].host[0], rows["qd"].host[0]], axis=1)
@@ -134,7 +134,7 @@ class _Captured:
         """As many adjoint steps, of one recorded segment again and again."""
         self.segment.adjoints.states.fields["q"].host[:] = 1.0
         for _ in range(0, self.rollout.case.steps, self.slots):
-            self.segment.backward(0, self.slots)
+            self.segment.adjoint_steps(0, self.slots)()
 
 
 class _Jacobians:

@@ -15,7 +15,7 @@ from warpsim.autograd.entry import in_turn
 from warpsim.autograd.exchange import to_torch, to_warp, torch_device, torch_real, zeros
 from warpsim.autograd.observe import observe_state
 from warpsim.autograd.parameters import Parameters
-from warpsim.autograd.rollout import RolloutCall, roll_out
+from warpsim.autograd.rollout import RolloutCall
 from warpsim.autograd.step import Stepper
 from warpsim.autograd.watched import Watched, check_unchanged, watch
 from warpsim.core.errors import InputError, unknown_name, whole_number
@@ -34,7 +34,6 @@ from warpsim.sim.parameter_input import CONTROLLED, InForce, ParameterInput
 from warpsim.sim.sensor_noise import SensorNoise
 from warpsim.sim.start import Start, StartLike, start_of
 from warpsim.sim.trajectory import Observed, Source, Trajectory
-from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.memory import Memory, MemoryLike, memory_of
 from warpsim.tape.schedule import Plan
 
@@ -392,16 +391,12 @@ class Stepping(Contents):
     ) -> Trajectory:
         """Runs a call; where it fails on the way, the error carries the trajectory so far."""
 
-        def trajectory(made: Mapping[str, torch.Tensor]) -> Trajectory:
+        def trajectory(made: dict[str, torch.Tensor]) -> Trajectory:
             steps = range(-1, call.spec.steps, call.keep_every)[: len(next(iter(made.values())))]
             interval = call.keep_every * timestep_of(call.parameters)
             return Trajectory(self.model, self._source, self._noise.add(made, steps), interval, used)
 
-        try:
-            return trajectory(roll_out(call, first, controls))
-        except NonFiniteError as error:
-            error.trajectory = trajectory(error.trajectory)
-            raise
+        return replace(call, show=trajectory).run(first, controls)
 
     def _first(
         self,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.core.errors import InputError, UnconvergedError, unknown_name, whole_number
+from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.core.kernel_lock import KERNELS
 from warpsim.tape import budget, checks, convergence, footprint, rows, seeds
 from warpsim.tape import home as homes
@@ -28,7 +28,7 @@ from warpsim.tape.memory import MemoryLike, memory_of
 from warpsim.tape.parameters import ParameterSet, StaleInputError
 from warpsim.tape.part import Keep, Part
 from warpsim.tape.program import Field, Program
-from warpsim.tape.progress import bar, quiet
+from warpsim.tape.progress import bar
 from warpsim.tape.run import Gradients, Run
 from warpsim.tape.schedule import Plan, make_plan
 from warpsim.tape.selection import Selection, names, select
@@ -153,7 +153,7 @@ class CheckpointedTape:
             journals = []
         elif self._home.restore(journals, parts):
             self._check_inputs_of_saved_run(parts)
-        return Run(plan, parts, keep, known, journals, self._advance, self._home)
+        return Run(plan, parts, keep, known, journals, self.advance, self._home)
 
     def forward(
         self,
@@ -179,20 +179,35 @@ class CheckpointedTape:
             keep_every=keep_every,
             differentiate=differentiate,
         )
-        self.finish(run, progress=progress)
+        self.advance(run, progress=progress)
         return run
 
-    def finish(self, run: Run, *, progress: bool = False) -> None:
-        """Takes all steps that are left; raises as `forward` does."""
-        try:
-            self._advance(run, self.plan.steps - run.step, progress=progress)
-        except NonFiniteError as error:
-            error.run = run
-            raise
+    def advance(self, run: Run, steps: int | None = None, *, progress: bool = False) -> None:
+        """Takes `steps` more steps of a run, by default all that are left; raises as `forward` does."""
+        with KERNELS:
+            run.checkpoints  # noqa: B018  raises if they were released
+            left = self.plan.steps - run.step
+            if steps is not None and not 0 <= steps <= left:
+                raise InputError(f"{steps} more steps after {run.step} of {self.plan.steps}")
+            end = run.step + (left if steps is None else steps)
+            self._prepare(differentiate=run.differentiable)
+            failures = []
+            with bar(self._team, self.plan.segments * len(self._sweeps), "forward", progress) as tick:
+                groups = zip(self._sweeps, run.parts, strict=True)
+                tasks = [partial(sweep.forward, part, end, tick) for sweep, part in groups]
+                if self._team.threads > 1 and len(tasks) > 1:
+                    failures = self._team.run(tasks)
+                else:
+                    for task in tasks:
+                        failures.append(task())
+            self._raise_first(failures, run)
+            for part, journal in zip(run.parts, run.journals, strict=False):
+                if part.step == self.plan.steps and not journal.exists():
+                    journal.begin(part)
 
     @KERNELS.holding
     def take_up(self, run: Run) -> Run:
-        """Goes on with another tape's run where it has come to, e.g. after too few places; `finish` takes the rest.
+        """Goes on with another tape's run where it has come to, e.g. after too few places; `advance` takes the rest.
 
         Args:
             run: Of a program with the same state, inputs, outputs and parameters, in as many groups of worlds, not
@@ -205,7 +220,7 @@ class CheckpointedTape:
             parts[-1].take_up(old)
             if old.differentiate:
                 sweep.sum_inputs(parts[-1])
-        return Run(self.plan, parts, run.keep, run.parameter_checksums, [], self._advance, self._home)
+        return Run(self.plan, parts, run.keep, run.parameter_checksums, [], self.advance, self._home)
 
     @KERNELS.holding
     def backward(
@@ -263,16 +278,14 @@ class CheckpointedTape:
         self._prepare(differentiate=True)
         if run.journals:
             self._resume(run, pulls, seeds.checksum(by_state, by_output))
-        work = list(zip(self._sweeps, run.parts, pulls, strict=True))
-
-        def pull_back(item: tuple[Sweep, Part, Pullback]) -> None:
-            try:
-                item[0].backward(item[1], item[2], tick)
-            except UnconvergedError:  # the other groups go on, so that the last step of all is named
-                pass
-
         with bar(self._team, self.plan.segments * len(self._sweeps), "backward", progress) as tick:
-            self._team.run(quiet(pull_back), work)
+            groups = zip(self._sweeps, run.parts, pulls, strict=True)
+            tasks = [partial(sweep.backward, part, pull, tick) for sweep, part, pull in groups]
+            if self._team.threads > 1 and len(tasks) > 1:
+                self._team.run(tasks)
+            else:
+                for task in tasks:
+                    task()
         unsolved = convergence.Unsolved()
         for pull in pulls:
             unsolved.add(pull.unsolved)
@@ -287,27 +300,13 @@ class CheckpointedTape:
             np.hypot.reduce([pull.norms for pull in pulls], axis=0),
         )
 
-    @KERNELS.holding
-    def _advance(self, run: Run, steps: int, *, progress: bool = False) -> None:
-        run.checkpoints  # noqa: B018  raises if they were released
-        self._prepare(differentiate=run.differentiable)
-        end = run.step + steps
-        work = list(zip(self._sweeps, run.parts, strict=True))
-        failures: list[NonFiniteError] = []
-
-        def step(item: tuple[Sweep, Part]) -> None:
-            try:
-                item[0].forward(item[1], end, tick)
-            except NonFiniteError as error:  # the other groups go on, so that all of them reach the steps before
-                failures.append(error)
-
-        with bar(self._team, self.plan.segments * len(self._sweeps), "forward", progress) as tick:
-            self._team.run(quiet(step), work)
-        if failures:
-            raise min(failures, key=lambda error: error.step)
-        for part, journal in zip(run.parts, run.journals, strict=False):
-            if part.step == self.plan.steps and not journal.exists():
-                journal.begin(part)
+    def _raise_first(self, failures: list[NonFiniteError | None], run: Run) -> None:
+        """Raises the failure of the earliest step, if there is one, with the run as far as it came."""
+        found = [error for error in failures if error is not None]
+        if found:
+            error = min(found, key=lambda error: error.step)
+            error.run = run
+            raise error
 
     def _check_inputs_of_saved_run(self, parts: list[Part]) -> None:
         """The forward pass of a saved run is not repeated, so nothing else would look at all of its inputs."""
