@@ -11,7 +11,7 @@ from simulator_support import arm
 from warpsim.core.errors import InputError
 from warpsim.sim.policy_rollout import Timing
 from warpsim.sim.simulator import Simulator
-from warpsim.tape.memory import Memory
+from warpsim.tape import FullTape, Memory, Revolve, Windows
 from warpsim.tape.parameters import StaleInputError
 
 STEPS = 11
@@ -117,7 +117,69 @@ def test_activations_are_recomputed_not_stored(sim):
     trajectory = sim.rollout_policy(policy, STEPS, **start(), memory=Memory(segment=4))
     assert policy.calls == STEPS
     loss_of(trajectory).backward()
-    assert policy.calls == 2 * STEPS
+    assert policy.calls == 2 * STEPS - 3  # the last segment, of 3 steps, is differentiated as it was run
+
+
+CUTS = [
+    Memory(schedule=FullTape()),
+    Memory(segment=1),
+    Memory(segment=4),
+    Memory(segment=1, schedule=Revolve(1)),
+    Memory(segment=1, schedule=Revolve(3)),
+    Memory(segment=2, schedule=Revolve(2)),
+]
+
+
+@pytest.mark.parametrize("memory", CUTS, ids=str)
+def test_schedules_are_those_of_the_tape(sim, memory):
+    """As many calls as the plan says, the same bits of states and of gradients by the initial state, also twice."""
+    policy, initial = Policy(), start(True)
+    plan = Timing().plan(STEPS, memory)
+    trajectory = sim.rollout_policy(policy, STEPS, **initial, memory=memory)
+    whole = sim.rollout_policy(Policy(), STEPS, **initial, memory=Memory(segment=STEPS))
+    assert torch.equal(trajectory.q, whole.q) and policy.calls == STEPS
+    leaves = list(initial.values())
+    expected = torch.autograd.grad(loss_of(whole), leaves)
+    loss = loss_of(trajectory)
+    for _ in range(2):
+        found = torch.autograd.grad(loss, leaves, retain_graph=True)
+        assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    policy = Policy()
+    loss_of(sim.rollout_policy(policy, STEPS, **start(), memory=memory)).backward()
+    assert policy.calls == round(STEPS * plan.forward_evaluations)
+
+
+@pytest.mark.parametrize("memory", CUTS, ids=str)
+def test_random_numbers_are_repeated_under_every_schedule(sim, memory):
+    def policy(state):
+        return -0.5 * state.qd + 0.1 * torch.randn_like(state.qd)
+
+    initial = start(True)
+    found = []
+    for cut in (memory, Memory(segment=STEPS)):
+        torch.manual_seed(5)
+        made = sim.rollout_policy(policy, STEPS, **initial, memory=cut)
+        after = torch.get_rng_state()
+        found.append((made.q.detach(), *torch.autograd.grad(loss_of(made), list(initial.values()))))
+        assert torch.equal(after, torch.get_rng_state())
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def test_windows_cut_the_gradient(sim):
+    """The adjoint of the second window's start goes nowhere, whatever the segments within windows are."""
+    policy, initial = Policy(), start(True)
+    weights = list(policy.parameters())
+    first = sim.rollout_policy(policy, 6, **initial)
+    state = {name: first[name][-1].detach() for name in sim.state_names}
+    second = sim.rollout_policy(policy, STEPS - 6, start=state)
+    loss = sum(t["q"].square().sum() for t in (first, second)) - second["q"][0].square().sum()
+    expected = torch.autograd.grad(loss, weights)
+    for segment in (None, 2, 6):
+        memory = Memory(segment=segment, schedule=Windows(6))
+        made = sim.rollout_policy(policy, STEPS, **initial, memory=memory)
+        found = torch.autograd.grad(made["q"].square().sum(), weights)
+        for got, wanted in zip(found, expected, strict=True):
+            torch.testing.assert_close(got, wanted, rtol=1e-11, atol=1e-13)
 
 
 def test_a_single_precision_policy_drives_the_simulator(sim):
@@ -150,7 +212,7 @@ def test_weights_that_change_before_the_backward_pass_are_noticed(sim):
     with torch.no_grad():
         for parameter in policy.parameters():
             parameter.data.mul_(1.001)  # as an optimizer's step; .data, which torch does not count
-    with pytest.raises(StaleInputError, match="answered otherwise in the backward pass.*step 8"):
+    with pytest.raises(StaleInputError, match="answered otherwise in the backward pass.*step 4"):
         loss_of(trajectory).backward()
 
 

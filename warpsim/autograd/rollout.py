@@ -122,7 +122,7 @@ class RolloutCall:
                 except NonFiniteError as error:
                     if not _goes_on(self, opened, error):
                         opened = _open(self, given, differentiate)
-        made = opened.trajectories()
+        made, opened.outputs = opened.trajectories(), {}  # results must not be held by their own node
         reported = {f.name for f in opened.tape.program.outputs if not f.differentiable}
         return Made(
             tuple(made.values()),

@@ -34,7 +34,7 @@ from warpsim.sim.saved_state import SavedState
 from warpsim.sim.start import StartLike, start_of
 from warpsim.sim.stepping import Stepping, check_clip, timestep_of
 from warpsim.sim.trajectory import Trajectory
-from warpsim.tape.memory import Memory, MemoryLike, memory_of
+from warpsim.tape.memory import MemoryLike, memory_of
 from warpsim.view.page import page_html
 
 
@@ -177,14 +177,15 @@ class Simulator(Stepping):
         """
         refuse_transforms()
         room = memory_of(memory)
-        timing = Timing(hold, delay, room.segment)
+        timing = Timing(hold, delay)
         if in_kernels is None:
             in_kernels = isinstance(policy, NetworkPolicy)
         if in_kernels and not isinstance(policy, NetworkPolicy):
             raise InputError("only a NetworkPolicy can run in kernels; make one with `sim.network_policy(…)`")
-        if not in_kernels and (room != Memory(segment=room.segment) or threads != 1 or clip is not None):
+        if not in_kernels and (room.budget is not None or room.storage != "device" or threads != 1 or clip is not None):
             raise InputError(
-                "a budget, threads and clip are for policies in kernels; in torch, choose memory=Memory(segment=…)"
+                "a budget, storage, threads and clip are for policies in kernels, since what a policy in torch takes "
+                "is not known beforehand; choose memory=Memory(segment=…, schedule=…)"
             )
         check_clip(clip, room)
         shown = self.outputs if outputs is None else self._check_outputs(outputs)
@@ -203,7 +204,7 @@ class Simulator(Stepping):
         seen = precision_of(policy) if precision is None else precision
         loop = ClosedLoop(self._stepper, self._controls, self._show, used, kept, shown, self._noise, seen)
         with ordinary_tensors():
-            made = loop.run(policy, timing, count, first, observed)
+            made = loop.run(policy, timing, timing.plan(count, room), first, observed)
         return Trajectory(self.model, self._source, made, timestep_of(used), in_force)
 
     def network_policy(

@@ -9,7 +9,7 @@ Fewer checkpoints cost more recomputation, at the optimal rate.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from warpsim.core.errors import InputError
@@ -298,21 +298,33 @@ def _longest_segments(footprint: Footprint, steps: int, limit: int) -> Plan | No
     return _plan(footprint, steps, fits, AllStarts(), "device") if fits * WORTH_KEEPING >= steps else None
 
 
+def cut(steps: int, slots: int, schedule: Schedule, *, rest_first: bool = False) -> Plan:
+    """Segments of `slots` steps and the starts that a schedule stores; what they take is left open.
+
+    Args:
+        steps: N.
+        slots: K.
+        schedule: What to store.
+        rest_first: Whether the first segment is the one that may be shorter, if there are no windows.
+    """
+    segments = _segments(steps, slots, schedule.window)
+    snapshots = schedule.snapshots(segments)
+    if snapshots < 1:
+        raise InputError(f"{snapshots} snapshots; at least the initial state must be kept")
+    first = steps - (segments - 1) * slots if rest_first and not schedule.window else slots
+    return Plan(steps, slots, first, snapshots, schedule.window, "device", {}, 0)
+
+
 def _plan(
     footprint: Footprint, steps: int, slots: int, schedule: Schedule, storage: str, given: int | None = None
 ) -> Plan:
     """The plan with these numbers; `given` is the K that the caller asked for, if he did."""
-    segments = _segments(steps, slots, schedule.window)
-    first = slots if given or schedule.window else steps - (segments - 1) * slots
-    snapshots = schedule.snapshots(segments)
-    if snapshots < 1:
-        raise InputError(f"{snapshots} snapshots; at least the initial state must be kept")
-    kept = snapshots + 1  # and the state reached so far
+    plan = cut(steps, slots, schedule, rest_first=given is None)
+    kept = plan.snapshots + 1  # and the state reached so far
     on_disk = storage == "disk"
-    on_disk_bytes = kept * footprint.state if on_disk else 0
-    plan = Plan(steps, slots, first, snapshots, schedule.window, storage, {}, on_disk_bytes)
+    plan = replace(plan, storage=storage, memory={}, disk_bytes=kept * footprint.state if on_disk else 0)
     shorter = sum(plan.lengths - {slots})
-    plan.memory.update(footprint.memory(slots, shorter, segments, snapshots, 0 if on_disk else kept))
+    plan.memory.update(footprint.memory(slots, shorter, plan.segments, plan.snapshots, 0 if on_disk else kept))
     if on_disk:
         plan.memory["checkpoints"] = min(plan.disk_bytes, RESIDENT_BYTES)
     return plan
