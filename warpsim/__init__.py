@@ -9,6 +9,7 @@ from warpsim.version import __version__ as __version__
 
 _PUBLIC = {
     "Simulator": "warpsim.sim.simulator",
+    "SimulatorOptions": "warpsim.sim.options",
     "Trajectory": "warpsim.sim.trajectory",
     "Observed": "warpsim.sim.trajectory",
     "Start": "warpsim.sim.start",
