@@ -43,6 +43,8 @@ class Start:
         return bool(self.position_noise or self.velocity_noise)
 
 
+_RESET = Start()
+
 StartLike = Start | Observed | Mapping[str, Any] | None
 """A `Start`, or its state or fields alone; None: that of the last reset."""
 
@@ -50,7 +52,7 @@ StartLike = Start | Observed | Mapping[str, Any] | None
 def start_of(given: StartLike, q: Any = None, qd: Any = None) -> Start:
     """What a caller gave as `start=`, and as the short forms `q=` and `qd=`, which go before it."""
     if given is None:
-        made = Start()
+        made = _RESET
     elif isinstance(given, Start):
         made = given
     elif isinstance(given, Observed):

@@ -48,16 +48,20 @@ class Memory:
             raise InputError(f"storage={self.storage!r}; use one of {', '.join(stores.KINDS)}, or Resumable(directory)")
 
 
+_ANY = Memory()
+
 MemoryLike = Memory | int | float | str | None
 """A `Memory`, or its budget alone; None: what suits the machine."""
 
 
 def memory_of(given: MemoryLike) -> Memory:
     """What a caller gave as `memory=`."""
+    if given is None:
+        return _ANY
     if isinstance(given, Memory):
         return given
     wrong: Any = given
-    if not (wrong is None or isinstance(wrong, (int, float, str))) or isinstance(wrong, bool):
+    if not isinstance(wrong, (int, float, str)) or isinstance(wrong, bool):
         raise InputError(
             f"memory={wrong!r}; write a budget such as '512MB', '50%' or a number of bytes, or a Memory(…), from "
             "warpsim.tape"
