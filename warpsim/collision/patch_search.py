@@ -213,9 +213,7 @@ def find_on_patches(
     if meeting.point >= 0:
         count = clip_line(reference, incident, meeting, hulls, point, code)
     else:
-        count = clip_polygon(
-            reference, incident, meeting, hulls, point, code, edge, spare, spare_code, spare_edge
-        )
+        count = clip_polygon(reference, incident, meeting, hulls, point, code, edge, spare, spare_code, spare_edge)
     total = int(0)
     for i in range(count):
         distance, _p, _n = patch_contact(reference, incident, code[i], hulls, normal)
