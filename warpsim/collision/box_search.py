@@ -96,7 +96,7 @@ def inner_end(local: vec3, axis: vec3, size: vec3) -> int:
 
 @wp.func
 def piercing_feature(local: vec3, axis: vec3, size: vec3) -> int:
-    """Feature for a segment that passes through the box: the shortest way out, across a face or an edge (separating axes)."""
+    """Feature for a segment through the box: the shortest way out, across a face or an edge (separating axes)."""
     best = real(-1.0e30)
     feature = int(0)
     for k in range(3):

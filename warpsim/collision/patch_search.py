@@ -154,9 +154,9 @@ def quad_area(a: vec3, b: vec3, c: vec3, d: vec3) -> real:
 def widest_quad(count: int, point: wp.array(dtype=vec3)) -> wp.vec4i:
     """Four corners of a convex polygon that span much of it, the first among them.
 
-    The last of the first four corners moves on for as long as that widens the quadrilateral; after each of its steps the
-    third and then the second follow as far as they gain by it. Growth by less than rounding does not count, so that
-    regular polygons keep their corners.
+    The last of the first four corners moves on for as long as that widens the quadrilateral; after each of its steps
+    the third and then the second follow as far as they gain by it. Growth by less than rounding does not count, so
+    that regular polygons keep their corners.
     """
     corner = wp.vec4i(0, 1, 2, 3)
     area = quad_area(point[0], point[1], point[2], point[3])
