@@ -54,8 +54,8 @@ def _by_pair(contacts: list[Touch]) -> dict[tuple[int, int], list[Touch]]:
     return pairs
 
 
-def _far_apart(mine: list[Touch], theirs: list[Touch]) -> str:
-    """What differs most between contact lists of one pair of equal length, matched by nearest points; "" if nothing."""
+def _apart(mine: list[Touch], theirs: list[Touch]) -> dict[str, float]:
+    """Largest differences between contact lists of one pair of equal length, matched by nearest points."""
     left, worst = list(mine), {"point": 0.0, "distance": 0.0, "normal": 0.0}
     for touch in theirs:
         nearest = min(range(len(left)), key=lambda k: float(np.abs(left[k].point - touch.point).max()))
@@ -63,8 +63,20 @@ def _far_apart(mine: list[Touch], theirs: list[Touch]) -> str:
         worst["point"] = max(worst["point"], float(np.abs(other.point - touch.point).max()))
         worst["distance"] = max(worst["distance"], abs(other.distance - touch.distance))
         worst["normal"] = max(worst["normal"], float(np.abs(other.normal - touch.normal).max()))
-    beyond = [f"{name} {10 ** np.ceil(np.log10(value)):.0e}" for name, value in worst.items() if value > NEAR]
-    return ", ".join(beyond)
+    return worst
+
+
+def _far_apart(mine: list[Touch], theirs: list[Touch]) -> str:
+    """Which differences count; "" if none does."""
+    worst = _apart(mine, theirs).items()
+    return ", ".join(f"{name} {10 ** np.ceil(np.log10(value)):.0e}" for name, value in worst if value > NEAR)
+
+
+def _nearly_equal(mine: list[Touch], theirs: list[Touch]) -> str:
+    """How far equal lists are apart: accelerations of stiff contacts show more than the lists do."""
+    a, b = _by_pair(mine), _by_pair(theirs)
+    worst = [_apart(a[pair], b[pair]) for pair in b]
+    return ", ".join(f"{name} {max(w[name] for w in worst):.0e}" for name in ("point", "distance", "normal") if worst)
 
 
 @dataclass(frozen=True)
@@ -117,7 +129,10 @@ def _compare_states(row: Row, scene: Scene, model: mujoco.MjModel, sample: list[
         else:
             here, there = (exact.residual(model, data, a) for a in (acceleration, state.qacc))
             row.solved += here <= there
-            row.details.append(f"state {number}: accelerations; residual {here:.1e} N, MuJoCo's {there:.1e} N")
+            row.details.append(
+                f"state {number}: accelerations; residual {here:.1e} N, MuJoCo's {there:.1e} N; "
+                f"contacts apart by {_nearly_equal(touches, state.contacts) or 'nothing'}"
+            )
         for d, ours_is_best in zip(apart, best, strict=True):
             pair = (d.mine or d.theirs)[0].pair
             names = "–".join(scene.shapes[i].name for i in pair)
