@@ -222,6 +222,11 @@ class Model:
         return self.topology.nlink
 
     @property
+    def nshape(self) -> int:
+        """Shapes."""
+        return len(self.layout.shape_names)
+
+    @property
     def npair(self) -> int:
         """Pairs of shapes that may touch."""
         return self.pair_table.pair_count

@@ -9,48 +9,30 @@ import numpy as np
 import warp as wp
 
 from warpsim.core.errors import InputError, unknown_name
-from warpsim.core.precision import real, vec3
 from warpsim.rigid.constraint.contact_output import contact_forces
-from warpsim.rigid.constraint.contact_points import contact_point_fields, contact_points
-from warpsim.rigid.constraint.report import contacts_needed, report, report_fields, unsolved
+from warpsim.rigid.constraint.contact_points import contact_points
+from warpsim.rigid.constraint.report import contacts_needed, report, unsolved
 from warpsim.rigid.constraint.stage import constraint_forces
 from warpsim.rigid.constraint.violation import constraint_error
+from warpsim.rigid.model.fields import contact_point_fields, control_fields, observable_fields, output_fields
 from warpsim.rigid.model.model import GROUPS, Model
-from warpsim.rigid.sensors.layout import sensor_layout, sensor_size
+from warpsim.rigid.sensors.layout import sensor_layout
 from warpsim.rigid.sensors.measure import SensorWork, make_sensor_work, measure
 from warpsim.rigid.step import step
 from warpsim.rigid.step.impact_step import impact_step
 from warpsim.rigid.step.impact_work import ImpactWork, make_impact_scratch, make_impact_work
-from warpsim.rigid.step.observe import Observation, make_observation, observable_fields, observe
+from warpsim.rigid.step.observe import Observation, make_observation, observe
 from warpsim.rigid.work.constraint_work import ConstraintWork
 from warpsim.rigid.work.state import (
     RungeKuttaWork,
     Work,
-    control_fields,
     make_runge_kutta_work,
     make_scratch,
     make_work,
     state_fields,
 )
 from warpsim.tape.arena import Arena
-from warpsim.tape.program import Arrays, Field, Shortage, SlotValues
-
-
-def output_fields(model: Model) -> dict[str, Field]:
-    """Every output a rollout can report, by name: observations of the state a step reaches, and reports of the step."""
-    reports = (
-        # −1 or 1 where a range cut an actuator, a drive, or the summed actuator force of a dof
-        Field("saturated", (model.worlds, model.saturation_size), wp.int32, differentiable=False),
-        # N, world axes: sum of the contact forces on each shape during the step
-        Field("contact_force", (model.worlds, len(model.layout.shape_names)), vec3),
-        # measurements at the step's start, see `warpsim.rigid.sensors.layout`
-        Field("sensors", (model.worlds, sensor_size(model)), real),
-        # m or rad: largest violation of an equality or a joint's limit, see `warpsim.rigid.constraint.violation`
-        Field("constraint_error", (model.worlds,), real, differentiable=False),
-        *contact_point_fields(model),
-        *report_fields(model),
-    )
-    return {**observable_fields(model), **{f.name: f for f in reports}}
+from warpsim.tape.program import Arrays, Shortage, SlotValues
 
 
 @dataclass
