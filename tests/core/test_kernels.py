@@ -57,7 +57,8 @@ from warpsim.cli.main import main
 code = main({arguments!r})
 import warp as wp
 loaded = dict(sys.modules)
-kernels = [n for n, m in loaded.items() if n.startswith("warpsim") and wp.Kernel in map(type, vars(m).values())]
+ours = [n for n in loaded if n.startswith("warpsim") and not n.startswith("warpsim.geometry")]  # which measures meshes
+kernels = [n for n in ours if wp.Kernel in map(type, vars(loaded[n]).values())]
 print([code, [n for n in ("torch", "mujoco", "matplotlib") if n in loaded], kernels])
 """
 

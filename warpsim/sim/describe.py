@@ -27,6 +27,7 @@ _OUTPUTS = {
     "kinetic_energy": "J",
     "saturated": "-1 or 1 where a range cuts an actuator, a drive or a joint's summed force",
     "contact_force": "N, world axes: sum of the contacts on each shape",
+    "mode": "equal at two steps of equal decisions: contacts, friction, limits, ranges that cut, impacts",
     "contact_points": "m, world: where each contact is; zero in places that none fills",
     "contact_point_forces": "N, world axes: of each contact, on the shape that moves, or the second of two",
     "sensors": "measurements at the step's start, listed below",

@@ -116,6 +116,8 @@ def output_fields(m: Sizes) -> dict[str, Field]:
         Field("sensors", (m.worlds, sensor_size(m.sensors)), real),
         # m or rad: largest violation of an equality or a joint's limit, see `warpsim.rigid.constraint.violation`
         Field("constraint_error", (m.worlds,), real, differentiable=False),
+        # equal numbers, equal decisions, see `warpsim.rigid.step.modes`
+        Field("mode", (m.worlds,), wp.int64, differentiable=False),
         *contact_point_fields(m),
         *report_fields(m),
     )

@@ -21,6 +21,7 @@ from warpsim.rigid.sensors.measure import SensorWork, make_sensor_work, measure
 from warpsim.rigid.step import step
 from warpsim.rigid.step.impact_step import impact_step
 from warpsim.rigid.step.impact_work import ImpactWork, make_impact_scratch, make_impact_work
+from warpsim.rigid.step.modes import decisions_into, zones_into
 from warpsim.rigid.step.observe import Observation, make_observation, observe
 from warpsim.rigid.work.constraint_work import ConstraintWork
 from warpsim.rigid.work.state import (
@@ -137,13 +138,9 @@ class RigidProgram:
     ) -> None:
         """One time step by the model's integrator, and the outputs of the state it reaches."""
         control = Arrays("control", {**self.constants, **inputs})
-        if isinstance(work.step, ImpactWork):
-            assert self._impact is not None
-            impact_step(self.model, state, control, work.step, self.scratch, self._impact, next_state, tape)
-        elif isinstance(work.step, RungeKuttaWork):
-            step.runge_kutta(self.model, state, control, work.step, self.scratch, next_state, tape)
-        else:
-            step.euler(self.model, state, control, work.step, self.scratch, next_state, tape)
+        mode = outputs.mode if "mode" in outputs else None
+        with zones_into(self.model, self.scratch.constraint, mode):
+            self._integrate(state, control, work, next_state, tape)
         if work.observation is not None:
             observe(self.model, next_state, work.observation, outputs, self._observed)
         first = work.first
@@ -158,7 +155,23 @@ class RigidProgram:
             measure(self.model, self._sensors, state, first, work.sensor, outputs.sensors)
         if "constraint_error" in outputs:
             constraint_error(self.model, state, first, self.scratch.constraint, outputs.constraint_error)
-        report(self.model, [s.constraint for s in work.solves if s.constraint is not None], outputs)
+        solves = [s.constraint for s in work.solves if s.constraint is not None]
+        report(self.model, solves, outputs)
+        if mode is not None:
+            impact = work.step if isinstance(work.step, ImpactWork) else None
+            decisions_into(self.model, first, solves, impact, mode)
+
+    def _integrate(
+        self, state: Arrays, control: Arrays, work: StepWork, next_state: Arrays, tape: wp.Tape | None
+    ) -> None:
+        """The next state, by the model's integrator."""
+        if isinstance(work.step, ImpactWork):
+            assert self._impact is not None
+            impact_step(self.model, state, control, work.step, self.scratch, self._impact, next_state, tape)
+        elif isinstance(work.step, RungeKuttaWork):
+            step.runge_kutta(self.model, state, control, work.step, self.scratch, next_state, tape)
+        else:
+            step.euler(self.model, state, control, work.step, self.scratch, next_state, tape)
 
     def _contact_force(self, state: Arrays, work: Work, out: wp.array, tape: wp.Tape | None) -> None:
         c, space = work.constraint, self.scratch.constraint
