@@ -38,6 +38,18 @@ def ball(restitution: float = 0.8, **options) -> Scene:
     return scene
 
 
+@pytest.mark.parametrize("factor", [1e120, 1e-120])
+def test_growth_beyond_what_numbers_hold(factor):
+    growth = measure_growth(np.repeat(factor * np.eye(2)[None], 5, 0), 0.01)
+    assert growth.perturbation[-1] == pytest.approx(5 * np.log(factor), rel=1e-12)
+    assert growth.adjoint[0] - growth.adjoint[-1] == pytest.approx(5 * np.log(factor), rel=1e-12)
+
+
+def test_a_step_that_forgets_everything_has_no_growth():
+    growth = measure_growth(np.zeros((3, 2, 2)), 0.01)
+    assert np.isfinite(growth.perturbation).all() and growth.perturbation[-1] < -100.0
+
+
 def test_growth_of_a_known_map():
     """A constant map grows perturbations and adjoints by its largest eigenvalue per step."""
     step = np.diag([1.1, 0.9])
