@@ -213,3 +213,22 @@ def test_the_command_and_its_picture(tmp_path, capsys):
     assert "advice:" in out and "Lyapunov" in out and picture.is_file()
     drawn = plot_validity(measure_validity(Simulator(scene), 100))
     assert drawn.ndim == 3 and drawn.std() > 0
+
+
+def test_switches_and_the_curve_are_drawn_where_they_happen():
+    found = measure_validity(Simulator(str(SCENES / "stack.usda")), 30)
+    assert found.switches
+    drawn = plot_validity(found).astype(int)
+    height, width = drawn.shape[:2]
+    strips = (height - 24) // 4
+    orange = np.abs(drawn - (214, 160, 90)).max(-1) == 0
+    blue = np.abs(drawn - (52, 102, 184)).max(-1) == 0
+    places = sorted({round(84 + s.time / found.times[-1] * (width - 84 - 16)) for s in found.switches})
+    for row in range(4):
+        strip = slice(row * strips, (row + 1) * strips)
+        columns = np.flatnonzero(orange[strip].sum(0) > strips // 2)  # a line from below the title to the floor
+        assert len(columns) and all(np.abs(np.array(places) - c).min() <= 1 for c in columns)
+        rows = np.flatnonzero(orange[strip].any(1))
+        assert 22 <= rows.min() <= 23 and strips - 7 <= rows.max() <= strips - 6
+        inside = np.flatnonzero(blue[strip].any(1))
+        assert inside.min() >= 20 and inside.max() <= strips - 4
