@@ -10,7 +10,7 @@ from warpsim.check.panel import CASES, run_panel
 from warpsim.check.panel.cases import _BOUNCE, _TUMBLE, _tumble
 from warpsim.check.panel.closed_forms import bounce_height, slopes
 from warpsim.check.panel.naive import billiard, bounce, cube
-from warpsim.check.panel.table import Line, format_lines
+from warpsim.check.panel.table import Line, count_off, format_lines
 from warpsim.cli.main import main
 
 QUICK = ("projectile", "fall", "billiard, places", "glancing balls", "checkpointing")
@@ -74,3 +74,5 @@ def test_columns_of_the_table_stand_below_one_another():
     head, first, second = format_lines(lines).splitlines()
     assert len(head) == len(first) and second == f"{second[: len(head)]}  OFF"
     assert head.index("derivative") == first.index("by the") == second.index(" b ") + 1
+    assert count_off(lines) == ("1 of 2 within what the time step explains", 1)
+    assert count_off(lines[:1]) == ("1 of 1 within what the time step explains", 0)
