@@ -14,10 +14,10 @@ from warpsim.core.stages import run_stage
 from warpsim.coupling.bodies import BodyWork, make_body_work, observe_bodies, sum_wrenches
 from warpsim.coupling.fields import own_arrays, scene_fields, scene_name
 from warpsim.matter.matter import Environment, Matter
+from warpsim.rigid.model.fields import control_fields, observable_fields, output_fields
 from warpsim.rigid.model.model import Model
-from warpsim.rigid.step.observe import Observation, make_observation, observable_fields, observe
-from warpsim.rigid.step.program import RigidProgram, StepWork, output_fields, world_range
-from warpsim.rigid.work.state import control_fields
+from warpsim.rigid.step.observe import Observation, make_observation, observe
+from warpsim.rigid.step.program import RigidProgram, StepWork, world_range
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field, Shortage, SlotValues
 
