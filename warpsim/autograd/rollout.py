@@ -51,7 +51,7 @@ class RolloutCall:
         spec: Which tape.
         state: Differentiable state fields, in the order of their tensors.
         parameters: Parameters in force; their tensors come next.
-        weights: Those of `spec.policy`, (n,), last of the tensors; None without a policy.
+        weights: Those of `spec.policy`, (n,) or (W, n), last of the tensors; None without a policy.
         fixed: State fields that carry no gradient, (W, …).
         keep_every: Rows of the trajectory are this many steps apart.
         progress: Show a bar.
@@ -218,8 +218,14 @@ def _pull_back(
         *(states[name] for name in call.state),
         *(controls[name] for name in call.spec.controls),
         *(parameters.get(name) for name in call.parameters.tensors),
-        *(() if network is None else (sum_worlds(to_torch(network.weights.grad)),)),
+        *(() if network is None else (_weight_gradient(network, shapes[-1]),)),
     ]
+
+
+def _weight_gradient(network: Network, shape: torch.Size) -> torch.Tensor:
+    """Of weights that all worlds share, (n,), or of each world's own, (W, n)."""
+    gradient = to_torch(network.weights.grad)
+    return gradient.clone() if len(shape) == 2 else sum_worlds(gradient)
 
 
 def _differentiate(

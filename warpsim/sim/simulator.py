@@ -25,7 +25,7 @@ from warpsim.sim.controls import Controls, given_steps
 from warpsim.sim.draws import Draws
 from warpsim.sim.initial_state import StateTensors
 from warpsim.sim.jacobians import Linearization, Linearizer
-from warpsim.sim.network_policy import NetworkPolicy
+from warpsim.sim.network_policy import NetworkPolicy, make_network_policy
 from warpsim.sim.parameter_input import InForce
 from warpsim.sim.policy_precision import precision_of
 from warpsim.sim.policy_rollout import ClosedLoop, Policy, Timing
@@ -210,28 +210,33 @@ class Simulator(Stepping):
         *,
         hidden: Sequence[int] = (32, 32),
         activation: str = "tanh",
+        senses: Sequence[str] | None = None,
         position: Sequence[str] | None = None,
         angle: Sequence[str] | None = None,
         velocity: Sequence[str] | None = None,
         velocity_scale: float = 1.0,
         seed: int = 0,
     ) -> NetworkPolicy:
-        """A small network from joint coordinates and velocities to this simulator's controls, for `rollout_policy`.
+        """A small network from what the robot senses to this simulator's controls, for `rollout_policy`.
 
         Args:
             hidden: Widths of the hidden layers.
-            activation: "tanh" or "relu".
+            activation: "tanh", "relu" or "elu".
+            senses: What it sees, by name: "height", "up", "rotation", "base_velocity", "local_velocity" and
+                "angular_velocity" of free bodies, "joint_position" and "joint_velocity" of all other joints; None:
+                coordinates and velocities as the next three say.
             position: Joints whose coordinates it sees as they are; None: those not in `angle`.
             angle: Hinges of which it sees sine and cosine; None: those without limits.
             velocity: Joints whose velocities it sees; None: all.
             velocity_scale: Factor of the velocities.
             seed: Of the initial weights.
         """
-        return NetworkPolicy(
+        return make_network_policy(
             self.model,
             self._controls,
             hidden=hidden,
             activation=activation,
+            senses=senses,
             position=position,
             angle=angle,
             velocity=velocity,
@@ -253,7 +258,9 @@ class Simulator(Stepping):
         fixed = {n: to_warp(t, self._initial.dtypes[n]) for n, t in first.items() if n not in varied}
         for f in closed_loop_fields(network):
             fixed[f.name] = wp.zeros(f.shape, dtype=f.dtype, device=self.model.device)
-        call = RolloutCall(self._engine, spec, varied, used.parameters, fixed, weights=policy.weights(), clip=clip)
+        call = RolloutCall(
+            self._engine, spec, varied, used.parameters, fixed, weights=policy.weights_in_kernels(), clip=clip
+        )
         return self._roll_out(call, first, {}, used)
 
     @in_turn
