@@ -48,7 +48,7 @@ class Critic:
         self.network, self.slow = (self._made([features, *hidden, 1]).to(device) for _ in range(2))
         self.slow.load_state_dict(self.network.state_dict())
         self.slow.requires_grad_(False)
-        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=rate, betas=(0.9, 0.95), foreach=True)
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=rate, betas=(0.9, 0.95), fused=True)
 
     def __call__(self, features: torch.Tensor) -> torch.Tensor:
         """The slow copy's value (…) of features (…, n), in their precision; differentiable by them."""

@@ -145,16 +145,15 @@ class SHAC:
         self._observe = _observer(policy) if observe is None else observe
         self._gradients = _spread(policy, sim.worlds, world_clip)
         self.worlds = Worlds(sim, timing, cost, starts, failed, disturb, threads=threads, seed=seed)
-        with torch.no_grad():
-            features = self._observe(sim.rollout(steps=1, start=self.worlds.state)).shape[-1]
+        features = self._feature_count(sim)
         self.normalizer = None if normalize is None else Normalizer(features, freeze=normalize, device=sim.device)
         self.critic = Critic(features, seed=seed, device=sim.device) if critic is None else critic
-        self._optimizer = torch.optim.Adam(policy.parameters(), lr=rate, betas=(momentum, 0.95), foreach=True)
+        self._optimizer = torch.optim.Adam(policy.parameters(), lr=rate, betas=(momentum, 0.95), fused=True)
         self.average = copy.deepcopy(policy).requires_grad_(False)
+        if isinstance(self.average, NetworkPolicy):
+            self.average.each_world = None
         self.best: dict[str, torch.Tensor] | None = None
-        self._judge = Judge(
-            sim, cost, starts, failed, hold=timing.hold, seconds=evaluate_seconds, threads=threads
-        )
+        self._judge = Judge(sim, cost, starts, failed, hold=timing.hold, seconds=evaluate_seconds, threads=threads)
         self._least, self._since_best = float("inf"), 0
         self.history: list[Iteration] = []
         self._used = 0.0
@@ -283,6 +282,12 @@ class SHAC:
         self.history = [Iteration(**made) for made in saved["history"]]
         self._used = saved["seconds"]
 
+    def _feature_count(self, sim: Simulator) -> int:
+        if isinstance(self.policy, NetworkPolicy):
+            return len(self.policy.features)
+        with torch.no_grad():
+            return self._observe(sim.rollout(steps=1, start=self.worlds.state)).shape[-1]
+
     def _window(self, number: int) -> tuple[Window, torch.Tensor]:
         """A window and its loss; a world whose numbers cease to be finite begins anew, and so does the window."""
         for _ in range(len(self.worlds.age) + 1):
@@ -303,12 +308,14 @@ class SHAC:
 
     def _loss(self, window: Window) -> torch.Tensor:
         weights = step_weights(window.ended, self._discount).to(window.costs.dtype)
-        last = window.ended.clone()
-        last[-1] = True
-        valued = last & window.counted & ~window.failed
-        rest = self.critic(self._normalized(window.reached[valued]))
-        total = (weights * window.costs).sum() + self._discount * (weights[valued] * rest).sum()
-        return total / window.costs.shape[1]
+        each = len(window.costs) // len(window.ends)
+        last, counted, failed, weight = (
+            rows[each - 1 :: each] for rows in (window.ended, window.counted, window.failed, weights)
+        )
+        goes_on = (last & counted & ~failed).to(weights.dtype)
+        goes_on[-1] = (counted & ~failed)[-1].to(weights.dtype)
+        rest = self._discount * goes_on * weight * self.critic(self._normalized(window.ends))
+        return ((weights * window.costs).sum() + rest.sum()) / window.costs.shape[1]
 
     def _move(self, loss: torch.Tensor, number: int) -> float:
         """One step of the optimizer; returns the gradient's norm. A gradient that is not finite moves nothing."""

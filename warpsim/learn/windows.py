@@ -59,7 +59,8 @@ class Window:
 
     Attributes:
         before: (n, W, f) features of the states in which the policy was asked.
-        reached: (n, W, f) features of the states that followed; in the graph.
+        reached: (n, W, f) features of the states that followed.
+        ends: (parts, W, f) those of the last states of each part again, in the graph.
         costs: (n, W), in the graph; zero in rows that do not count.
         counted: (n, W), bool: false after a failure, until the world begins anew.
         failed: (n, W), bool: the state reached ends the episode.
@@ -68,6 +69,7 @@ class Window:
 
     before: torch.Tensor
     reached: torch.Tensor
+    ends: torch.Tensor
     costs: torch.Tensor
     counted: torch.Tensor
     failed: torch.Tensor
@@ -113,8 +115,8 @@ class Worlds:
         for _ in range(self._timing.parts):
             states = self._roll_out(policy, state)
             rows.append(self._seen(policy, observe, states))
-            counted, failed = rows[-1][3], rows[-1][4]
-            state = self._begin_anew(states, (counted & failed).any(0), rows[-1][5])
+            counted, failed, ended = rows[-1][4:]
+            state = self._begin_anew(states, (counted & failed).any(0), ended)
         self.state = {name: value.detach() for name, value in state.items()}
         return Window(*(torch.cat(column) for column in zip(*rows, strict=True)))
 
@@ -160,10 +162,11 @@ class Worlds:
             failed = self._failed(reached)
         counted = torch.ones_like(failed)
         counted[1:] = failed[:-1].cummax(0).values == 0
-        ended = torch.zeros_like(failed)
-        ended[-1] = True  # for now: whether it goes on is decided by whoever goes on
-        features = observe(states)
-        return features[:-1].detach(), features[1:], torch.where(counted, costs, 0.0), counted, failed, ended
+        ended = torch.zeros_like(failed)  # its last row is decided by whoever goes on
+        with torch.no_grad():
+            features = observe(states)
+        end = observe(Observed(self._sim.model, {name: value[-1:] for name, value in states.items()}))
+        return features[:-1], features[1:], end, torch.where(counted, costs, 0.0), counted, failed, ended
 
     def _begin_anew(self, states: Observed, fell: torch.Tensor, ended: torch.Tensor) -> dict[str, torch.Tensor]:
         """States with which the next part begins; the last row of `ended` says in which worlds those are others."""

@@ -163,32 +163,51 @@ class NetworkPolicy(torch.nn.Module):
 
     def observe(self, q: torch.Tensor, qd: torch.Tensor) -> torch.Tensor:
         """Features (…, n) of coordinates (…, nq) and velocities (…, nv), before `mean` and `deviation`."""
-        turns: dict[int, torch.Tensor] = {}
-        columns = [f.scale * (_seen(f, q, qd, turns) - f.offset) for f in self.features]
-        return torch.stack(columns, -1)
+        return observe_features(self.features, q, qd)
 
 
-def _seen(f: Feature, q: torch.Tensor, qd: torch.Tensor, turns: dict[int, torch.Tensor]) -> torch.Tensor:
-    """One feature without scale and offset; `turns` keeps the rotation matrices met so far, by their quaternion."""
+def observe_features(features: Sequence[Feature], q: torch.Tensor, qd: torch.Tensor) -> torch.Tensor:
+    """Features (…, n) of coordinates (…, nq) and velocities (…, nv), as kernels show them to a network."""
+    groups: dict[tuple[int, ...], torch.Tensor] = {(COORDINATE,): q, (VELOCITY,): qd}
+    for f in features:
+        key = _group(f)
+        if key not in groups:
+            groups[key] = _shown(f, q, qd)
+    first, firsts = 0, {}
+    for key, values in groups.items():
+        firsts[key] = first
+        first += values.shape[-1]
+    columns = [firsts[_group(f)] + (f.entry if f.kind in (ROTATION, LOCAL_VELOCITY) else f.index) for f in features]
+    seen = torch.cat(list(groups.values()), -1)[..., columns]
+    offset, scale = (q.new_tensor(values) for values in zip(*((f.offset, f.scale) for f in features), strict=True))
+    return scale * (seen - offset)
+
+
+def _group(f: Feature) -> tuple[int, ...]:
+    """Features of one group are entries of the same tensor."""
     if f.kind == ROTATION:
-        return _turn(q, f.index, turns)[..., f.entry // 3, f.entry % 3]
+        return f.kind, f.index
+    return (f.kind, f.index, f.quaternion) if f.kind == LOCAL_VELOCITY else (f.kind,)
+
+
+def _shown(f: Feature, q: torch.Tensor, qd: torch.Tensor) -> torch.Tensor:
+    """The tensor of a feature's group, (…, entries)."""
+    if f.kind == ROTATION:
+        return _turn(q, f.index).flatten(-2)
     if f.kind == LOCAL_VELOCITY:
-        return (_turn(q, f.quaternion, turns)[..., f.entry] * qd[..., f.index : f.index + 3]).sum(-1)
-    value = qd[..., f.index] if f.kind == VELOCITY else q[..., f.index]
-    return torch.sin(value) if f.kind == SINE else torch.cos(value) if f.kind == COSINE else value
+        return (_turn(q, f.quaternion) * qd[..., f.index : f.index + 3].unsqueeze(-1)).sum(-2)
+    return torch.sin(q) if f.kind == SINE else torch.cos(q)
 
 
-def _turn(q: torch.Tensor, first: int, turns: dict[int, torch.Tensor]) -> torch.Tensor:
+def _turn(q: torch.Tensor, first: int) -> torch.Tensor:
     """The matrix (…, 3, 3) of the quaternion at q[…, first:], which turns body into world axes."""
-    if first not in turns:
-        w, x, y, z = q[..., first : first + 4].unbind(-1)
-        rows = (
-            (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-            (2 * (x * y + w * z), 1 - 2 * (z * z + x * x), 2 * (y * z - w * x)),
-            (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-        )
-        turns[first] = torch.stack([torch.stack(row, -1) for row in rows], -2)
-    return turns[first]
+    w, x, y, z = q[..., first : first + 4].unbind(-1)
+    rows = (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (z * z + x * x), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+    return torch.stack([torch.stack(row, -1) for row in rows], -2)
 
 
 def make_network_policy(
