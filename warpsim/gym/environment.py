@@ -70,7 +70,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         self.metadata = {"autoreset_mode": _MODES[autoreset], "render_modes": []}
         real = np.float64 if self.sim.torch_dtype == torch.float64 else np.float32
         self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (len(self._features),), real)
-        self.single_action_space = gymnasium.spaces.Box(*_ranges(self.sim, real))
+        self.single_action_space = gymnasium.spaces.Box(*_ranges(self.sim, real), dtype=real)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._age = torch.zeros(self.num_envs, dtype=torch.int64, device=self.sim.device)
@@ -97,7 +97,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         controls = self._taken(actions)
         before, state = self._over, self._state
         with torch.no_grad():
-            self.sim.reset(**state)
+            self.sim.reset(start=state)
             for _ in range(self._bound.hold):
                 reached = self.sim.step(controls)
             row = Observed(self.sim.model, {name: value.unsqueeze(0) for name, value in reached.items()})
@@ -174,7 +174,8 @@ class Env(gymnasium.Env):
 
 def _ranges(sim: Simulator, real: type) -> tuple[np.ndarray, np.ndarray]:
     """Least and largest controls: those of actuators where they have ranges, any number elsewhere."""
-    low, high = np.full(sim.control_size, -np.inf, real), np.full(sim.control_size, np.inf, real)
+    low: np.ndarray = np.full(sim.control_size, -np.inf, real)
+    high: np.ndarray = np.full(sim.control_size, np.inf, real)
     if "actuator" in sim.control_names:
         part = sim.control_slice("actuator")
         low[part], high[part] = sim.model.actuator.control_range.numpy()[0].T

@@ -12,6 +12,7 @@ from warpsim.core.errors import InputError
 from warpsim.core.files import replacing
 from warpsim.sim.network_policy import NetworkPolicy
 
+onnx: Any
 try:
     import onnx
 except ImportError:
@@ -42,7 +43,7 @@ def write_onnx(policy: NetworkPolicy, path: str | PathLike[str]) -> Path:
     }
     nodes = [_node("Sub", ["features", "mean"], "centered"), _node("Div", ["centered", "deviation"], "normalized")]
     last = "normalized"
-    for k, (layer, name) in enumerate(zip(policy.layers, policy.shape.activations, strict=True)):
+    for k, (layer, name) in enumerate(zip(policy.linear, policy.shape.activations, strict=True)):
         constants[f"weight{k}"] = layer.weight.detach().cpu().numpy()
         constants[f"bias{k}"] = layer.bias.detach().cpu().numpy()
         nodes.append(_node("Gemm", [last, f"weight{k}", f"bias{k}"], f"layer{k}", transB=1))

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -89,6 +90,7 @@ class SHAC:
         discount: float = 0.99,
         blend: float = 0.95,
         rate: float = 2e-3,
+        rate_decay: float | None = None,
         momentum: float = 0.9,
         clip: float = 1.0,
         world_clip: float | None = None,
@@ -120,7 +122,9 @@ class SHAC:
             episode: After which a world begins anew, s.
             discount: What a cost one control later counts.
             blend: λ of the critic's targets.
-            rate: Adam's learning rate for the policy.
+            rate: Adam's learning rate for the policy at the first update.
+            rate_decay: Updates n₀ of the rates' fall with 1/√(1 + n/n₀), the critic's too, however long the training
+                will be; None: they do not fall.
             momentum: Adam's first decay rate.
             clip: Largest norm of the policy's gradient.
             world_clip: Largest norm of the gradient of a single world, in multiples of the median world's; keeps a few
@@ -140,21 +144,21 @@ class SHAC:
             raise InputError(f"discount={discount} and blend={blend} must be from 0 to 1, average={average} below 1")
         timing = Timing.of(sim.timestep, period=period, window=window, parts=parts, episode=episode)
         self._discount, self._blend, self._clip, self._warm_up = discount, blend, clip, warm_up
+        self._rate_decay = rate_decay
         self._evaluate_every, self._patience, self._averaging = evaluate_every, patience, average
         self.policy = policy
         self._observe = _observer(policy) if observe is None else observe
-        self._gradients = _spread(policy, sim.worlds, world_clip)
+        self._gradients = _bounds(policy, sim.worlds, world_clip)
         self.worlds = Worlds(sim, timing, cost, starts, failed, disturb, threads=threads, seed=seed)
         features = self._feature_count(sim)
         self.normalizer = None if normalize is None else Normalizer(features, freeze=normalize, device=sim.device)
         self.critic = Critic(features, seed=seed, device=sim.device) if critic is None else critic
         self._optimizer = torch.optim.Adam(policy.parameters(), lr=rate, betas=(momentum, 0.95), fused=True)
         self.average = copy.deepcopy(policy).requires_grad_(False)
-        if isinstance(self.average, NetworkPolicy):
-            self.average.each_world = None
         self.best: dict[str, torch.Tensor] | None = None
         self._judge = Judge(sim, cost, starts, failed, hold=timing.hold, seconds=evaluate_seconds, threads=threads)
-        self._least, self._since_best = float("inf"), 0
+        self._least, self._since_best, self._halved = float("inf"), 0, 0
+        self._rates = (rate, self.critic.optimizer.param_groups[0]["lr"])
         self.history: list[Iteration] = []
         self._used = 0.0
 
@@ -195,6 +199,7 @@ class SHAC:
     def update(self) -> Iteration:
         """One window: moves the policy along its gradient, fits the critic, lets the worlds go on, and evaluates."""
         began, number = time.process_time(), len(self.history)
+        self._set_rates(number)
         window, loss = self._window(number)
         norm = self._move(loss, number)
         error = self._fit(window)
@@ -233,8 +238,7 @@ class SHAC:
             self.best = {name: value.clone() for name, value in self.average.state_dict().items()}
         elif self._patience is not None and self._since_best >= self._patience:
             self._since_best = 0
-            for optimizer in (self._optimizer, self.critic.optimizer):
-                optimizer.param_groups[0]["lr"] *= 0.5
+            self._halved += 1
         return score
 
     def best_policy(self) -> torch.nn.Module:
@@ -261,6 +265,7 @@ class SHAC:
             "best": self.best,
             "least": self._least,
             "since_best": self._since_best,
+            "halved": self._halved,
             "optimizer": self._optimizer.state_dict(),
             "critic": self.critic.state_dict(),
             "normalizer": None if self.normalizer is None else self.normalizer.state_dict(),
@@ -274,6 +279,7 @@ class SHAC:
         self.policy.load_state_dict(saved["policy"])
         self.average.load_state_dict(saved["average"])
         self.best, self._least, self._since_best = saved["best"], saved["least"], saved["since_best"]
+        self._halved = saved["halved"]
         self._optimizer.load_state_dict(saved["optimizer"])
         self.critic.load_state_dict(saved["critic"])
         if self.normalizer is not None:
@@ -281,6 +287,25 @@ class SHAC:
         self.worlds.load_state_dict(saved["worlds"])
         self.history = [Iteration(**made) for made in saved["history"]]
         self._used = saved["seconds"]
+
+    @contextmanager
+    def _spread_over_worlds(self) -> Iterator[None]:
+        """While open, rollouts of a policy in kernels have gradients world by world."""
+        if not isinstance(self.policy, NetworkPolicy):
+            yield
+            return
+        kept, self.policy.each_world = self.policy.each_world, self._gradients
+        try:
+            yield
+        finally:
+            self.policy.each_world = kept
+
+    def _set_rates(self, number: int) -> None:
+        fallen = 0.5**self._halved
+        if self._rate_decay is not None:
+            fallen /= (1.0 + number / self._rate_decay) ** 0.5
+        for optimizer, rate in zip((self._optimizer, self.critic.optimizer), self._rates, strict=True):
+            optimizer.param_groups[0]["lr"] = fallen * rate
 
     def _feature_count(self, sim: Simulator) -> int:
         if isinstance(self.policy, NetworkPolicy):
@@ -293,7 +318,8 @@ class SHAC:
         for _ in range(len(self.worlds.age) + 1):
             before = self.worlds.state_dict()
             try:
-                window = self.worlds.window(self.policy, self._observe, number)
+                with self._spread_over_worlds():
+                    window = self.worlds.window(self.policy, self._observe, number)
             except NonFiniteError as error:
                 world = lost_world(error)
                 dropped = self.worlds.dropped
@@ -362,10 +388,9 @@ def _observer(policy: torch.nn.Module) -> Observe:
     return lambda states: policy.observe(states.q, states.qd)
 
 
-def _spread(policy: torch.nn.Module, worlds: int, world_clip: float | None) -> WorldGradients | None:
+def _bounds(policy: torch.nn.Module, worlds: int, world_clip: float | None) -> WorldGradients | None:
     if isinstance(policy, NetworkPolicy):
-        policy.each_world = WorldGradients(worlds, world_clip)
-        return policy.each_world
+        return WorldGradients(worlds, world_clip)
     if world_clip is not None:
         raise InputError("world_clip= needs gradients world by world, which a NetworkPolicy has; leave it out")
     return None

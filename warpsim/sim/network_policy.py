@@ -119,6 +119,11 @@ class NetworkPolicy(torch.nn.Module):
         """What it sees, in order."""
         return self.shape.features
 
+    @property
+    def linear(self) -> tuple[torch.nn.Linear, ...]:
+        """The layers, in order."""
+        return tuple(self._linear)
+
     def spec(self, hold: int, delay: int) -> PolicySpec:
         """What kernels need to know besides the weights."""
         shape = self.shape

@@ -9,9 +9,11 @@ from typing import Any
 import torch
 
 from warpsim.core.errors import InputError
+from warpsim.sim.attributes.attribute import Attribute
 from warpsim.sim.randomization import Randomization
 from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import Observed
+from warpsim.task.rewards import Fall, Reward
 from warpsim.task.training import Training, read_training
 
 
@@ -36,9 +38,10 @@ class BoundTraining:
         if self.hold < 1 or abs(self.hold * sim.timestep - training.period) > 1e-6 * training.period:
             raise InputError(f"period={training.period:g} s is not a whole number of time steps of {sim.timestep:g} s")
         self._rewards = [reward.bind(sim, training.period) for reward in training.rewards]
+        self._rewards += [fall.bind_margin(sim, training.period) for fall in training.falls if fall.weight]
         self._falls = [fall.bind(sim, training.period) for fall in training.falls]
         if training.randomized:
-            drawn = {
+            drawn: dict[str | Attribute, Randomization] = {
                 item.attribute: Randomization(relative=item.relative or None, absolute=item.absolute or None)
                 for item in training.randomized
             }
@@ -61,7 +64,7 @@ class BoundTraining:
     def starts(self, number: int) -> dict[str, Any]:
         """Where worlds begin, (W, …) by field, drawn anew for each number."""
         spread = self.training.starts
-        drawn: dict[Any, Randomization] = {
+        drawn: dict[str | Attribute, Randomization] = {
             "q": Randomization(absolute=spread.position),
             "qd": Randomization(absolute=spread.velocity, kind="normal"),
         }
@@ -99,7 +102,8 @@ def bind_training(
         if one.path is None:
             raise InputError("this simulator was not read from a file: give the training itself")
         training = read_training(one.path, one.scene, training)
-    outputs = {name: None for part in (*training.rewards, *training.falls) for name in part.outputs(one)}
+    parts: list[Reward | Fall] = [*training.rewards, *training.falls]
+    outputs = {name: None for part in parts for name in part.outputs(one)}
     scene = one.scene if one.path is None else one.path
     made = Simulator(scene, worlds=training.worlds if worlds is None else worlds, outputs=tuple(outputs))
     return BoundTraining(made, training)

@@ -11,6 +11,7 @@ import torch
 
 from warpsim.core.errors import InputError
 from warpsim.objective import Episode, OnBody, Term
+from warpsim.rigid.model.joint_names import JointHandle
 from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import Observed
 
@@ -198,11 +199,23 @@ class TermCost:
 
 @dataclass(frozen=True)
 class Fall:
-    """Ends an episode where a place on a body leaves a range of heights, m."""
+    """Ends an episode where a place on a body leaves a range of heights.
+
+    The end itself has no slope that a gradient could follow; the cost of being near it has.
+
+    Attributes:
+        subject: The place.
+        minimum: m; None: none.
+        maximum: m; None: none.
+        margin: m: within this of the ends of the range …
+        weight: … a control costs weight · (share of the margin gone)².
+    """
 
     subject: OnBody
     minimum: float | None = None
     maximum: float | None = None
+    margin: float = 0.0
+    weight: float = 0.0
 
     def outputs(self, sim: Simulator) -> tuple[str, ...]:
         """None for the origin of a free body, whose height is state."""
@@ -210,27 +223,42 @@ class Fall:
 
     def bind(self, sim: Simulator, period: float) -> Callable[[Observed], torch.Tensor]:
         """(n, W): whether it has fallen."""
-        self.subject.check(sim)
-        if self.minimum is None and self.maximum is None:
-            raise InputError("give a minimum or a maximum of the height, or both")
-        low, high = (
-            (-np.inf if self.minimum is None else self.minimum),
-            (np.inf if self.maximum is None else self.maximum),
-        )
-        free = _free_joint(sim, self.subject)
+        low, high = self._range(sim)
 
         def fallen(states: Observed) -> torch.Tensor:
-            if free is not None:
-                height = states.q[..., free.q.start + 2]
-            else:
-                empty = states.q.new_zeros(*states.q.shape[:2], 0)
-                height = self.subject.position(_episode(sim, states, empty, period), slice(0, len(empty)))[..., 2]
+            height = self._height(sim, states, period)
             return (height < low) | (height > high)
 
         return fallen
 
+    def bind_margin(self, sim: Simulator, period: float) -> Bound:
+        """The cost of being near the ends of the range."""
+        low, high = self._range(sim)
+        if not self.margin > 0:
+            raise InputError(f"margin is {self.margin:g} m; it must be above 0 where the weight is not 0")
 
-def _free_joint(sim: Simulator, place: OnBody):
+        def reward(states: Observed, controls: torch.Tensor) -> torch.Tensor:
+            height = self._height(sim, states, period)
+            gone = torch.relu(low + self.margin - height) + torch.relu(height - high + self.margin)
+            return -self.weight * (gone / self.margin).square()
+
+        return reward
+
+    def _range(self, sim: Simulator) -> tuple[float, float]:
+        self.subject.check(sim)
+        if self.minimum is None and self.maximum is None:
+            raise InputError("give a minimum or a maximum of the height, or both")
+        return -np.inf if self.minimum is None else self.minimum, np.inf if self.maximum is None else self.maximum
+
+    def _height(self, sim: Simulator, states: Observed, period: float) -> torch.Tensor:
+        free = _free_joint(sim, self.subject)
+        if free is not None:
+            return states.q[..., free.q.start + 2]
+        none = states.q.new_zeros(*states.q.shape[:2], 0)
+        return self.subject.position(_episode(sim, states, none, period), slice(0, len(none)))[..., 2]
+
+
+def _free_joint(sim: Simulator, place: OnBody) -> JointHandle | None:
     """The free joint of a body whose origin the place is; None: the place is another."""
     if any(place.offset):
         return None

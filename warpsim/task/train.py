@@ -73,7 +73,7 @@ class TrainingRun:
             hidden=training.hidden, activation=training.activation, senses=training.senses, seed=training.seed
         )
         with torch.no_grad():
-            policy.layers[-1].weight.mul_(0.1)  # at first it does next to nothing
+            policy.linear[-1].weight.mul_(0.1)  # at first it does next to nothing
         self.snapshots: dict[int, NetworkPolicy] = {}
         self.trainer = SHAC(
             sim,

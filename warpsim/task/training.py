@@ -195,7 +195,8 @@ def _fall(item: TaskPrim) -> Fall:
     low, high = (item.optional(name, item.context.units.length) for name in ("minimum", "maximum"))
     if low is None and high is None:
         raise item.fail("needs a minimum or a maximum of the height")
-    return Fall(item.moving("subject"), low, high)
+    margin = item.number("margin", item.context.units.length)
+    return Fall(item.moving("subject"), low, high, margin, item.number("weight"))
 
 
 def _starts(item: TaskPrim) -> StartSpread:
