@@ -58,10 +58,10 @@ def motion(sim) -> tuple[Observed, torch.Tensor]:
 def test_the_scene_asks_for_what_it_says():
     found = read_training(SCENE, Simulator(SCENE).scene)
     assert found.name == "/World/Training"
-    assert found.rewards == (Progress(TORSO), Alive(), Upright(TORSO), ActionCost(0.05), JointStops(0.15, 0.1))
-    assert found.falls == (Fall(TORSO, 0.2, 1.0, 0.2, 1.0),)
+    assert found.rewards == (Progress(TORSO), Alive(), ActionCost(0.05), JointStops(0.15, 0.1))
+    assert found.falls == (Fall(TORSO, 0.2, 1.0, 0.2, 0.0),)
     assert found.starts == StartSpread(0.1, 0.1, 0.5)
-    assert (found.worlds, found.period, found.window, found.episode, found.hidden) == (64, 0.02, 0.32, 5.0, (64, 64))
+    assert (found.worlds, found.period, found.window, found.episode, found.hidden) == (64, 0.02, 0.32, 10.0, (64, 64))
     assert found.senses == (
         *("height", "rotation", "base_velocity", "angular_velocity", "joint_position", "joint_velocity"),
     )
