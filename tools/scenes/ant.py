@@ -13,7 +13,7 @@ RADIUS, LEG, UPPER, LOWER = 0.25, 0.08, 0.2, 0.4
 reinforcement learning is tried on."""
 DENSITY = 5.0
 """kg/m³."""
-HEIGHT, BEND = 0.55, 1.0
+HEIGHT, BEND = 0.557, 1.0
 """Of the body's middle at the start, m; of the knees, rad."""
 TORQUE = 150.0
 """N·m at a control of 1."""
