@@ -65,7 +65,7 @@ class BoundTraining:
         """Where worlds begin, (W, …) by field, drawn anew for each number."""
         spread = self.training.starts
         drawn: dict[str | Attribute, Randomization] = {
-            "q": Randomization(absolute=spread.position),
+            "q": Randomization(base=None if spread.pose is None else list(spread.pose), absolute=spread.position),
             "qd": Randomization(absolute=spread.velocity, kind="normal"),
         }
         if "activation" in self.sim.state_names:

@@ -29,11 +29,13 @@ class StartSpread:
         position: Largest move of a coordinate along its dof.
         velocity: Standard deviation of every velocity.
         kick: Standard deviation of what is added to the velocities of hinges and slides when a window begins.
+        pose: (nq,) instead of the scene's own coordinates; None: those.
     """
 
     position: float = 0.0
     velocity: float = 0.0
     kick: float = 0.0
+    pose: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
