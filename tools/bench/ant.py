@@ -3,8 +3,8 @@
     python -m tools.bench.ant [--seeds 0 1 2] [--marks 30 60 90 130 240] [--mjcf ant.xml] [--markdown FILE]
 
 Trains what `scenes/ant_run.usda` asks for, or the same on the ant of a MuJoCo file (Brax's or MuJoCo's own), and rolls
-out the averaged policy and the best one from 64 starts that nothing has seen. With a MuJoCo file the policy also runs in
-plain MuJoCo, from the same starts, with a solver that converges. Neither rollout counts as training.
+out the averaged policy and the best one from 64 starts that nothing has seen. With a MuJoCo file the policy also runs
+in plain MuJoCo, from the same starts, with a solver that converges. Neither rollout counts as training.
 """
 
 from __future__ import annotations
