@@ -72,9 +72,10 @@ def train(sim: ws.Simulator, updates: int = UPDATES, progress: bool = True) -> t
         window=0.32,
         episode=4.0,
         discount=0.98,
-        rate=1e-3,
-        rate_decay=400,
+        rate=5e-4,
+        rate_decay=1000,
         world_clip=3.0,
+        normalize=None,  # joints and velocities are of one size already, and small outputs let it stand at first
         critic=Critic(len(policy.features), rate=1e-3, passes=4, seed=SEED),
         warm_up=60,
         seed=SEED,
