@@ -13,6 +13,7 @@ from warpsim.sim.policy_rollout import Policy
 from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import Observed
 from warpsim.tape.diagnostics import NonFiniteError
+from warpsim.tape.memory import Memory
 
 Cost = Callable[[Observed, torch.Tensor], torch.Tensor]
 """(states reached (n, W, …), controls that led there (n, W, control size)) → (n, W)."""
@@ -146,7 +147,12 @@ class Worlds:
         sim, timing = self._sim, self._timing
         steps = timing.part * timing.hold
         motion = sim.rollout_policy(
-            policy, steps, start=state, hold=timing.hold, segment=steps, **in_kernels(policy, self._threads)
+            policy,
+            steps,
+            start=state,
+            hold=timing.hold,
+            memory=Memory(segment=steps),
+            **in_kernels(policy, self._threads),
         )
         return Observed(sim.model, {name: value[:: timing.hold] for name, value in motion.items()})
 

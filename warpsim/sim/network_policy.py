@@ -228,7 +228,22 @@ def make_network_policy(
     velocity_scale: float = 1.0,
     seed: int = 0,
 ) -> NetworkPolicy:
-    """A policy for a robot; see `Simulator.network_policy` for the arguments."""
+    """A policy for a robot, for `rollout_policy`; `Simulator.network_policy` gives model and layout.
+
+    Args:
+        model: What is controlled.
+        layout: The controls it gives.
+        hidden: Widths of the hidden layers.
+        activation: "tanh", "relu" or "elu".
+        senses: What it sees, by name: "height", "up", "rotation", "base_velocity", "local_velocity" and
+            "angular_velocity" of free bodies, "joint_position" and "joint_velocity" of all other joints; None:
+            coordinates and velocities as the next three say.
+        position: Joints whose coordinates it sees as they are; None: those not in `angle`.
+        angle: Hinges of which it sees sine and cosine; None: those without limits.
+        velocity: Joints whose velocities it sees; None: all.
+        velocity_scale: Factor of the velocities.
+        seed: Of the initial weights.
+    """
     if any(name == "wrench" or "." in name for name in layout.names):
         raise InputError(
             "a network in kernels gives actuator inputs, drive targets and joint forces, not wrenches or controls "

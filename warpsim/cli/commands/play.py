@@ -12,6 +12,7 @@ from warpsim.cli.commands.opening import open_simulator
 from warpsim.cli.commands.outputs import add_force, check_outputs
 from warpsim.core.errors import InputError
 from warpsim.learn.saved_policy import load_policy
+from warpsim.sim.start import Start
 from warpsim.sim.trajectory import check_target
 
 _SHOWN = ("body_position", "body_rotation", "body_velocity")
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     saved = load_policy(arguments.policy)
     sim = open_simulator(arguments, worlds=arguments.worlds)
     if arguments.noise:
-        sim.reset(seed=arguments.seed, position_noise=arguments.noise)
+        sim.reset(start=Start(position_noise=arguments.noise, seed=arguments.seed))
     hold = saved.hold(sim)
     steps = max(1, round(arguments.seconds / sim.timestep / hold)) * hold
     with torch.no_grad():
