@@ -59,6 +59,7 @@ PUBLIC_PACKAGES = (
     "warpsim.optimizers",
     "warpsim.task",
     "warpsim.learn",
+    "warpsim.gym",
     "warpsim.identification",
     "warpsim.matter",
     "warpsim.deformable",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ant
+import ant_run
 import arm
 import bounce
 import bounce_shot
@@ -27,6 +29,8 @@ import workbench
 from common import write
 
 SCENES = (
+    ant,
+    ant_run,
     arm,
     bounce,
     bounce_shot,
