@@ -19,13 +19,14 @@ import warp as wp
 from warpsim.core.indexing import natural
 from warpsim.core.precision import real, vec3
 from warpsim.deformable.bend import bend_work
-from warpsim.deformable.block_ldl import Factor, block_factor, block_solve
-from warpsim.deformable.contact import Contacts, prepare_contacts
-from warpsim.deformable.contact_adjoint import ContactAdjoint
+from warpsim.deformable.contact import Contacts, contact_work, prepare_contacts
 from warpsim.deformable.inertia import Inertia
+from warpsim.deformable.matrix import Factor, factor_matrix, solve_matrix
 from warpsim.deformable.membrane import membrane_work
 from warpsim.deformable.newton import add_contacts, assemble
 from warpsim.deformable.segment import segment_work
+from warpsim.deformable.springs import Springs, add_springs, spring_work
+from warpsim.deformable.step_terms import Terms
 from warpsim.deformable.terms import Elements
 from warpsim.deformable.tetrahedron import tet_work
 from warpsim.deformable.types import FREE, PINNED
@@ -93,7 +94,8 @@ class AdjointScratch:
         by_start: (W, n) −∂_x(λᵀ∇Ψ) where Ψ reads the start of the step.
         gradient: (W, n) room for ∇Ψ, which is not used.
         acceleration: (W, n) (v⁺ − v)/h.
-        contact: None without obstacles.
+        work: (W,) room for λᵀ∇ of rows.
+        seed: (2, W) −1, their adjoints: of contacts, of springs.
     """
 
     corners: dict[str, Corners]
@@ -102,7 +104,8 @@ class AdjointScratch:
     by_start: wp.array
     gradient: wp.array
     acceleration: wp.array
-    contact: ContactAdjoint | None
+    work: wp.array
+    seed: wp.array
 
 
 @wp.kernel(enable_backward=False)
@@ -110,6 +113,7 @@ def _multiplier_kernel(
     m: Inertia,
     elements: Elements,
     contacts: Contacts,
+    springs: Springs,
     f: Factor,
     x: wp.array2d(dtype=vec3),
     v: wp.array2d(dtype=vec3),
@@ -123,20 +127,24 @@ def _multiplier_kernel(
     multiplier: wp.array2d(dtype=vec3),
     by_end: wp.array2d(dtype=vec3),
     by_start: wp.array2d(dtype=vec3),
+    seed: wp.array2d(dtype=real),
 ):
     """λ of each world."""
     w = natural(wp.tid())
     h = m.time_step[w]
+    seed[0, w] = real(-1.0)
+    seed[1, w] = real(-1.0)
     assemble(m, elements, f, w, x, end, 0, gradient)
     for i in range(end.shape[1]):
         acceleration[w, i] = (next_v[w, i] - v[w, i]) / h
     prepare_contacts(contacts, w, h, x, v)
     add_contacts(contacts, m, f, w, acceleration, gradient)
-    block_factor(f, w, 0)
+    add_springs(springs, m.node, w, h, x, v, acceleration, gradient, f.blocks)
+    factor_matrix(f, w, 0)
     for i in range(end.shape[1]):
         if m.node[i] >= 0:
             f.vector[w, m.node[i]] = h * (h * adj_end[w, i] + adj_velocity[w, i])
-    block_solve(f, w)
+    solve_matrix(f, w)
     for i in range(end.shape[1]):
         by_end[w, i] = vec3()
         by_start[w, i] = vec3()
@@ -280,63 +288,142 @@ def _step_sum_kernel(adj_h: wp.array2d(dtype=real), adj_time_step: wp.array(dtyp
     adj_time_step[w] += total
 
 
-def step_adjoint(
-    model: Any,
-    scratch: AdjointScratch,
-    state: Mapping[str, wp.array],
-    control: Mapping[str, wp.array],
-    next_state: Mapping[str, wp.array],
-) -> None:
-    """Adds to the gradients of a step's state, controls and parameters those of its next state.
+@wp.kernel(enable_backward=False)
+def _pin_multiplier_kernel(
+    m: Inertia,
+    adj_elastic: wp.array2d(dtype=vec3),
+    # out
+    multiplier: wp.array2d(dtype=vec3),
+    by_end: wp.array2d(dtype=vec3),
+    by_start: wp.array2d(dtype=vec3),
+):
+    """−R̄ at pinned vertices, for the adjoint R̄ of the elastic force on them: then θ̄ = ∂_θ(R̄ᵀ∇Ψ)."""
+    w, i = wp.tid()
+    by_end[w, i] = vec3()
+    by_start[w, i] = vec3()
+    multiplier[w, i] = vec3()
+    if m.kind[i] == PINNED:
+        multiplier[w, i] = -adj_elastic[w, m.pin[i]]
 
-    Args:
-        model: A `DeformableModel`.
-        scratch: Shared by all steps.
-        state: x and v at the start, with gradients.
-        control: force and pin; gradients where they have one.
-        next_state: x and v at the end, with gradients.
-    """
-    x, v, end, next_v = state["x"], state["v"], next_state["x"], next_state["v"]
-    inertia, p = model.inertia, model.physical
-    worlds, count = x.shape
 
-    def launch(kernel: wp.Kernel, dim: Any, inputs: list, outputs: list) -> None:
-        wp.launch(kernel, dim=dim, inputs=inputs, outputs=outputs, device=model.device, record_tape=False)
+@wp.kernel(enable_backward=False)
+def _add_kernel(
+    by_end: wp.array2d(dtype=vec3),
+    by_start: wp.array2d(dtype=vec3),
+    # in and out
+    adj_end: wp.array2d(dtype=vec3),
+    adj_x: wp.array2d(dtype=vec3),
+):
+    w, i = wp.tid()
+    adj_end[w, i] += by_end[w, i]
+    adj_x[w, i] += by_start[w, i]
 
-    launch(
-        _multiplier_kernel,
-        worlds,
-        [inertia, model.elements, model.contacts, model.factor, x, v, next_v, end, end.grad, next_v.grad],
-        [scratch.gradient, scratch.acceleration, scratch.multiplier, scratch.by_end, scratch.by_start],
-    )
-    for kind, c in scratch.corners.items():
-        launch(
-            _corner_kernel,
-            (worlds, c.vertex.shape[0]),
-            [c.vertex, p["time_step"], x, end, scratch.multiplier],
-            [c.x, c.end, c.multiplier, c.h, c.x.grad, c.end.grad, c.multiplier.grad, c.h.grad, c.work.grad],
+
+class StepAdjoint:
+    """Adds to the gradients of a step's state, controls, surroundings and parameters those of its next state."""
+
+    def __init__(self, model: Any, scratch: AdjointScratch, factor: Factor) -> None:
+        """Takes the scratch that all steps share.
+
+        Args:
+            model: A `DeformableModel`.
+            scratch: Vectors and copies of corners.
+            factor: Room for the matrix.
+        """
+        self._model, self._scratch, self._factor = model, scratch, factor
+
+    def run(
+        self,
+        terms: Terms,
+        state: Mapping[str, wp.array],
+        control: Mapping[str, wp.array],
+        next_state: Mapping[str, wp.array],
+        elastic: wp.array,
+    ) -> None:
+        """One step's.
+
+        Args:
+            terms: Of the step.
+            state: x and v at the start, with gradients.
+            control: force and pin; gradients where they have one.
+            next_state: x and v at the end, with gradients.
+            elastic: ∇Ψ of pinned vertices; counts where it has a gradient.
+        """
+        x, v, end, next_v = state["x"], state["v"], next_state["x"], next_state["v"]
+        inertia, p, scratch = terms.inertia, self._model.physical, self._scratch
+        worlds, count = x.shape
+        if elastic.grad is not None and elastic.size:
+            rooms = [scratch.multiplier, scratch.by_end, scratch.by_start]
+            self._launch(_pin_multiplier_kernel, (worlds, count), [inertia, elastic.grad], rooms)
+            self._elements(terms, x, end)
+            self._launch(_add_kernel, (worlds, count), [scratch.by_end, scratch.by_start], [end.grad, x.grad])
+        self._launch(
+            _multiplier_kernel,
+            worlds,
+            [inertia, terms.elements, terms.contacts, terms.springs, self._factor]
+            + [x, v, next_v, end, end.grad, next_v.grad],
+            [scratch.gradient, scratch.acceleration, scratch.multiplier, scratch.by_end, scratch.by_start, scratch.seed],
         )
-        _element_adjoint(model, kind, c)
-        launch(
-            _gather_kernel,
+        self._elements(terms, x, end)
+        self._rows(terms, state)
+        shared = [scratch.multiplier, scratch.by_start, scratch.by_end, v, next_v, end.grad, next_v.grad]
+        self._launch(
+            _vertex_kernel,
             (worlds, count),
-            [c.first, c.corner, c.x.grad, c.end.grad],
-            [scratch.by_start, scratch.by_end],
+            [inertia, *shared],
+            [x.grad, v.grad, control["force"].grad, control["pin"].grad, p["mass"].grad],
         )
-        if p["time_step"].grad is not None:
-            launch(_step_sum_kernel, worlds, [c.h.grad], [p["time_step"].grad])
-    if scratch.contact is not None:
-        scratch.contact.run(state, next_state, scratch.multiplier)
-    shared = [scratch.multiplier, scratch.by_start, scratch.by_end, v, next_v, end.grad, next_v.grad]
-    launch(
-        _vertex_kernel,
-        (worlds, count),
-        [inertia, *shared],
-        [x.grad, v.grad, control["force"].grad, control["pin"].grad, p["mass"].grad],
-    )
-    del shared[1]
-    world_gradients = [p[name].grad for name in ("mass_damping", "gravity", "time_step")]
-    launch(_world_kernel, worlds, [inertia, *shared], world_gradients)
+        del shared[1]
+        world_gradients = [p["mass_damping"].grad, terms.gravity.grad, terms.time_step.grad]
+        self._launch(_world_kernel, worlds, [inertia, *shared], world_gradients)
+
+    def _launch(self, kernel: wp.Kernel, dim: Any, inputs: list, outputs: list) -> None:
+        wp.launch(kernel, dim=dim, inputs=inputs, outputs=outputs, device=self._model.device, record_tape=False)
+
+    def _elements(self, terms: Terms, x: wp.array, end: wp.array) -> None:
+        """θ̄ = −∂_θ(λᵀ∇Ψ) of all elements, for the λ in the scratch."""
+        scratch = self._scratch
+        worlds, count = x.shape
+        for kind, c in scratch.corners.items():
+            self._launch(
+                _corner_kernel,
+                (worlds, c.vertex.shape[0]),
+                [c.vertex, terms.time_step, x, end, scratch.multiplier],
+                [c.x, c.end, c.multiplier, c.h, c.x.grad, c.end.grad, c.multiplier.grad, c.h.grad, c.work.grad],
+            )
+            _element_adjoint(self._model, kind, c)
+            self._launch(
+                _gather_kernel,
+                (worlds, count),
+                [c.first, c.corner, c.x.grad, c.end.grad],
+                [scratch.by_start, scratch.by_end],
+            )
+            if terms.time_step.grad is not None:
+                self._launch(_step_sum_kernel, worlds, [c.h.grad], [terms.time_step.grad])
+
+    def _rows(self, terms: Terms, state: Mapping[str, wp.array]) -> None:
+        """Contacts and springs at fixed a; one thread sums a world, in the order of its rows."""
+        c, s, scratch = terms.contacts, terms.springs, self._scratch
+        common = [terms.time_step, state["x"], state["v"]]
+        moved = [scratch.acceleration, scratch.multiplier]
+        if c.count:
+            lists = [c.kind, c.pairs, c.pair]
+            self._pull(contact_work, lists, [*terms.contact_arrays, *common], moved, 0)
+        if s.count:
+            self._pull(spring_work, [s.vertex], [*terms.spring_arrays, *common], moved, 1)
+
+    def _pull(self, kernel: wp.Kernel, lists: list, read: list, held: list, which: int) -> None:
+        wp.launch(
+            kernel,
+            dim=self._scratch.work.shape[0],
+            inputs=[*lists, *read, *held],
+            outputs=[self._scratch.work],
+            adj_inputs=[*(None for _ in lists), *(array.grad for array in read), *(None for _ in held)],
+            adj_outputs=[self._scratch.seed[which]],
+            adjoint=True,
+            device=self._model.device,
+            record_tape=False,
+        )
 
 
 def _element_adjoint(model: Any, kind: str, c: Corners) -> None:
