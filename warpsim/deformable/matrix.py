@@ -41,13 +41,16 @@ def factor_matrix(f: Factor, w: int, raised: int) -> int:
         w: World.
         raised: Whether such pivots are replaced by positive ones; 0 leaves the factor that of the matrix.
     """
+    if f.size == 0:
+        return 0
     return block_factor(f.plan, w, f.diagonal, f.coupling, real(raised) * RAISED, f.panels, f.work)
 
 
 @wp.func
 def solve_matrix(f: Factor, w: int):
     """Solves for `vector` in place, given the factor."""
-    block_solve(f.plan, w, f.panels, f.work, f.vector)
+    if f.size > 0:
+        block_solve(f.plan, w, f.panels, f.work, f.vector)
 
 
 @dataclass(frozen=True)
@@ -116,8 +119,11 @@ def make_pattern(vertices: int, free: np.ndarray, elements: Iterable[np.ndarray]
 def make_factor(pattern: Pattern, points: np.ndarray, worlds: int, device: wp.Device) -> Factor:
     """Room for the matrices of all worlds; orders the pattern by where the vertices are."""
     free = pattern.node >= 0
-    ldl = BlockLdl(BlockPattern.of(pattern.size, pattern.couplings), worlds, places=points[free], device=device)
     out = Factor()
+    if not pattern.size:
+        out.blocks = wp.zeros((worlds, 1), dtype=mat33, device=device)
+        return out
+    ldl = BlockLdl(BlockPattern.of(pattern.size, pattern.couplings), worlds, places=points[free], device=device)
     out.size, out.plan, out.panels, out.work = pattern.size, ldl.plan, ldl.panels, ldl.work
     out.blocks = wp.zeros((worlds, pattern.size + len(pattern.couplings)), dtype=mat33, device=device)
     out.diagonal, out.coupling = out.blocks[:, : pattern.size], out.blocks[:, pattern.size :]

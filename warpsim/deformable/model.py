@@ -11,7 +11,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.collision.kinds import KIND_CODE
-from warpsim.core.errors import InputError, SceneError, unknown_name, whole_number
+from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.core.kernels import initialize
 from warpsim.core.precision import mat33, numpy_real, quat, real, vec3, vec6
 from warpsim.deformable.bend import Bends
@@ -218,8 +218,6 @@ def build(
     kind[list(matter.fixed)] = int(FIXED)
     kind[list(matter.pinned)] = int(PINNED)
     stencils = {name: getattr(topology, name) for name in _STRUCTS}
-    if not (kind == int(FREE)).any():
-        raise SceneError("every point is held, so there is nothing to simulate; let some go")
     pattern = make_pattern(len(points), kind == int(FREE), stencils.values())
 
     def room(count: int, dtype: Any) -> wp.array:
