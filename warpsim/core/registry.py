@@ -12,6 +12,8 @@ from typing import Any
 
 PROVIDERS = {
     "gradcheck": ("warpsim.check.gradcheck.simulator_check", "check_simulator"),
+    "deformable": ("warpsim.deformable.kind", "DeformableKind"),
+    "deformable.compile": ("warpsim.deformable.matter", "DeformableMatter"),
 }
 """Name → module and function."""
 

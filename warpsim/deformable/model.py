@@ -67,8 +67,8 @@ class DeformableModel:
     pattern: Pattern
     kind: np.ndarray
     index: Mapping[str, wp.array]
-    authored: Mapping[str, wp.array]
-    physical: Mapping[str, wp.array]
+    authored: dict[str, wp.array]
+    physical: dict[str, wp.array]
     inner: Mapping[str, wp.array]
     obstacles: tuple[str, ...]
     sprung: np.ndarray

@@ -8,13 +8,11 @@ import numpy as np
 import warp as wp
 
 from warpsim.core.errors import unknown_name
-from warpsim.core.indexing import natural
 from warpsim.core.precision import numpy_real, real, vec3
-from warpsim.deformable.inertia import Inertia
 from warpsim.deformable.model import DeformableModel
+from warpsim.deformable.report import report_kernel
 from warpsim.deformable.step_terms import Around
 from warpsim.deformable.stepper import Stepper, StepWork
-from warpsim.deformable.terms import Elements, elastic_energy
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field, SlotValues
 
@@ -37,37 +35,6 @@ def output_fields(model: DeformableModel) -> dict[str, Field]:
         Field("solver_error", (w,), real, differentiable=False),  # m/s²
     )
     return {f.name: f for f in fields}
-
-
-@wp.kernel(enable_backward=False)
-def _report_kernel(
-    m: Inertia,
-    elements: Elements,
-    status: wp.array2d(dtype=wp.int32),
-    error: wp.array(dtype=real),
-    x: wp.array2d(dtype=vec3),
-    v: wp.array2d(dtype=vec3),
-    # out
-    energy: wp.array2d(dtype=real),
-    iterations: wp.array(dtype=wp.int32),
-    code: wp.array(dtype=wp.int32),
-    solver_error: wp.array(dtype=real),
-):
-    w = natural(wp.tid())
-    if energy:
-        kinetic, potential = real(0.0), real(0.0)
-        for i in range(x.shape[1]):
-            kinetic += real(0.5) * m.mass[w, i] * wp.length_sq(v[w, i])
-            potential += -m.mass[w, i] * wp.dot(m.gravity[w], x[w, i])
-        energy[w, 0] = kinetic
-        energy[w, 1] = elastic_energy(elements, w, x)
-        energy[w, 2] = potential
-    if iterations:
-        iterations[w] = status[w, 0]
-    if code:
-        code[w] = status[w, 1]
-    if solver_error:
-        solver_error[w] = error[w]
 
 
 class DeformableProgram:
@@ -144,7 +111,7 @@ class DeformableProgram:
         if outputs:
             names = ("energy", "solver_iterations", "solver_status", "solver_error")
             wp.launch(
-                _report_kernel,
+                report_kernel,
                 dim=self.worlds,
                 inputs=[terms.inertia, terms.elements, work.status, work.error, next_state.x, next_state.v],
                 outputs=[outputs[name] if name in outputs else None for name in names],

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import warp as wp
 
@@ -73,7 +73,7 @@ class Stepper:
 
     def terms(self, around: Around) -> Terms:
         """The objective of a step in its surroundings."""
-        inertia, contacts, springs = (copy.copy(s) for s in (self._inertia, self._contacts, self._springs))
+        inertia, contacts, springs = (_copied(s) for s in (self._inertia, self._contacts, self._springs))
         inertia.time_step, inertia.gravity = around.time_step, around.gravity
         contact_arrays: tuple[wp.array, ...] = ()
         spring_arrays: tuple[wp.array, ...] = ()
@@ -135,3 +135,11 @@ class Stepper:
                 lambda: self._adjoint.run(terms, state, control, next_state, work.elastic), arrays=arrays
             )
         return terms
+
+
+def _copied(struct: Any) -> Any:
+    """A struct of its own with the same members: those of two steps are in use at a time."""
+    made = struct._cls()
+    for name in struct._cls.vars:
+        setattr(made, name, getattr(struct, name))
+    return made
