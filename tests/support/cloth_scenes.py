@@ -25,11 +25,18 @@ def everything(path: Path) -> Path:
     stage, world = new_world(rate=100)
     author.ground(world)
     arm = author.body(
-        world, "Arm", position=(-0.45, 0, 0.6), mass=0.8, inertia=(0.01, 0.02, 0.02), articulation_root=True
+        world,
+        "Arm",
+        position=(-0.45, 0, 0.6),
+        mass=0.8,
+        center_of_mass=(0.1, 0.02, 0.01),
+        inertia=(0.01, 0.02, 0.02),
+        articulation_root=True,
     )
     author.box(arm, "Bar", (0.2, 0.02, 0.02), position=(0.2, 0, 0), collides=False)
     author.revolute(world, "Shoulder", None, arm, "Y", drive={"stiffness": 0.5, "damping": 0.02})
-    ball = author.body(world, "Ball", position=(0.02, 0.01, 0.68), velocity=(0.1, 0.05, -0.6), angular_velocity=(0, 60, 20))
+    start = {"position": (0.02, 0.01, 0.68), "velocity": (0.1, 0.05, -0.6), "angular_velocity": (0, 60, 20)}
+    ball = author.body(world, "Ball", **start)
     author.sphere(ball, "Ball", 0.06, density=300)
     cloth = author.cloth(
         world,

@@ -63,7 +63,7 @@ def read_deformable(prim: Usd.Prim, context: Context, kind: str) -> MatterDescri
     held = read_attachments(context, prim, points)
     parameters = read_material(context, prim, form, lambda thickness: _volume(form, rest, geometry, thickness))
     friction = parameters.pop("own_friction")
-    parameters |= {"rest": rest, **_scales(form, geometry, rest)}
+    parameters |= {"rest": rest, **_scales(form, geometry, rest, str(prim.GetPath()))}
     data = {"form": form, **geometry, **_looks(prim)}
     data |= _contact(context, prim, form, rest, float(friction), parameters, geometry)
     data |= _holding(held, points, parameters)
@@ -145,7 +145,7 @@ def _volume(form: str, rest: np.ndarray, geometry: dict[str, Any], thickness: fl
     return float(0.5 * np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1).sum() * (thickness or 0.0))
 
 
-def _scales(form: str, geometry: dict[str, Any], rest: np.ndarray) -> dict[str, np.ndarray]:
+def _scales(form: str, geometry: dict[str, Any], rest: np.ndarray, where: str) -> dict[str, np.ndarray]:
     """Factors of each element, by which material may vary within one deformable."""
     if form == "curve":
         count = len(rest) - len(geometry["counts"])
@@ -153,7 +153,7 @@ def _scales(form: str, geometry: dict[str, Any], rest: np.ndarray) -> dict[str, 
     ones = np.ones(len(geometry["elements"]))
     if form == "volume":
         return {"young_scale": ones, "density_scale": ones.copy()}
-    inner = len(hinges(geometry["elements"])[0])
+    inner = len(hinges(geometry["elements"], where)[0])
     scales = {name: ones.copy() for name in ("young_scale", "thickness_scale", "density_scale")}
     return {**scales, "bending_scale": np.ones(inner)} if inner else scales
 
