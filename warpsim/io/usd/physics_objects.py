@@ -77,7 +77,9 @@ def find_physics(context: Context) -> PhysicsObjects:
         SceneError: USD itself cannot parse the stage's physics.
     """
     try:
-        found = UsdPhysics.UsdPhysicsLoadStageFromPrimRange(context.stage, ["/"])
+        # other matter is no shape, and USD would say so
+        others = [str(path) for path in context.matters]
+        found = UsdPhysics.UsdPhysicsLoadStageFromPrimRange(context.stage, ["/"], others)
     except Tf.ErrorException as error:
         raise SceneError(f"{context.stage.GetRootLayer().identifier}: UsdPhysics cannot parse it: {error}") from error
 
