@@ -89,7 +89,9 @@ def main(output: str | None = None) -> None:
         print(f"error {1e3 * errors[0]:.1f} mm -> {1e3 * errors[-1]:.2f} mm after {len(errors)} gradients")
         for name, value in found.items():
             off = value / TRUTH[name] - 1.0
-            print(f"{name}: {float(sim.parameter(name)[0]):g} -> {value:.4g}, true {TRUTH[name]:g} ({100 * off:+.1f} %)")
+            print(
+                f"{name}: {float(sim.parameter(name)[0]):g} -> {value:.4g}, true {TRUTH[name]:g} ({100 * off:+.1f} %)"
+            )
             assert abs(off) < TOLERANCE[name], f"{name} is {100 * off:.0f} % off"
         if output is not None:
             choices = {"found": found, "truth": TRUTH, "first guess": {}}

@@ -63,8 +63,8 @@ def dense(model, rng: np.random.Generator, shift: float) -> tuple[Factor, np.nda
     matrix = np.zeros((p.size, 3, p.size, 3))
     for k in range(p.size):
         matrix[k, :, k] = blocks[k]
-    for (row, column), block in zip(p.couplings, blocks[p.size :], strict=True):
-        matrix[row, :, column], matrix[column, :, row] = block, block.T
+    for (row, column), part in zip(p.couplings, blocks[p.size :], strict=True):
+        matrix[row, :, column], matrix[column, :, row] = part, part.T
     right = rng.standard_normal((1, p.size, 3))
     factor.blocks.assign(blocks[None])
     factor.vector.assign(right)

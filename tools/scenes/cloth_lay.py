@@ -8,10 +8,10 @@ from pxr import Usd
 
 from warpsim.io.usd import author
 
-DOCUMENTATION = """A cloth of 0.4 m × 0.3 m hangs from a bar of 0.3 kg that a gantry holds: a slide along x carries one along
-z. Two corners of the cloth are held by the bar, which feels its weight. `Task` asks for the targets of both drives over
-1.2 s, such that the cloth lies flat in its place on the table, its far corners where the markers are. It starts from a
-straight path, which leaves the cloth askew."""
+DOCUMENTATION = """A cloth of 0.4 m × 0.3 m hangs from a bar of 0.3 kg that a gantry holds: a slide along x carries
+one along z. Two corners of the cloth are held by the bar, which feels its weight. `Task` asks for the targets of both
+drives over 1.2 s, such that the cloth lies flat in its place on the table, its corners where the markers are. It starts
+from a straight path, which leaves the cloth askew."""
 LENGTH, WIDTH, CELLS, TOP = 0.4, 0.3, (8, 6), 0.3
 
 

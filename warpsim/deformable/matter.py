@@ -59,7 +59,7 @@ class DeformableMatter(Matter):
 
     def __init__(self, description: MatterDescription, context: CompileContext) -> None:
         """Lays out elements, matrix and scratch."""
-        vectors = {name: vec3 for name in ("rest", "pin_anchor", "attachment_anchor")}
+        vectors = dict.fromkeys(("rest", "pin_anchor", "attachment_anchor"), vec3)
         super().__init__(description, context, dtypes=vectors)
         data = description.data
         self._form = data["form"]
@@ -84,8 +84,7 @@ class DeformableMatter(Matter):
     def _bind(self) -> None:
         """The model's arrays as this matter's; the model reads some authored ones directly."""
         m = self._model
-        direct = {"mass_damping": "mass_damping", "rest": "rest"}
-        m.physical["mass_damping"] = self.authored[direct["mass_damping"]]
+        m.physical["mass_damping"] = self.authored["mass_damping"]
         m.authored["rest"] = self.authored["rest"]
         for name in ("stiffness", "damping"):
             if f"springs.{name}" in m.physical:
@@ -93,7 +92,8 @@ class DeformableMatter(Matter):
         for name in ("time_step", "gravity", *(n for n in m.physical if n.startswith("obstacles."))):
             m.physical.pop(name, None)
         made = {**{f"element.{n}": a for n, a in m.authored.items()}, **m.physical, **m.inner}
-        read = {n: self.authored[n] for n in ("friction", "attachment_anchor", "pin_anchor") if n in self.authored}
+        names: tuple[str, ...] = ("friction", "attachment_anchor", "pin_anchor")
+        read = {name: self.authored[name] for name in names if name in self.authored}
         self.physical = {**made, **read}
 
     def _place_around(self, context: CompileContext) -> None:
@@ -145,13 +145,13 @@ class DeformableMatter(Matter):
     def make_work(self, arena: Arena) -> DeformableWork:
         """The solution, the report, and the surroundings of one step."""
         w, m = self.worlds, self._model
-        shapes, springs = (w, max(len(m.obstacles), 1)), (w, max(len(m.sprung), 1))
+        shapes, springs, pins = (max(n, 1) for n in (len(m.obstacles), len(m.sprung), len(m.pinned)))
+        sizes = {"x": m.count, "v": m.count, "place": springs, "place_velocity": springs, "target": pins}
+        types = {"position": vec3, "rotation": quat, "velocity": vec6, "size": vec3}
         return DeformableWork(
-            self._stepper.make_work(arena),
-            *(arena.array((w, m.count), vec3) for _ in range(2)),
-            *(arena.array(shapes, dtype) for dtype in (vec3, quat, vec6, vec3)),
-            *(arena.array(springs, vec3) for _ in range(2)),
-            arena.array((w, max(len(m.pinned), 1)), vec3),
+            step=self._stepper.make_work(arena),
+            **{name: arena.array((w, count), vec3) for name, count in sizes.items()},
+            **{name: arena.array((w, shapes), dtype) for name, dtype in types.items()},
         )
 
     def forces(self, state: Arrays, inputs: Arrays, work: DeformableWork, around: Environment) -> None:
@@ -179,9 +179,7 @@ class DeformableMatter(Matter):
         if m.obstacles and around.shapes is not None:
             shapes = around.shapes
             given = [self._shape, self._shape_body, shapes.position, shapes.rotation, shapes.size, *motion]
-            self._launch(
-                surroundings.shapes_kernel, given, [work.position, work.rotation, work.velocity, work.size]
-            )
+            self._launch(surroundings.shapes_kernel, given, [work.position, work.rotation, work.velocity, work.size])
         if len(m.sprung):
             given = [self._spring_body, self.physical["attachment_anchor"], *motion]
             self._launch(surroundings.springs_kernel, given, [work.place, work.place_velocity])
@@ -190,9 +188,7 @@ class DeformableMatter(Matter):
             given = [self._pin_body, self._pin_control, self.physical["pin_anchor"], moves, around.timestep, *motion]
             self._launch(surroundings.pins_kernel, given, [work.target])
 
-    def _exert(
-        self, state: Arrays, inputs: Arrays, work: DeformableWork, around: Environment, bodies: Bodies
-    ) -> None:
+    def _exert(self, state: Arrays, inputs: Arrays, work: DeformableWork, around: Environment, bodies: Bodies) -> None:
         p, moved = self.physical, [state.x, state.v, work.v]
         if self._felt["shapes"]:
             self._touch(state, work, around, bodies.com, bodies.wrench, None)

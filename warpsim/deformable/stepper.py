@@ -9,7 +9,8 @@ from typing import Any
 import warp as wp
 
 from warpsim.core.precision import real, vec3
-from warpsim.deformable.adjoint import AdjointScratch, StepAdjoint, make_corners
+from warpsim.deformable.adjoint import AdjointScratch, StepAdjoint
+from warpsim.deformable.corners import make_corners
 from warpsim.deformable.matrix import make_factor
 from warpsim.deformable.model import DeformableModel
 from warpsim.deformable.newton import NewtonVectors, newton_kernel
@@ -131,9 +132,7 @@ class Stepper:
             read = (*state.values(), *control.values(), *terms.contact_arrays, *terms.spring_arrays)
             made = (*next_state.values(), work.elastic)
             arrays = [a for a in (*read, *made) if a.grad is not None]
-            tape.record_func(
-                lambda: self._adjoint.run(terms, state, control, next_state, work.elastic), arrays=arrays
-            )
+            tape.record_func(lambda: self._adjoint.run(terms, state, control, next_state, work.elastic), arrays=arrays)
         return terms
 
 

@@ -94,7 +94,9 @@ def _read(context: Context, item: Usd.Prim, points: np.ndarray, out: Held) -> No
     if stiffness is not None and np.isfinite(stiffness):
         unit = context.units.mass
         context.ledger.used(item, "physics:stiffness", "force per length, of each point")
-        out.sprung += [(int(i), body, at, unit * stiffness, unit * damping) for i, at in zip(chosen, local, strict=True)]
+        out.sprung += [
+            (int(i), body, at, unit * stiffness, unit * damping) for i, at in zip(chosen, local, strict=True)
+        ]
     elif not body and coordinates is None:
         out.fixed += chosen.tolist()
     else:

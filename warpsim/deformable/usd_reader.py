@@ -11,7 +11,7 @@ from warpsim.core.errors import SceneError
 from warpsim.deformable.parts import check_parts
 from warpsim.deformable.topology import hinges
 from warpsim.deformable.usd_attachments import Held, read_attachments
-from warpsim.deformable.usd_material import bound_material, read_array, read_material
+from warpsim.deformable.usd_material import FAMILIES, bound_material, read_array, read_material
 from warpsim.io.usd.context import Context
 from warpsim.io.usd.ledger_scan import applied_apis
 from warpsim.io.usd.meshes import authored_mesh
@@ -22,6 +22,11 @@ _FORMS = {"Surface": ("surface", "Mesh"), "Volume": ("volume", "TetMesh"), "Curv
 TOUCHED = ("plane", "sphere", "box", "capsule", "cylinder", "cone", "ellipsoid")
 """Kinds of shapes that deformables touch."""
 _COLOR = np.array([0.25, 0.45, 0.75])
+_UNREAD = tuple(
+    f"{family}:{name}"
+    for family in FAMILIES
+    for name in ("masses", "restBendAngles", "restNormals", "restTriVtxIndices", "restTriVertexIndices")
+)
 
 
 def form_of(prim: Usd.Prim) -> str:
@@ -75,7 +80,9 @@ def read_deformable(prim: Usd.Prim, context: Context, kind: str) -> MatterDescri
     for name in ("masses", "restBendAngles", "restNormals", "restTriVtxIndices", "restTriVertexIndices"):
         for family in ("physics", "omniphysics"):
             if prim.HasAttribute(f"{family}:{name}"):
-                context.ledger.unsupported(prim, f"{family}:{name}", "not modeled; rest shapes have the mesh's topology")
+                context.ledger.unsupported(
+                    prim, f"{family}:{name}", "not modeled; rest shapes have the mesh's topology"
+                )
     positive = ("young", "density", "contact_stiffness", *(("thickness",) if form == "surface" else ()))
     made = MatterDescription(
         kind=kind,

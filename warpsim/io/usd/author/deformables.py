@@ -235,9 +235,7 @@ def lattice(cells: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
 def _rounded(points: np.ndarray) -> np.ndarray:
     """The cube about the origin mapped to a ball of diameter 1, evenly: shells of cubes become shells of balls."""
     x, y, z = (2.0 * points).T
-    scale = [
-        np.sqrt(1 - (b**2 + c**2) / 2 + b**2 * c**2 / 3) for b, c in ((y, z), (z, x), (x, y))
-    ]
+    scale = [np.sqrt(1 - (b**2 + c**2) / 2 + b**2 * c**2 / 3) for b, c in ((y, z), (z, x), (x, y))]
     return 0.5 * np.stack([x * scale[0], y * scale[1], z * scale[2]], axis=1)
 
 
