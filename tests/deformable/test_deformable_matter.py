@@ -200,6 +200,34 @@ def test_ball_bounces_and_momentum_stays(tmp_path: Path) -> None:
     assert float(made["block.v"][-1, 0, :, 0].mean()) > 0.05
 
 
+@pytest.mark.parametrize("density", [2000.0, 20.0])
+def test_body_rests_on_a_soft_block(density: float, tmp_path: Path) -> None:
+    """Contact forces are weights, however light the body is: stiff contacts do not throw it."""
+    stage, world = new_world(rate=200)
+    author.ground(world)
+    author.soft(
+        world,
+        "Block",
+        box=(0.2, 0.2, 0.1),
+        cells=(4, 4, 2),
+        position=(0, 0, 0.05),
+        young=3e4,
+        density=300,
+        damping=0.02,
+        mass_damping=4.0,
+    )
+    body = author.body(world, "Body", position=(0, 0, 0.131))
+    author.box(body, "Box", (0.06, 0.06, 0.03), density=density)
+    author.save(stage, tmp_path / "rest.usda")
+    made = ws.Simulator(tmp_path / "rest.usda").rollout(500, outputs=("block.contact_force", "block.solver_status"))
+    vertical = made["block.contact_force"][-1, 0, :, 2]
+    assert int(made["block.solver_status"].abs().max()) == 0
+    weight, own = 9.81 * density * 0.12 * 0.12 * 0.06, 9.81 * 300 * 0.2 * 0.2 * 0.1
+    assert float(vertical[vertical < 0].sum()) == pytest.approx(-weight, rel=1e-2)
+    assert float(vertical.sum()) == pytest.approx(own, rel=1e-3)
+    assert abs(float(made.q[-1, 0, 2]) - 0.13) < 0.01
+
+
 def _flip(attribute: Usd.Attribute, element: int) -> None:
     """Turns one tetrahedron inside out."""
     tetrahedra = [Gf.Vec4i(*tet) for tet in attribute.Get()]

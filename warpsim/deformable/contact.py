@@ -4,7 +4,11 @@ With n and r the gradient and value of a shape's distance at x (less the vertex'
 less that of the shape there, D = h²k + hc, a row is y = a + bias: y_n = n·a + (k(r + hu_n) + cu_n)/D + μ‖u_t‖/h,
 y_t = a_t + u_t/h. Its cost is 0 above the cone, where y_n ≥ μ‖y_t‖; ½D(y_n² + ι‖y_t‖²) where μ|y_n|/ι ≥ ‖y_t‖ below it;
 and ½D(y_n − μ‖y_t‖)²/(1 + μ²/ι) between. The term μ‖u_t‖/h takes back the lift that sliding at the start of the step
-would cause; ι makes sticking creep less. Within a step a shape moves at its velocity of the start.
+would cause; ι makes sticking creep less.
+
+Within a step a shape moves at its velocity of the start, so a stiff contact could throw a light body. D and ιD are
+therefore taken in series with what the body yields: D/(1 + Dσ), with σ = 2n/m for n contacts on a body of mass m. What
+all of them exert then changes its velocity by less than what it is relative to the matter. σ = 0 for what stands still.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.collision.sdf import primitive_sdf
-from warpsim.core.precision import mat33, quat, real, vec3, vec6
+from warpsim.core.precision import mat33, quat, real, vec2, vec3, vec6
 from warpsim.core.spatial import angular, linear, quat_rotate, quat_rotate_back, quat_unit
 
 STICKING = wp.constant(real(100.0))
@@ -20,6 +24,8 @@ STICKING = wp.constant(real(100.0))
 _NEAR = wp.constant(real(0.02))
 """m: rows of vertices that are farther from a shape than this, and than what they move in some steps, are left out."""
 _STEPS = wp.constant(real(4.0))
+_MARGIN = wp.constant(real(2e-3))
+"""m: contacts are counted smoothly as they come closer than this."""
 
 
 @wp.struct
@@ -33,6 +39,7 @@ class Contacts:
     velocity: wp.array2d(dtype=vec6)  # (W, n) rad/s, m/s: angular, then linear at the position
     size: wp.array2d(dtype=vec3)  # (W, n) m
     friction: wp.array2d(dtype=real)  # (W, n) μ
+    yielding: wp.array2d(dtype=real)  # (W, n) σ, 1/kg
     stiffness: wp.array2d(dtype=real)  # (W, vertices) k, N/m
     damping: wp.array2d(dtype=real)  # (W, vertices) c, N s/m
     radius: wp.array2d(dtype=real)  # (W, vertices) m
@@ -66,36 +73,36 @@ def contact_bias(n: vec3, r: real, u: vec3, mu: real, k: real, c: real, h: real)
 
 
 @wp.func
-def contact_gradient(n: vec3, y: vec3, weight: real, mu: real) -> vec3:
+def contact_gradient(n: vec3, y: vec3, weight: real, sticking: real, mu: real) -> vec3:
     """Gradient of a row's cost by a: what the vertex exerts on the shape, N."""
     yn = wp.dot(n, y)
     yt = y - yn * n
     t = wp.length(yt)
     if yn >= mu * t:
         return vec3()
-    if -mu * yn >= STICKING * t:
-        return weight * (yn * n + STICKING * yt)
-    scaled = weight * (yn - mu * t) / (real(1.0) + mu * mu / STICKING)
+    if -mu * yn >= sticking * t:
+        return weight * (yn * n + sticking * yt)
+    scaled = weight * (yn - mu * t) / (real(1.0) + mu * mu / sticking)
     if t > real(0.0):
         return scaled * (n - (mu / t) * yt)
     return scaled * n
 
 
 @wp.func
-def contact_cost(n: vec3, y: vec3, weight: real, mu: real) -> real:
+def contact_cost(n: vec3, y: vec3, weight: real, sticking: real, mu: real) -> real:
     """A row's cost."""
     yn = wp.dot(n, y)
     t = wp.length(y - yn * n)
     if yn >= mu * t:
         return real(0.0)
-    if -mu * yn >= STICKING * t:
-        return real(0.5) * weight * (yn * yn + STICKING * t * t)
+    if -mu * yn >= sticking * t:
+        return real(0.5) * weight * (yn * yn + sticking * t * t)
     gap = yn - mu * t
-    return real(0.5) * weight * gap * gap / (real(1.0) + mu * mu / STICKING)
+    return real(0.5) * weight * gap * gap / (real(1.0) + mu * mu / sticking)
 
 
 @wp.func
-def contact_hessian(n: vec3, y: vec3, weight: real, mu: real) -> mat33:
+def contact_hessian(n: vec3, y: vec3, weight: real, sticking: real, mu: real) -> mat33:
     """Second derivative of a row's cost by a, kg."""
     yn = wp.dot(n, y)
     yt = y - yn * n
@@ -103,9 +110,9 @@ def contact_hessian(n: vec3, y: vec3, weight: real, mu: real) -> mat33:
     if yn >= mu * t:
         return mat33()
     tangential = wp.identity(n=3, dtype=real) - wp.outer(n, n)
-    if -mu * yn >= STICKING * t:
-        return weight * (wp.outer(n, n) + STICKING * tangential)
-    scaled = weight / (real(1.0) + mu * mu / STICKING)
+    if -mu * yn >= sticking * t:
+        return weight * (wp.outer(n, n) + sticking * tangential)
+    scaled = weight / (real(1.0) + mu * mu / sticking)
     if t > real(0.0):
         side = n - (mu / t) * yt
         turn = tangential - wp.outer(yt, yt) / (t * t)
@@ -114,9 +121,34 @@ def contact_hessian(n: vec3, y: vec3, weight: real, mu: real) -> mat33:
 
 
 @wp.func
-def contact_weight(c: Contacts, w: int, i: int, h: real) -> real:
-    """D of a vertex, kg."""
-    return h * (h * c.stiffness[w, i] + c.damping[w, i])
+def in_series(weight: real, yielding: real) -> real:
+    """A weight and what the other side yields, kg."""
+    return weight / (real(1.0) + weight * yielding)
+
+
+@wp.func
+def contact_weights(k: real, c: real, h: real, yielding: real) -> vec2:
+    """D of a row, kg, and ι, both with what the body yields."""
+    weight = h * (h * k + c)
+    normal = in_series(weight, yielding)
+    return vec2(normal, in_series(STICKING * weight, yielding) / normal)
+
+
+@wp.func
+def row_weights(c: Contacts, w: int, s: int, i: int, h: real) -> vec2:
+    """`contact_weights` of a pair."""
+    return contact_weights(c.stiffness[w, i], c.damping[w, i], h, c.yielding[w, s])
+
+
+@wp.func
+def closing(gap: real) -> real:
+    """1 where a gap will be closed, 0 beyond a margin, smooth between."""
+    if gap <= real(0.0):
+        return real(1.0)
+    if gap >= _MARGIN:
+        return real(0.0)
+    share = gap / _MARGIN
+    return (real(1.0) - share) * (real(1.0) - share) * (real(1.0) + real(2.0) * share)
 
 
 @wp.func
@@ -146,6 +178,7 @@ def row_gradient(
     velocity: vec6,
     size: vec3,
     friction: real,
+    yielding: real,
     k: real,
     c: real,
     radius: real,
@@ -158,7 +191,8 @@ def row_gradient(
     distance, n = contact_normal(kind, position, rotation, size, x)
     u = v - velocity_at(velocity, position, x)
     bias = contact_bias(n, distance - radius, u, friction, k, c, h)
-    return contact_gradient(n, a + bias, h * (h * k + c), friction)
+    weights = contact_weights(k, c, h, yielding)
+    return contact_gradient(n, a + bias, weights[0], weights[1], friction)
 
 
 @wp.kernel
@@ -171,6 +205,7 @@ def contact_work(
     velocity: wp.array2d(dtype=vec6),
     size: wp.array2d(dtype=vec3),
     friction: wp.array2d(dtype=real),
+    yielding: wp.array2d(dtype=real),
     stiffness: wp.array2d(dtype=real),
     damping: wp.array2d(dtype=real),
     radius: wp.array2d(dtype=real),
@@ -197,6 +232,7 @@ def contact_work(
             velocity[w, s],
             size[w, s],
             friction[w, s],
+            yielding[w, s],
             stiffness[w, i],
             damping[w, i],
             radius[w, i],

@@ -32,7 +32,7 @@ class DeformableWork:
     Attributes:
         step: Of the solve.
         x, v: (W, n) the solution.
-        position, rotation, velocity, size: (W, shapes) of the shapes that are touched, in the world.
+        position, rotation, velocity, size, yielding: (W, shapes) of the shapes that are touched, in the world.
         place, place_velocity: (W, springs) of what springs hold on to.
         target: (W, pins) where pinned vertices are at the end of the step.
     """
@@ -44,6 +44,7 @@ class DeformableWork:
     rotation: wp.array
     velocity: wp.array
     size: wp.array
+    yielding: wp.array
     place: wp.array
     place_velocity: wp.array
     target: wp.array
@@ -147,7 +148,7 @@ class DeformableMatter(Matter):
         w, m = self.worlds, self._model
         shapes, springs, pins = (max(n, 1) for n in (len(m.obstacles), len(m.sprung), len(m.pinned)))
         sizes = {"x": m.count, "v": m.count, "place": springs, "place_velocity": springs, "target": pins}
-        types = {"position": vec3, "rotation": quat, "velocity": vec6, "size": vec3}
+        types = {"position": vec3, "rotation": quat, "velocity": vec6, "size": vec3, "yielding": real}
         return DeformableWork(
             step=self._stepper.make_work(arena),
             **{name: arena.array((w, count), vec3) for name, count in sizes.items()},
@@ -158,11 +159,11 @@ class DeformableMatter(Matter):
         """The whole step: bodies as they are, the solve, what bodies feel of it."""
         bodies = around.bodies
         assert bodies is not None
-        self._see(inputs, work, around, bodies)
+        self._see(state, inputs, work, around, bodies)
         near = Around(
             around.timestep,
             around.gravity,
-            *(work.position, work.rotation, work.velocity, work.size, self.physical.get("friction")),
+            *(work.position, work.rotation, work.velocity, work.size, self.physical.get("friction"), work.yielding),
             *(work.place, work.place_velocity),
         )
         control = Arrays("control", {"force": inputs.force, "pin": work.target})
@@ -174,12 +175,16 @@ class DeformableMatter(Matter):
     def _launch(self, kernel: wp.Kernel, inputs: list, outputs: list) -> None:
         wp.launch(kernel, dim=self.worlds, inputs=inputs, outputs=outputs, device=self.device)
 
-    def _see(self, inputs: Arrays, work: DeformableWork, around: Environment, bodies: Bodies) -> None:
+    def _see(self, state: Arrays, inputs: Arrays, work: DeformableWork, around: Environment, bodies: Bodies) -> None:
         m, motion = self._model, [bodies.position, bodies.rotation, bodies.velocity]
         if m.obstacles and around.shapes is not None:
             shapes = around.shapes
             given = [self._shape, self._shape_body, shapes.position, shapes.rotation, shapes.size, *motion]
-            self._launch(surroundings.shapes_kernel, given, [work.position, work.rotation, work.velocity, work.size])
+            world = [work.position, work.rotation, work.velocity, work.size]
+            self._launch(surroundings.shapes_kernel, given, world)
+            given = [m.contacts.kind, self._shape_body, bodies.mass, *world, around.timestep]
+            given += [m.physical["contact.radius"], state.x, state.v]
+            self._launch(surroundings.yielding_kernel, given, [work.yielding])
         if len(m.sprung):
             given = [self._spring_body, self.physical["attachment_anchor"], *motion]
             self._launch(surroundings.springs_kernel, given, [work.place, work.place_velocity])
@@ -212,7 +217,14 @@ class DeformableMatter(Matter):
     ) -> None:
         p = self.physical
         given = [self._model.contacts.kind, self._shape_body, work.position, work.rotation, work.velocity, work.size]
-        given += [p["friction"], p["contact.stiffness"], p["contact.damping"], p["contact.radius"], around.timestep]
+        given += [
+            p["friction"],
+            work.yielding,
+            p["contact.stiffness"],
+            p["contact.damping"],
+            p["contact.radius"],
+            around.timestep,
+        ]
         self._launch(surroundings.contact_kernel, [*given, state.x, state.v, work.v, com], [wrench, force])
 
     def finish(

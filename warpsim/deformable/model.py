@@ -242,6 +242,7 @@ def build(
         for name, dtype in (("position", vec3), ("rotation", quat), ("size", vec3), ("friction", real)):
             physical[f"obstacles.{name}"] = filled(np.array([getattr(o, name) for o in matter.obstacles]), dtype)
         physical["obstacles.velocity"] = room(len(matter.obstacles), vec6)
+        physical["obstacles.yielding"] = room(len(matter.obstacles), real)
         given = {"stiffness": matter.contact_stiffness, "damping": matter.contact_damping, "radius": matter.radius}
         for name, value in given.items():
             physical[f"contact.{name}"] = filled(np.broadcast_to(value, len(points)), real)

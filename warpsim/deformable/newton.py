@@ -18,8 +18,8 @@ from warpsim.deformable.contact import (
     contact_cost,
     contact_gradient,
     contact_hessian,
-    contact_weight,
     prepare_contacts,
+    row_weights,
 )
 from warpsim.deformable.inertia import Inertia, inertia_at, load_at, place_after, velocity_after
 from warpsim.deformable.matrix import Factor, factor_matrix, solve_matrix
@@ -79,9 +79,9 @@ def add_contacts(
             node = m.node[i]
             if node >= 0:
                 n, y = c.normal[w, k], c.bias[w, k] + a[w, i]
-                weight, mu = contact_weight(c, w, i, m.time_step[w]), c.friction[w, s]
-                gradient[w, i] += contact_gradient(n, y, weight, mu)
-                f.blocks[w, node] += contact_hessian(n, y, weight, mu)
+                weights, mu = row_weights(c, w, s, i, m.time_step[w]), c.friction[w, s]
+                gradient[w, i] += contact_gradient(n, y, weights[0], weights[1], mu)
+                f.blocks[w, node] += contact_hessian(n, y, weights[0], weights[1], mu)
 
 
 @wp.func
@@ -96,10 +96,10 @@ def contact_line(
         if node >= 0:
             p = f.vector[w, node]
             n, y = c.normal[w, k], c.bias[w, k] + a[w, i] + alpha * p
-            weight, mu = contact_weight(c, w, i, m.time_step[w]), c.friction[w, s]
-            cost += contact_cost(n, y, weight, mu)
-            slope += wp.dot(p, contact_gradient(n, y, weight, mu))
-            curvature += wp.dot(p, contact_hessian(n, y, weight, mu) @ p)
+            weights, mu = row_weights(c, w, s, i, m.time_step[w]), c.friction[w, s]
+            cost += contact_cost(n, y, weights[0], weights[1], mu)
+            slope += wp.dot(p, contact_gradient(n, y, weights[0], weights[1], mu))
+            curvature += wp.dot(p, contact_hessian(n, y, weights[0], weights[1], mu) @ p)
     return vec3(cost, slope, curvature)
 
 

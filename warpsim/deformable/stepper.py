@@ -79,7 +79,8 @@ class Stepper:
         contact_arrays: tuple[wp.array, ...] = ()
         spring_arrays: tuple[wp.array, ...] = ()
         if contacts.count:
-            given = {name: getattr(around, name) for name in ("position", "rotation", "velocity", "size", "friction")}
+            names = ("position", "rotation", "velocity", "size", "friction", "yielding")
+            given = {name: getattr(around, name) for name in names}
             for name, array in given.items():
                 setattr(contacts, name, array)
             own = [self._model.physical[f"contact.{name}"] for name in ("stiffness", "damping", "radius")]

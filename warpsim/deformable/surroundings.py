@@ -10,7 +10,7 @@ import warp as wp
 
 from warpsim.core.precision import quat, real, vec3, vec6
 from warpsim.core.spatial import angular, linear, quat_mul, quat_rotate
-from warpsim.deformable.contact import row_gradient
+from warpsim.deformable.contact import closing, contact_normal, row_gradient, velocity_at
 from warpsim.deformable.springs import pull
 
 
@@ -53,6 +53,57 @@ def shapes_kernel(
         rotation[w, k] = quat_mul(body_rotation[w, b], local_rotation[w, s])
         velocity[w, k] = vec6(spin[0], spin[1], spin[2], speed[0], speed[1], speed[2])
         size[w, k] = local_size[w, s]
+
+
+@wp.func
+def contacts_on(
+    kind: int,
+    position: vec3,
+    rotation: quat,
+    velocity: vec6,
+    size: vec3,
+    w: int,
+    h: real,
+    radius: wp.array2d(dtype=real),
+    x: wp.array2d(dtype=vec3),
+    v: wp.array2d(dtype=vec3),
+) -> real:
+    """How many vertices touch a shape within the step, counted smoothly; 1 more, for those that come in between."""
+    total = real(1.0)
+    for i in range(x.shape[1]):
+        distance, n = contact_normal(kind, position, rotation, size, x[w, i])
+        u = v[w, i] - velocity_at(velocity, position, x[w, i])
+        total += closing(distance - radius[w, i] + h * wp.dot(n, u))
+    return total
+
+
+@wp.kernel
+def yielding_kernel(
+    kind: wp.array(dtype=wp.int32),
+    body: wp.array(dtype=wp.int32),
+    mass: wp.array2d(dtype=real),
+    position: wp.array2d(dtype=vec3),
+    rotation: wp.array2d(dtype=quat),
+    velocity: wp.array2d(dtype=vec6),
+    size: wp.array2d(dtype=vec3),
+    time_step: wp.array(dtype=real),
+    radius: wp.array2d(dtype=real),
+    x: wp.array2d(dtype=vec3),
+    v: wp.array2d(dtype=vec3),
+    # out
+    yielding: wp.array2d(dtype=real),
+):
+    """σ of each shape: two over the share of its body's mass that a contact has; 0 for what stands still."""
+    w = wp.tid()
+    for k in range(kind.shape[0]):
+        b = body[k]
+        if b > 0 and mass[w, b] > real(0.0):
+            count = contacts_on(
+                kind[k], position[w, k], rotation[w, k], velocity[w, k], size[w, k], w, time_step[w], radius, x, v
+            )
+            yielding[w, k] = real(2.0) * count / mass[w, b]
+        else:
+            yielding[w, k] = real(0.0)
 
 
 @wp.kernel
@@ -124,6 +175,7 @@ def contact_kernel(
     velocity: wp.array2d(dtype=vec6),
     size: wp.array2d(dtype=vec3),
     friction: wp.array2d(dtype=real),
+    yielding: wp.array2d(dtype=real),
     stiffness: wp.array2d(dtype=real),
     damping: wp.array2d(dtype=real),
     radius: wp.array2d(dtype=real),
@@ -149,6 +201,7 @@ def contact_kernel(
                 velocity[w, k],
                 size[w, k],
                 friction[w, k],
+                yielding[w, k],
                 stiffness[w, i],
                 damping[w, i],
                 radius[w, i],

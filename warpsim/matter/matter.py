@@ -63,6 +63,7 @@ class Bodies:
         rotation: (w, x, y, z), body → world.
         velocity: rad/s, m/s: angular, then linear at the origin.
         com: m: centers of mass.
+        mass: kg.
         wrench: N, N·m: force, then torque at the center of mass, of one matter on each body. Zero to begin with; its
             `forces` writes those that it exerts.
     """
@@ -71,6 +72,7 @@ class Bodies:
     rotation: wp.array
     velocity: wp.array
     com: wp.array
+    mass: wp.array
     wrench: wp.array
 
 
