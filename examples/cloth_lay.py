@@ -83,7 +83,7 @@ def lay(sim: ws.Simulator, iterations: int = 30) -> tuple[ws.Trajectory, ws.Traj
         return (made["cloth.x"][-1, 0] - target).square().sum(-1).mean()
 
     def run(values: torch.Tensor) -> ws.Trajectory:
-        return sim.rollout(STEPS, {"cloth.pin": path_of_pins(values)}, memory_budget="32MB")
+        return sim.rollout(STEPS, {"cloth.pin": path_of_pins(values)}, memory="32MB")
 
     with torch.no_grad():
         first = best = run(knots)

@@ -12,6 +12,7 @@ from pxr import Gf, Usd, UsdGeom, Vt
 import warpsim as ws
 from cloth_scenes import directional, everything, new_world, parameters, random_direction
 from warpsim.io.usd import author
+from warpsim.tape.memory import Memory
 
 STEPS = 16
 PARAMETERS = (
@@ -95,7 +96,7 @@ def test_gradients_agree_with_differences(sim, given, found, name: str) -> None:
 
 
 def test_same_bits_for_all_schedules_and_threads(sim, given, found) -> None:
-    for options in ({"segment": 1}, {"segment": 5}, {"threads": 2}):
+    for options in ({"memory": Memory(segment=1)}, {"memory": Memory(segment=5)}, {"threads": 2}):
         for name, gradient in gradients(sim, given, **options).items():
             assert torch.equal(gradient, found[name]), (options, name)
 
