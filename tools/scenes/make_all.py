@@ -9,6 +9,7 @@ import bounce
 import bounce_shot
 import bowl
 import cartpole
+import cloth_lay
 import drag
 import gates
 import hopper
@@ -36,6 +37,7 @@ SCENES = (
     bounce_shot,
     bowl,
     cartpole,
+    cloth_lay,
     drag,
     gates,
     hopper,

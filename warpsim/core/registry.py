@@ -20,6 +20,8 @@ PROVIDERS = {
     "viewer": ("warpsim.sim.live", "open_viewer"),
     "read_mjcf": ("warpsim.io.mjcf", "read_mjcf"),
     "scene_of_model": ("warpsim.io.mjcf", "scene_of_model"),
+    "deformable": ("warpsim.deformable.kind", "DeformableKind"),
+    "deformable.compile": ("warpsim.deformable.matter", "DeformableMatter"),
 }
 """Name → module and function."""
 
