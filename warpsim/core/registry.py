@@ -1,6 +1,6 @@
-"""Where a convenience method finds what it calls in a package above its own: `sim.gradcheck()`, say.
+"""Where code finds what it calls in a package above its own: `sim.gradcheck()`, say, or a matter that a reader meets.
 
-Packages import downward only. The few methods that reach upward name what they want here, and it is loaded when it is
+Packages import downward only. The few places that reach upward name what they want here, and it is loaded when it is
 first asked for.
 """
 
@@ -12,8 +12,9 @@ from typing import Any
 
 PROVIDERS = {
     "gradcheck": ("warpsim.check.gradcheck.simulator_check", "check_simulator"),
+    "matter:liquid": ("warpsim.particles.kind", "LiquidKind"),
 }
-"""Name → module and function."""
+"""Name → module and function or class."""
 
 
 def provided(name: str) -> Callable[..., Any]:

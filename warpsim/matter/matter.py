@@ -22,6 +22,7 @@ import warp as wp
 from warpsim.core.errors import InputError
 from warpsim.core.names import find
 from warpsim.core.precision import numpy_real, real
+from warpsim.scene.description import Scene
 from warpsim.scene.matters import MatterDescription
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field
@@ -35,11 +36,13 @@ class CompileContext:
         worlds: W.
         device: Of all arrays.
         body_names: Bodies in the order of `Bodies`; [0] is the world, named "".
+        scene: What surrounds it: shapes, other matters, options.
     """
 
     worlds: int
     device: wp.Device
     body_names: tuple[str, ...]
+    scene: Scene
 
     def body(self, name: str) -> int:
         """Index of a body."""
@@ -67,18 +70,37 @@ class Bodies:
 
 
 @dataclass(frozen=True)
+class Shapes:
+    """Shapes of the scene, (W, shapes) each, in the order of `Scene.shapes`; they carry gradients where asked for.
+
+    Attributes:
+        position: m, in the frame of the shape's body.
+        rotation: (w, x, y, z), likewise.
+        size: m, as `Shape.size`.
+    """
+
+    position: wp.array
+    rotation: wp.array
+    size: wp.array
+
+
+@dataclass(frozen=True)
 class Environment:
     """What surrounds a matter during a step.
 
     Attributes:
         timestep: (W,) s.
         gravity: (W,) vec3, m/s².
-        bodies: None unless the matter `meets_bodies`.
+        bodies: None unless the matter `meets_bodies` and some body can move.
+        shapes: Of bodies and of the world.
+        tape: Where custom adjoints are to be recorded; None: nowhere. Kernels with Warp's own adjoints need it not.
     """
 
     timestep: wp.array
     gravity: wp.array
     bodies: Bodies | None
+    shapes: Shapes
+    tape: wp.Tape | None = None
 
 
 class Matter:

@@ -52,11 +52,11 @@ def _traction_kernel(
     # topology
     lower: vec3,
     spacing: real,
-    step: real,
-    share: real,
+    substeps: int,
     kind: wp.array(dtype=wp.int32),
     body: wp.array(dtype=wp.int32),
     # parameters
+    timestep: wp.array(dtype=real),
     size: wp.array2d(dtype=vec3),
     gravity: wp.array(dtype=vec3),
     density: wp.array(dtype=real),
@@ -78,6 +78,7 @@ def _traction_kernel(
     i = natural(i)
     if i >= count[w, NODES]:
         return
+    step = timestep[w] / real(substeps)
     node = node_sum[w, i]
     mass = node[7]
     velocity = vec3()
@@ -104,7 +105,7 @@ def _traction_kernel(
                     size_of = step * pressure * filled * spacing * spacing * quadratic(distance / spacing) * free / own
                     impulse = size_of * normal
                     velocity = velocity + impulse / mass
-                    wp.atomic_add(wrench, w, body[s], -share * spatial(wp.cross(at, impulse), impulse))
+                    wp.atomic_add(wrench, w, body[s], -spatial(wp.cross(at, impulse), impulse) / timestep[w])
     pushed[w, i] = velocity
 
 
@@ -113,10 +114,10 @@ def _contact_kernel(
     # topology
     lower: vec3,
     spacing: real,
-    share: real,
     kind: wp.array(dtype=wp.int32),
     body: wp.array(dtype=wp.int32),
     # parameters
+    timestep: wp.array(dtype=real),
     size: wp.array2d(dtype=vec3),
     stick: wp.array2d(dtype=real),
     # state
@@ -158,7 +159,7 @@ def _contact_kernel(
                     change = -hold * (inward * normal + stick[w, s] * along)
                     velocity = velocity + change
                     impulse = mass * change
-                    wp.atomic_add(wrench, w, body[s], -share * spatial(wp.cross(at, impulse), impulse))
+                    wp.atomic_add(wrench, w, body[s], -spatial(wp.cross(at, impulse), impulse) / timestep[w])
     node_value[w, i] = vec5(velocity[0], velocity[1], velocity[2], ratio, mass)
 
 
@@ -166,8 +167,8 @@ def push_nodes(
     domain: Domain,
     walls: WallSet,
     parameters: ParticleParameters,
-    step: float,
-    share: float,
+    timestep: wp.array,
+    substeps: int,
     motion: WallMotion,
     cells: Cells,
     near: wp.array,
@@ -181,8 +182,8 @@ def push_nodes(
         domain: The grid.
         walls: Shapes.
         parameters: Of the liquid.
-        step: Δt, s.
-        share: Of an impulse (N·s) that counts as wrench, 1/s.
+        timestep: (W,) s; the wrench is the mean over it.
+        substeps: Particle steps in it.
         motion: Of the walls.
         cells: Nodes in use.
         near: Walls near them.
@@ -194,7 +195,7 @@ def push_nodes(
     wp.launch(
         _traction_kernel,
         dim=pushed.shape,
-        inputs=[vec3(*domain.lower), real(domain.spacing), real(step), real(share), walls.kind, walls.body, walls.size]
+        inputs=[vec3(*domain.lower), real(domain.spacing), substeps, walls.kind, walls.body, timestep, walls.size]
         + [p.gravity, p.density, p.bulk_modulus, motion.position, motion.rotation]
         + [cells.count, cells.place, near, node_sum],
         outputs=[pushed, wrench],
@@ -205,7 +206,7 @@ def push_nodes(
 def hold_nodes(
     domain: Domain,
     walls: WallSet,
-    share: float,
+    timestep: wp.array,
     motion: WallMotion,
     cells: Cells,
     near: wp.array,
@@ -218,7 +219,7 @@ def hold_nodes(
     wp.launch(
         _contact_kernel,
         dim=pushed.shape,
-        inputs=[vec3(*domain.lower), real(domain.spacing), real(share), walls.kind, walls.body, walls.size, walls.stick]
+        inputs=[vec3(*domain.lower), real(domain.spacing), walls.kind, walls.body, timestep, walls.size, walls.stick]
         + [*motion.arrays, cells.count, cells.place, near, node_sum, pushed],
         outputs=[node_value, wrench],
         device=pushed.device,

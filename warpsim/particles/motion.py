@@ -36,8 +36,9 @@ _NAN = wp.constant(real(float("nan")))
 def _carry_kernel(
     # topology
     spacing: real,
-    step: real,
+    substeps: int,
     # parameters
+    timestep: wp.array(dtype=real),
     volume: wp.array(dtype=real),
     density: wp.array(dtype=real),
     # state
@@ -53,6 +54,7 @@ def _carry_kernel(
     w, p = wp.tid()
     w = natural(w)
     p = natural(p)
+    step = timestep[w] / real(substeps)
     mass = density[w] * volume[w]
     a = mass * rate[w, p] - (real(4.0) * step * volume[w] / (spacing * spacing)) * stress[w, p]
     mv = mass * v[w, p]
@@ -70,13 +72,13 @@ def _carry_kernel(
 def _move_kernel(
     # topology
     spacing: real,
-    step: real,
-    relaxation: real,
-    share: real,
+    substeps: int,
+    relaxation_time: real,
     capacity: int,
     kind: wp.array(dtype=wp.int32),
     body: wp.array(dtype=wp.int32),
     # parameters
+    timestep: wp.array(dtype=real),
     size: wp.array2d(dtype=vec3),
     volume: wp.array(dtype=real),
     density: wp.array(dtype=real),
@@ -100,6 +102,7 @@ def _move_kernel(
     w, p = wp.tid()
     w = natural(w)
     p = natural(p)
+    step = timestep[w] / real(substeps)
     got = particle[w, p]
     at = x[w, p]
     velocity = vec3(got[0], got[1], got[2])
@@ -117,12 +120,13 @@ def _move_kernel(
                 change = (least - u) * normal
                 velocity = velocity + change
                 impulse = density[w] * volume[w] * change
-                wp.atomic_add(wrench, w, body[s], -share * spatial(wp.cross(at, impulse), impulse))
+                wp.atomic_add(wrench, w, body[s], -spatial(wp.cross(at, impulse), impulse) / timestep[w])
     cell = spacing * spacing * spacing
     found = got[16] / (cell * wp.max(real(0.08), free))
     absolute = wp.max(wp.min(density[w] / found, real(1.0)), _DENSEST)
     followed = got[12] * wp.exp(step * (got[3] + got[7] + got[11]))
-    ratio = wp.min((real(1.0) - relaxation) * followed + relaxation * absolute, real(1.0))
+    kept = wp.exp(-step / relaxation_time)
+    ratio = wp.min(kept * followed + (real(1.0) - kept) * absolute, real(1.0))
     moved = at + step * velocity
     if count[w, LOST] > 0 or count[w, CROWDED] > 0 or count[w, NODES] > capacity:
         moved = vec3(_NAN, _NAN, _NAN)
@@ -136,7 +140,8 @@ def _move_kernel(
 def carry(
     domain: Domain,
     parameters: ParticleParameters,
-    step: float,
+    timestep: wp.array,
+    substeps: int,
     state: ParticleState,
     stress: wp.array,
     particle: wp.array,
@@ -146,7 +151,7 @@ def carry(
     wp.launch(
         _carry_kernel,
         dim=particle.shape,
-        inputs=[real(domain.spacing), real(step), p.volume, p.density, *state.arrays[1:], stress],
+        inputs=[real(domain.spacing), substeps, timestep, p.volume, p.density, *state.arrays[1:], stress],
         outputs=[particle],
         device=particle.device,
     )
@@ -156,9 +161,9 @@ def move_particles(
     domain: Domain,
     walls: WallSet,
     parameters: ParticleParameters,
-    step: float,
-    relaxation: float,
-    share: float,
+    timestep: wp.array,
+    substeps: int,
+    relaxation_time: float,
     capacity: int,
     motion: WallMotion,
     x: wp.array,
@@ -174,9 +179,9 @@ def move_particles(
         domain: The grid.
         walls: Shapes.
         parameters: Of the liquid.
-        step: Δt, s.
-        relaxation: Share by which J is drawn to the absolute density's in a step.
-        share: Of an impulse (N·s) that counts as wrench, 1/s.
+        timestep: (W,) s; the wrench is the mean over it.
+        substeps: Particle steps in it.
+        relaxation_time: Within which J is drawn to the absolute density's, s.
         capacity: Nodes that there is room for; where more are in use, positions become NaN.
         motion: Of the walls.
         x: (W, n) m.
@@ -189,8 +194,8 @@ def move_particles(
     wp.launch(
         _move_kernel,
         dim=x.shape,
-        inputs=[real(domain.spacing), real(step), real(relaxation), real(share), capacity, walls.kind, walls.body]
-        + [walls.size, parameters.volume, parameters.density, *motion.arrays, x, cells.count, near, particle],
+        inputs=[real(domain.spacing), substeps, real(relaxation_time), capacity, walls.kind, walls.body]
+        + [timestep, walls.size, parameters.volume, parameters.density, *motion.arrays, x, cells.count, near, particle],
         outputs=[*next_state.arrays, wrench],
         device=x.device,
     )

@@ -1,15 +1,15 @@
 """One particle step: find cells ▸ stress ▸ to the grid ▸ walls ▸ to the particles ▸ move.
 
-    stepper = Stepper(domain, walls, parameters, step=5e-4, particles=1000)
+    stepper = Stepper(domain, worlds=1, particles=1000, device=device)
     work = stepper.make_work(arena)
-    stepper.step(state, motion, work, next_state, wrench, tape=tape)
+    stepper.step(state, parameters, walls, motion, work, next_state, wrench, timestep, tape=tape)
 
 MLS-MPM (Hu et al., 2018) with APIC transfers (Jiang et al., 2015), explicit; docs/particles.md has the equations.
 """
 
 from __future__ import annotations
 
-import math
+import copy
 from dataclasses import dataclass
 
 import warp as wp
@@ -51,7 +51,7 @@ class ParticleWork:
 
 
 class Stepper:
-    """Takes particle steps of one length in one domain.
+    """Takes particle steps in one domain.
 
     Attributes:
         capacity: Nodes that may be in use at the same time, per world.
@@ -60,11 +60,11 @@ class Stepper:
     def __init__(
         self,
         domain: Domain,
-        walls: WallSet,
-        parameters: ParticleParameters,
         *,
-        step: float,
+        worlds: int,
         particles: int,
+        device: wp.Device,
+        substeps: int = 1,
         relaxation_time: float = 0.05,
         max_nodes: int | None = None,
     ) -> None:
@@ -72,19 +72,25 @@ class Stepper:
 
         Args:
             domain: The grid.
-            walls: What bounds the liquid.
-            parameters: Of the liquid.
-            step: Δt, s.
+            worlds: W.
             particles: Per world.
+            device: Where it runs.
+            substeps: Particle steps in a time step.
             relaxation_time: Of J towards the absolute density, s.
             max_nodes: Nodes that may be in use, per world; by default 6 per particle and at least 2,000.
         """
-        self.domain, self.walls, self.parameters = domain, walls, parameters
-        self.worlds, self.particles, self.dt = parameters.density.shape[0], particles, step
-        self.device = parameters.density.device
+        self.domain, self.worlds, self.device = domain, worlds, device
+        self.particles, self.substeps = particles, substeps
         self.capacity = min(domain.nodes, max(2000, 6 * particles) if max_nodes is None else max_nodes)
-        self._relaxation = 1.0 - math.exp(-step / relaxation_time)
+        self._relaxation_time = relaxation_time
         self._scratch = Scratch.make(domain, self.worlds, self.device)
+
+    def part(self, first: int, last: int) -> Stepper:
+        """The same in worlds first … last − 1 alone."""
+        made = copy.copy(self)
+        made.worlds = last - first
+        made._scratch = Scratch(self._scratch.cell[first:last], self._scratch.node[first:last])
+        return made
 
     def make_work(self, arena: Arena) -> ParticleWork:
         """Intermediates of one step."""
@@ -112,39 +118,43 @@ class Stepper:
     def step(
         self,
         state: ParticleState,
+        parameters: ParticleParameters,
+        walls: WallSet,
         motion: WallMotion,
         work: ParticleWork,
         next_state: ParticleState,
         wrench: wp.array,
+        timestep: wp.array,
         *,
-        share: float = 1.0,
         tape: wp.Tape | None,
     ) -> None:
-        """Takes one step.
+        """Takes one substep.
 
         Args:
             state: Read only.
+            parameters: Of the liquid.
+            walls: What bounds it.
             motion: Of the walls, at the start of the step.
             work: What `make_work` returned.
             next_state: Written.
-            wrench: (W, bodies) (torque about the world's origin N·m, force N) on each body, mean over the step; added
-                to, times `share`.
-            share: 1/n where the wrench is the mean over n steps.
+            wrench: (W, bodies) (torque about the world's origin N·m, force N) on each body, mean over the time step;
+                added to.
+            timestep: (W,) s, of which this is the share 1/`substeps`.
             tape: Where to record adjoints; None: nowhere.
         """
-        domain, walls, parameters, cells = self.domain, self.walls, self.parameters, work.cells
-        per_impulse = share / self.dt
+        domain, cells = self.domain, work.cells
+        time = (timestep, self.substeps)
         find_cells(domain, self._scratch, self.capacity, state.x, cells)
         liquid_stress(parameters.bulk_modulus, parameters.viscosity, state.rate, state.volume_ratio, work.stress)
-        carry(domain, parameters, self.dt, state, work.stress, work.carried)
+        carry(domain, parameters, *time, state, work.stress, work.carried)
         to_grid(domain, cells, state.x, work.carried, work.node_sum, tape)
         find_near_nodes(domain, walls, motion, cells, work.node_sum, work.near_nodes)
         nodes = (motion, cells, work.near_nodes, work.node_sum, work.pushed)
-        push_nodes(domain, walls, parameters, self.dt, per_impulse, *nodes, wrench)
-        hold_nodes(domain, walls, per_impulse, *nodes, work.node_value, wrench)
+        push_nodes(domain, walls, parameters, *time, *nodes, wrench)
+        hold_nodes(domain, walls, timestep, *nodes, work.node_value, wrench)
         to_particles(domain, cells, state.x, work.node_value, work.got, tape)
-        find_near_particles(domain, walls, motion, self.dt, state.x, state.v, cells, work.near_particles)
-        lengths = (self.dt, self._relaxation, per_impulse, self.capacity)
+        find_near_particles(domain, walls, motion, *time, state.x, state.v, cells, work.near_particles)
+        lengths = (*time, self._relaxation_time, self.capacity)
         found = (cells, work.near_particles, work.got)
         move_particles(domain, walls, parameters, *lengths, motion, state.x, *found, next_state, wrench)
 

@@ -186,10 +186,11 @@ def _near_nodes_kernel(
 def _near_particles_kernel(
     # topology
     reach: real,
-    step: real,
+    substeps: int,
     shapes: int,
     kind: wp.array(dtype=wp.int32),
     # parameters
+    timestep: wp.array(dtype=real),
     size: wp.array2d(dtype=vec3),
     # state
     position: wp.array2d(dtype=vec3),
@@ -202,6 +203,7 @@ def _near_particles_kernel(
     near: wp.array3d(dtype=wp.int32),
 ):
     w, p = wp.tid()
+    step = timestep[w] / real(substeps)
     found = int(0)
     at = x[w, p]
     for s in range(shapes):
@@ -236,7 +238,8 @@ def find_near_particles(
     domain: Domain,
     walls: WallSet,
     motion: WallMotion,
-    step: float,
+    timestep: wp.array,
+    substeps: int,
     x: wp.array,
     v: wp.array,
     cells: Cells,
@@ -246,7 +249,8 @@ def find_near_particles(
     wp.launch(
         _near_particles_kernel,
         dim=x.shape,
-        inputs=[real(_REACH * domain.spacing), real(step), walls.shapes, walls.kind, walls.size, *motion.arrays, x, v],
+        inputs=[real(_REACH * domain.spacing), substeps, walls.shapes, walls.kind, timestep, walls.size]
+        + [*motion.arrays, x, v],
         outputs=[cells.count, near],
         device=near.device,
         record_tape=False,
@@ -255,7 +259,9 @@ def find_near_particles(
 
 @wp.kernel
 def _moved_kernel(
-    time: real,
+    share: real,
+    # parameters
+    timestep: wp.array(dtype=real),
     # state
     position: wp.array2d(dtype=vec3),
     rotation: wp.array2d(dtype=quat),
@@ -267,16 +273,17 @@ def _moved_kernel(
     w, s = wp.tid()
     w = natural(w)
     s = natural(s)
+    time = share * timestep[w]
     moved[w, s] = position[w, s] + time * linear(twist[w, s])
     rotated[w, s] = quat_mul(quat_exp(time * angular(twist[w, s])), quat_unit(rotation[w, s]))
 
 
-def move_walls(time: float, walls: WallMotion, moved: WallMotion) -> None:
-    """Where walls are after `time` (s) of their twist; `moved` shares it."""
+def move_walls(share: float, timestep: wp.array, walls: WallMotion, moved: WallMotion) -> None:
+    """Where walls are after a share of the time step (W,) s of their twist; `moved` has the same twist."""
     wp.launch(
         _moved_kernel,
         dim=walls.position.shape,
-        inputs=[real(time), *walls.arrays],
+        inputs=[real(share), timestep, *walls.arrays],
         outputs=[moved.position, moved.rotation],
         device=walls.position.device,
     )

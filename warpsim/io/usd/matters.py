@@ -7,8 +7,8 @@ import numpy as np
 from warpsim.core.errors import SceneError
 from warpsim.io.usd.attributes import place
 from warpsim.io.usd.context import Context
-from warpsim.io.usd.ledger_scan import prims
-from warpsim.scene.matters import MatterDescription, matter_kinds
+from warpsim.io.usd.ledger_scan import applied_apis, prims
+from warpsim.scene.matters import MatterDescription, claiming_kind
 
 STATE_PREFIX = "warpsim:state:"
 """double[] on a matter's prim, by field of its state: one world's value laid flat, SI, z up."""
@@ -16,11 +16,8 @@ STATE_PREFIX = "warpsim:state:"
 
 def add_matters(context: Context) -> None:
     """Adds what claimed prims describe to the scene."""
-    kinds = matter_kinds()
-    if not kinds:
-        return
     for prim in prims(context.stage):
-        kind = next((kind for kind in kinds if kind.claims(prim)), None)
+        kind = claiming_kind(prim, applied_apis(prim))
         if kind is None:
             continue
         described = kind.read(prim, context)
