@@ -17,34 +17,19 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.core.indexing import natural
-from warpsim.core.precision import quat, real, vec3, vec5, vec6
+from warpsim.core.precision import real, vec3, vec5, vec6
 from warpsim.core.spatial import clamp_range, spatial
 from warpsim.particles.cells import NODES, Cells
 from warpsim.particles.domain import Domain
 from warpsim.particles.liquid import liquid_pressure
+from warpsim.particles.nearby import LEAST_MASS, NODE_WALLS, Pairs, Plane, node_point
 from warpsim.particles.parameters import ParticleParameters
 from warpsim.particles.splines import quadratic, quadratic_tail
 from warpsim.particles.transfer_native import received
-from warpsim.particles.walls import (
-    LEAST_MASS,
-    NODE_WALLS,
-    WallMotion,
-    WallSet,
-    centroid,
-    node_point,
-    wall_distance,
-    wall_velocity,
-)
+from warpsim.particles.walls import WallMotion, WallSet, wall_velocity
 
 _OPEN = wp.constant(real(1e-6))
 """A node with a smaller share of its kernel outside a wall gets no traction from it."""
-
-
-@wp.func
-def _plane(kind: int, size: vec3, position: vec3, rotation: quat, middle: vec3, at: vec3) -> tuple[real, vec3]:
-    """Distance of a node from a wall, and its normal, as seen from the centroid."""
-    distance, normal = wall_distance(kind, size, position, rotation, middle)
-    return distance + wp.dot(normal, at - middle), normal
 
 
 @wp.kernel
@@ -53,21 +38,18 @@ def _traction_kernel(
     lower: vec3,
     spacing: real,
     substeps: int,
-    kind: wp.array(dtype=wp.int32),
     body: wp.array(dtype=wp.int32),
     # parameters
     timestep: wp.array(dtype=real),
-    size: wp.array2d(dtype=vec3),
     gravity: wp.array(dtype=vec3),
     density: wp.array(dtype=real),
     bulk_modulus: wp.array(dtype=real),
-    # state
-    position: wp.array2d(dtype=vec3),
-    rotation: wp.array2d(dtype=quat),
     # work read
     count: wp.array2d(dtype=wp.int32),
     place: wp.array2d(dtype=wp.vec3i),
-    near: wp.array3d(dtype=wp.int32),
+    first: wp.array2d(dtype=wp.int32),
+    wall: wp.array2d(dtype=wp.int32),
+    plane: wp.array2d(dtype=Plane),
     node_sum: wp.array2d(dtype=received),
     # work written
     pushed: wp.array2d(dtype=vec3),
@@ -84,21 +66,22 @@ def _traction_kernel(
     velocity = vec3()
     if mass > LEAST_MASS:
         at = node_point(lower, spacing, place[w, i])
-        middle = centroid(at, node)
+        start = first[w, i]
+        near = first[w, i + 1] - start
         ratio = node[3] / mass
         slope = vec3(node[4], node[5], node[6]) / mass
         velocity = vec3(node[0], node[1], node[2]) / mass + step * gravity[w]
         free = real(1.0)
         for k in range(wp.static(int(NODE_WALLS))):
-            s = near[w, i, k]
-            if s >= 0:
-                distance, _normal = _plane(kind[s], size[w, s], position[w, s], rotation[w, s], middle, at)
-                free = free * (real(1.0) - quadratic_tail(distance / spacing))
+            if k < near:
+                free = free * (real(1.0) - quadratic_tail(plane[w, start + k][0] / spacing))
         filled = wp.min(mass / (density[w] * spacing * spacing * spacing * wp.max(real(0.3), free)), real(1.0))
         for k in range(wp.static(int(NODE_WALLS))):
-            s = near[w, i, k]
-            if s >= 0:
-                distance, normal = _plane(kind[s], size[w, s], position[w, s], rotation[w, s], middle, at)
+            if k < near:
+                s = wall[w, start + k]
+                seen = plane[w, start + k]
+                distance = seen[0]
+                normal = vec3(seen[1], seen[2], seen[3])
                 own = real(1.0) - quadratic_tail(distance / spacing)
                 if own > _OPEN:
                     pressure = liquid_pressure(ratio - distance * wp.dot(normal, slope), bulk_modulus[w])
@@ -114,20 +97,19 @@ def _contact_kernel(
     # topology
     lower: vec3,
     spacing: real,
-    kind: wp.array(dtype=wp.int32),
     body: wp.array(dtype=wp.int32),
     # parameters
     timestep: wp.array(dtype=real),
-    size: wp.array2d(dtype=vec3),
     stick: wp.array2d(dtype=real),
     # state
     position: wp.array2d(dtype=vec3),
-    rotation: wp.array2d(dtype=quat),
     twist: wp.array2d(dtype=vec6),
     # work read
     count: wp.array2d(dtype=wp.int32),
     place: wp.array2d(dtype=wp.vec3i),
-    near: wp.array3d(dtype=wp.int32),
+    first: wp.array2d(dtype=wp.int32),
+    wall: wp.array2d(dtype=wp.int32),
+    plane: wp.array2d(dtype=Plane),
     node_sum: wp.array2d(dtype=received),
     pushed: wp.array2d(dtype=vec3),
     # work written
@@ -146,11 +128,14 @@ def _contact_kernel(
     if mass > LEAST_MASS:
         ratio = node[3] / mass
         at = node_point(lower, spacing, place[w, i])
-        middle = centroid(at, node)
+        start = first[w, i]
+        near = first[w, i + 1] - start
         for k in range(wp.static(int(NODE_WALLS))):
-            s = near[w, i, k]
-            if s >= 0:
-                distance, normal = _plane(kind[s], size[w, s], position[w, s], rotation[w, s], middle, at)
+            if k < near:
+                s = wall[w, start + k]
+                seen = plane[w, start + k]
+                distance = seen[0]
+                normal = vec3(seen[1], seen[2], seen[3])
                 hold = clamp_range(real(1.0) - real(2.0) * distance / spacing, real(0.0), real(1.0))
                 if hold > real(0.0):
                     u = velocity - wall_velocity(twist[w, s], position[w, s], at)
@@ -171,7 +156,7 @@ def push_nodes(
     substeps: int,
     motion: WallMotion,
     cells: Cells,
-    near: wp.array,
+    pairs: Pairs,
     node_sum: wp.array,
     pushed: wp.array,
     wrench: wp.array,
@@ -186,7 +171,7 @@ def push_nodes(
         substeps: Particle steps in it.
         motion: Of the walls.
         cells: Nodes in use.
-        near: Walls near them.
+        pairs: Walls near them.
         node_sum: What they received.
         pushed: Written.
         wrench: (W, bodies) N·m, N; added to.
@@ -195,9 +180,8 @@ def push_nodes(
     wp.launch(
         _traction_kernel,
         dim=pushed.shape,
-        inputs=[vec3(*domain.lower), real(domain.spacing), substeps, walls.kind, walls.body, timestep, walls.size]
-        + [p.gravity, p.density, p.bulk_modulus, motion.position, motion.rotation]
-        + [cells.count, cells.place, near, node_sum],
+        inputs=[vec3(*domain.lower), real(domain.spacing), substeps, walls.body, timestep]
+        + [p.gravity, p.density, p.bulk_modulus, cells.count, cells.place, *pairs.arrays, node_sum],
         outputs=[pushed, wrench],
         device=pushed.device,
     )
@@ -209,7 +193,7 @@ def hold_nodes(
     timestep: wp.array,
     motion: WallMotion,
     cells: Cells,
-    near: wp.array,
+    pairs: Pairs,
     node_sum: wp.array,
     pushed: wp.array,
     node_value: wp.array,
@@ -219,8 +203,8 @@ def hold_nodes(
     wp.launch(
         _contact_kernel,
         dim=pushed.shape,
-        inputs=[vec3(*domain.lower), real(domain.spacing), walls.kind, walls.body, timestep, walls.size, walls.stick]
-        + [*motion.arrays, cells.count, cells.place, near, node_sum, pushed],
+        inputs=[vec3(*domain.lower), real(domain.spacing), walls.body, timestep, walls.stick]
+        + [motion.position, motion.twist, cells.count, cells.place, *pairs.arrays, node_sum, pushed],
         outputs=[node_value, wrench],
         device=pushed.device,
     )

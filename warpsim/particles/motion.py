@@ -14,14 +14,15 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.core.indexing import natural
-from warpsim.core.precision import mat33, quat, real, vec3, vec6
+from warpsim.core.precision import mat33, real, vec3, vec6
 from warpsim.core.spatial import spatial
 from warpsim.particles.cells import CROWDED, LOST, NODES, Cells
 from warpsim.particles.domain import Domain
+from warpsim.particles.nearby import PARTICLE_WALLS, Pairs, Plane
 from warpsim.particles.parameters import ParticleParameters, ParticleState
 from warpsim.particles.splines import quintic_tail
 from warpsim.particles.transfer_native import carried
-from warpsim.particles.walls import PARTICLE_WALLS, WallMotion, WallSet, wall_distance, wall_velocity
+from warpsim.particles.walls import WallMotion, WallSet, wall_velocity
 
 _RECOVERY = wp.constant(real(0.2))
 """Share of its depth by which a particle inside a wall leaves it in one step."""
@@ -75,21 +76,20 @@ def _move_kernel(
     substeps: int,
     relaxation_time: real,
     capacity: int,
-    kind: wp.array(dtype=wp.int32),
     body: wp.array(dtype=wp.int32),
     # parameters
     timestep: wp.array(dtype=real),
-    size: wp.array2d(dtype=vec3),
     volume: wp.array(dtype=real),
     density: wp.array(dtype=real),
     # state
     position: wp.array2d(dtype=vec3),
-    rotation: wp.array2d(dtype=quat),
     twist: wp.array2d(dtype=vec6),
     x: wp.array2d(dtype=vec3),
     # work read
     count: wp.array2d(dtype=wp.int32),
-    near: wp.array3d(dtype=wp.int32),
+    first: wp.array2d(dtype=wp.int32),
+    wall: wp.array2d(dtype=wp.int32),
+    plane: wp.array2d(dtype=Plane),
     particle: wp.array2d(dtype=carried),
     # written
     x_next: wp.array2d(dtype=vec3),
@@ -107,10 +107,14 @@ def _move_kernel(
     at = x[w, p]
     velocity = vec3(got[0], got[1], got[2])
     free = real(1.0)
+    start = first[w, p]
+    near = first[w, p + 1] - start
     for k in range(wp.static(int(PARTICLE_WALLS))):
-        s = near[w, p, k]
-        if s >= 0:
-            distance, normal = wall_distance(kind[s], size[w, s], position[w, s], rotation[w, s], at)
+        if k < near:
+            s = wall[w, start + k]
+            seen = plane[w, start + k]
+            distance = seen[0]
+            normal = vec3(seen[1], seen[2], seen[3])
             free = free * (real(1.0) - quintic_tail(distance / spacing))
             u = wp.dot(velocity - wall_velocity(twist[w, s], position[w, s], at), normal)
             least = -distance / step
@@ -168,7 +172,7 @@ def move_particles(
     motion: WallMotion,
     x: wp.array,
     cells: Cells,
-    near: wp.array,
+    pairs: Pairs,
     particle: wp.array,
     next_state: ParticleState,
     wrench: wp.array,
@@ -186,7 +190,7 @@ def move_particles(
         motion: Of the walls.
         x: (W, n) m.
         cells: In use.
-        near: Walls near the particles.
+        pairs: Walls near the particles.
         particle: What they got from the grid.
         next_state: Written.
         wrench: (W, bodies) N·m, N; added to.
@@ -194,8 +198,9 @@ def move_particles(
     wp.launch(
         _move_kernel,
         dim=x.shape,
-        inputs=[real(domain.spacing), substeps, real(relaxation_time), capacity, walls.kind, walls.body]
-        + [timestep, walls.size, parameters.volume, parameters.density, *motion.arrays, x, cells.count, near, particle],
+        inputs=[real(domain.spacing), substeps, real(relaxation_time), capacity, walls.body, timestep]
+        + [parameters.volume, parameters.density, motion.position, motion.twist, x, cells.count]
+        + [*pairs.arrays, particle],
         outputs=[*next_state.arrays, wrench],
         device=x.device,
     )

@@ -1,7 +1,7 @@
 """One particle step: find cells ▸ stress ▸ to the grid ▸ walls ▸ to the particles ▸ move.
 
     stepper = Stepper(domain, worlds=1, particles=1000, device=device)
-    work = stepper.make_work(arena)
+    work = stepper.make_work(arena, walls.shapes)
     stepper.step(state, parameters, walls, motion, work, next_state, wrench, timestep, tape=tape)
 
 MLS-MPM (Hu et al., 2018) with APIC transfers (Jiang et al., 2015), explicit; docs/particles.md has the equations.
@@ -20,17 +20,18 @@ from warpsim.particles.domain import Domain
 from warpsim.particles.grid import hold_nodes, push_nodes
 from warpsim.particles.liquid import liquid_stress
 from warpsim.particles.motion import carry, move_particles
+from warpsim.particles.nearby import (
+    NODE_WALLS,
+    PARTICLE_WALLS,
+    Nearby,
+    find_candidates,
+    near_nodes,
+    near_particles,
+)
 from warpsim.particles.parameters import FIELDS, ParticleParameters, ParticleState
 from warpsim.particles.transfer import to_grid, to_particles
 from warpsim.particles.transfer_native import carried, received
-from warpsim.particles.walls import (
-    NODE_WALLS,
-    PARTICLE_WALLS,
-    WallMotion,
-    WallSet,
-    find_near_nodes,
-    find_near_particles,
-)
+from warpsim.particles.walls import WallMotion, WallSet, wall_frames
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Shortage
 
@@ -40,8 +41,7 @@ class ParticleWork:
     """Intermediates of one step; see the modules that write them."""
 
     cells: Cells
-    near_nodes: wp.array
-    near_particles: wp.array
+    near: Nearby
     stress: wp.array
     carried: wp.array
     node_sum: wp.array
@@ -92,17 +92,13 @@ class Stepper:
         made._scratch = Scratch(self._scratch.cell[first:last], self._scratch.node[first:last])
         return made
 
-    def make_work(self, arena: Arena) -> ParticleWork:
-        """Intermediates of one step."""
+    def make_work(self, arena: Arena, walls: int) -> ParticleWork:
+        """Intermediates of one step among so many walls."""
         worlds, n, nodes = self.worlds, self.particles, self.capacity
-
-        def integers(*shape: int) -> wp.array:
-            return arena.array((worlds, *shape), wp.int32, differentiable=False)
 
         return ParticleWork(
             Cells.make(arena, self.domain, worlds, n, nodes),
-            integers(nodes, int(NODE_WALLS)),
-            integers(n, int(PARTICLE_WALLS)),
+            Nearby.make(arena, worlds, walls, n, nodes),
             arena.array((worlds, n), mat33),
             arena.array((worlds, n), carried),
             arena.array((worlds, nodes), received),
@@ -148,14 +144,16 @@ class Stepper:
         liquid_stress(parameters.bulk_modulus, parameters.viscosity, state.rate, state.volume_ratio, work.stress)
         carry(domain, parameters, *time, state, work.stress, work.carried)
         to_grid(domain, cells, state.x, work.carried, work.node_sum, tape)
-        find_near_nodes(domain, walls, motion, cells, work.node_sum, work.near_nodes)
-        nodes = (motion, cells, work.near_nodes, work.node_sum, work.pushed)
+        wall_frames(motion, work.near.frame)
+        find_candidates(domain, walls, motion, timestep, cells, work.near)
+        near_nodes(domain, walls, motion, cells, work.node_sum, work.near)
+        nodes = (motion, cells, work.near.nodes, work.node_sum, work.pushed)
         push_nodes(domain, walls, parameters, *time, *nodes, wrench)
         hold_nodes(domain, walls, timestep, *nodes, work.node_value, wrench)
         to_particles(domain, cells, state.x, work.node_value, work.got, tape)
-        find_near_particles(domain, walls, motion, *time, state.x, state.v, cells, work.near_particles)
+        near_particles(domain, walls, motion, *time, state.x, state.v, cells, work.near)
         lengths = (*time, self._relaxation_time, self.capacity)
-        found = (cells, work.near_particles, work.got)
+        found = (cells, work.near.particles, work.got)
         move_particles(domain, walls, parameters, *lengths, motion, state.x, *found, next_state, wrench)
 
     def explain(self, work: ParticleWork, world: int) -> str | None:

@@ -36,7 +36,7 @@ def make_substeps(stepper: Stepper, walls: int, arena: Arena) -> list[SubstepWor
     for k in range(stepper.substeps):
         moved = (arena.array(shape, vec3), arena.array(shape, quat)) if k and walls else None
         left = None if k == stepper.substeps - 1 else stepper.make_state(arena)
-        made.append(SubstepWork(stepper.make_work(arena), moved, left))
+        made.append(SubstepWork(stepper.make_work(arena, walls), moved, left))
     return made
 
 
