@@ -167,6 +167,14 @@ class Matter:
     def observe(self, state: Arrays, outputs: Arrays) -> None:
         """Writes those of `self.observables` that are in `outputs`, for any state."""
 
+    def bound_adjoints(self, bound: float) -> bool:
+        """Bounds the adjoint of each element of the state in backward passes, per field; 0: not at all.
+
+        Returns:
+            Whether this matter can.
+        """
+        return False
+
     def explain(self, work: Any, world: int) -> str | None:
         """Why a state is not finite after a step that left these intermediates, if known."""
         return None

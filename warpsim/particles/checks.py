@@ -101,8 +101,7 @@ def check_particles(domain: Domain, x: np.ndarray, v: np.ndarray) -> None:
     outside = ~domain.inside(x)
     if outside.any():
         world, particle = np.argwhere(outside)[0]
-        low = np.asarray(domain.lower) + 0.5 * domain.spacing
-        high = np.asarray(domain.lower) + (np.asarray(domain.shape) - 1.5) * domain.spacing
+        low, high = domain.reach
         raise InputError(
             f"{outside.sum()} particles are outside the domain, e.g. number {particle} of world {world} at "
             f"{x[world, particle]} m; it reaches from {low} to {high} m"

@@ -18,6 +18,7 @@ from warpsim.core.errors import InputError, SceneError, WarpsimError
 from warpsim.core.numpy_quaternions import quat_multiply, quat_to_matrix
 from warpsim.core.precision import numpy_real, quat, real, vec3, vec6
 from warpsim.matter.matter import Bodies, CompileContext, Environment, Matter
+from warpsim.particles.bounded_adjoint import bound_adjoints
 from warpsim.particles.checks import check_particles, check_step_length, check_volume
 from warpsim.particles.domain import Domain
 from warpsim.particles.liquid import Liquid
@@ -68,6 +69,7 @@ class LiquidMatter(Matter):
         self._still = _standing(scene, context)
         spacing, substeps = float(data["spacing"]), int(data["substeps"])
         domain = Domain.around(*data["domain"], spacing)
+        self._bound = wp.zeros(1, dtype=real, device=self.device)
         self._volume = wp.full(self.worlds, float(data["volume"]), dtype=real, device=self.device)
         self._stepper = Stepper(
             domain,
@@ -77,6 +79,7 @@ class LiquidMatter(Matter):
             substeps=substeps,
             relaxation_time=float(data["relaxation_time"]),
             max_nodes=data.get("max_nodes"),
+            closed=True,
         )
         try:
             self._check(scene, domain, x)
@@ -119,11 +122,17 @@ class LiquidMatter(Matter):
         among = (self._stepper, parameters, walls, work.motion)
         take_substeps(*among, now, work.substeps, end, work.wrench, around.timestep, around.tape)
         keep_wrench(work.wrench, next_state.wrench)
+        bound_adjoints(self._bound, end, around.tape)
 
     def observe(self, state: Arrays, outputs: Arrays) -> None:
         """The center of mass."""
         if "center" in outputs:
             measure_center(state.x, outputs.center)
+
+    def bound_adjoints(self, bound: float) -> bool:
+        """Bounds the adjoint of each particle, by the norm of each field's; 0: exact."""
+        self._bound.fill_(bound)
+        return True
 
     def explain(self, work: LiquidWork, world: int) -> str | None:
         """Lost particles, crowds of walls, too few nodes."""

@@ -69,9 +69,20 @@ def _carry_kernel(
     )  # fmt: skip
 
 
+@wp.func
+def _kept_within(place: real, low: real, high: real) -> real:
+    if place < low:
+        return low
+    if place > high:
+        return high
+    return place
+
+
 @wp.kernel
 def _move_kernel(
     # topology
+    lowest: vec3,
+    highest: vec3,
     spacing: real,
     substeps: int,
     relaxation_time: real,
@@ -132,6 +143,11 @@ def _move_kernel(
     kept = wp.exp(-step / relaxation_time)
     ratio = wp.min(kept * followed + (real(1.0) - kept) * absolute, real(1.0))
     moved = at + step * velocity
+    moved = vec3(
+        _kept_within(moved[0], lowest[0], highest[0]),
+        _kept_within(moved[1], lowest[1], highest[1]),
+        _kept_within(moved[2], lowest[2], highest[2]),
+    )
     if count[w, LOST] > 0 or count[w, CROWDED] > 0 or count[w, NODES] > capacity:
         moved = vec3(_NAN, _NAN, _NAN)
     x_next[w, p] = moved
@@ -161,6 +177,15 @@ def carry(
     )
 
 
+def _bounds(domain: Domain, closed: bool) -> tuple[vec3, vec3]:
+    """Where particles may be: in the domain, or anywhere."""
+    if not closed:
+        return vec3(-1e30, -1e30, -1e30), vec3(1e30, 1e30, 1e30)
+    low, high = domain.reach
+    inset = 1e-3 * domain.spacing
+    return vec3(*(low + inset)), vec3(*(high - inset))
+
+
 def move_particles(
     domain: Domain,
     walls: WallSet,
@@ -169,6 +194,7 @@ def move_particles(
     substeps: int,
     relaxation_time: float,
     capacity: int,
+    closed: bool,
     motion: WallMotion,
     x: wp.array,
     cells: Cells,
@@ -187,6 +213,7 @@ def move_particles(
         substeps: Particle steps in it.
         relaxation_time: Within which J is drawn to the absolute density's, s.
         capacity: Nodes that there is room for; where more are in use, positions become NaN.
+        closed: Whether the domain's faces stop particles.
         motion: Of the walls.
         x: (W, n) m.
         cells: In use.
@@ -198,7 +225,15 @@ def move_particles(
     wp.launch(
         _move_kernel,
         dim=x.shape,
-        inputs=[real(domain.spacing), substeps, real(relaxation_time), capacity, walls.body, timestep]
+        inputs=[
+            *_bounds(domain, closed),
+            real(domain.spacing),
+            substeps,
+            real(relaxation_time),
+            capacity,
+            walls.body,
+            timestep,
+        ]
         + [parameters.volume, parameters.density, motion.position, motion.twist, x, cells.count]
         + [*pairs.arrays, particle],
         outputs=[*next_state.arrays, wrench],

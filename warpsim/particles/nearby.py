@@ -22,9 +22,9 @@ from warpsim.tape.arena import Arena
 NODE_WALLS = wp.constant(8)
 PARTICLE_WALLS = wp.constant(12)
 """Walls that can be near one node or particle at the same time."""
-CELL_WALLS = wp.constant(24)
+CELL_WALLS = wp.constant(16)
 """Candidates of a cell."""
-_PAIRS_PER_NODE, _PAIRS_PER_PARTICLE = 2, 5
+_PAIRS_PER_NODE, _PAIRS_PER_PARTICLE = 1, 8
 
 _REACH = wp.constant(real(3.0))
 """Cells from a particle; half the width of the density's kernel."""

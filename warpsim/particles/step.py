@@ -67,6 +67,7 @@ class Stepper:
         substeps: int = 1,
         relaxation_time: float = 0.05,
         max_nodes: int | None = None,
+        closed: bool = False,
     ) -> None:
         """Allocates the scratch that numbers nodes.
 
@@ -78,11 +79,12 @@ class Stepper:
             substeps: Particle steps in a time step.
             relaxation_time: Of J towards the absolute density, s.
             max_nodes: Nodes that may be in use, per world; by default 6 per particle and at least 2,000.
+            closed: Whether the domain's faces stop particles; otherwise leaving it is an error.
         """
         self.domain, self.worlds, self.device = domain, worlds, device
         self.particles, self.substeps = particles, substeps
         self.capacity = min(domain.nodes, max(2000, 6 * particles) if max_nodes is None else max_nodes)
-        self._relaxation_time = relaxation_time
+        self._relaxation_time, self._closed = relaxation_time, closed
         self._scratch = Scratch.make(domain, self.worlds, self.device)
 
     def part(self, first: int, last: int) -> Stepper:
@@ -152,7 +154,7 @@ class Stepper:
         hold_nodes(domain, walls, timestep, *nodes, work.node_value, wrench)
         to_particles(domain, cells, state.x, work.node_value, work.got, tape)
         near_particles(domain, walls, motion, *time, state.x, state.v, cells, work.near)
-        lengths = (*time, self._relaxation_time, self.capacity)
+        lengths = (*time, self._relaxation_time, self.capacity, self._closed)
         found = (cells, work.near.particles, work.got)
         move_particles(domain, walls, parameters, *lengths, motion, state.x, *found, next_state, wrench)
 
