@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import warp as wp
 
-from warpsim.core.precision import mat33, vec3, vec5
+from warpsim.core.precision import mat33, vec5
 from warpsim.particles.cells import CROWDED, LOST, NODES, Cells, Scratch, find_cells
 from warpsim.particles.domain import Domain
-from warpsim.particles.grid import hold_nodes, push_nodes
+from warpsim.particles.grid import node_velocities
 from warpsim.particles.liquid import liquid_stress
 from warpsim.particles.motion import carry, move_particles
 from warpsim.particles.nearby import (
@@ -45,7 +45,6 @@ class ParticleWork:
     stress: wp.array
     carried: wp.array
     node_sum: wp.array
-    pushed: wp.array
     node_value: wp.array
     got: wp.array
 
@@ -104,7 +103,6 @@ class Stepper:
             arena.array((worlds, n), mat33),
             arena.array((worlds, n), carried),
             arena.array((worlds, nodes), received),
-            arena.array((worlds, nodes), vec3),
             arena.array((worlds, nodes), vec5),
             arena.array((worlds, n), carried),
         )
@@ -149,9 +147,8 @@ class Stepper:
         wall_frames(motion, work.near.frame)
         find_candidates(domain, walls, motion, timestep, cells, work.near)
         near_nodes(domain, walls, motion, cells, work.node_sum, work.near)
-        nodes = (motion, cells, work.near.nodes, work.node_sum, work.pushed)
-        push_nodes(domain, walls, parameters, *time, *nodes, wrench)
-        hold_nodes(domain, walls, timestep, *nodes, work.node_value, wrench)
+        nodes = (motion, cells, work.near.nodes, work.node_sum, work.node_value)
+        node_velocities(domain, walls, parameters, *time, *nodes, wrench)
         to_particles(domain, cells, state.x, work.node_value, work.got, tape)
         near_particles(domain, walls, motion, *time, state.x, state.v, cells, work.near)
         lengths = (*time, self._relaxation_time, self.capacity, self._closed)
