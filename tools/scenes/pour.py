@@ -15,7 +15,7 @@ arm tips the cup beside it and spills everything. The particles are 5 mm apart o
 PITCH, CUP, CUP_HEIGHT, MUG, MUG_HEIGHT, WALL = 0.005, 0.06, 0.06, 0.072, 0.1, 0.006
 GRIP = np.array([0.40, 0.0, 0.25])  # middle of the cup's floor, m
 MUG_AT = np.array([0.44, 0.17, 0.0])  # middle of the mug's bottom, m
-DURATION, KNOTS = 2.0, 11
+DURATION, KNOTS = 1.6, 9
 
 LINKS = (
     # name, axis, origin (m), far end (m), radius, mass, limits (deg), stiffness, damping, largest torque
@@ -86,10 +86,10 @@ def arm(world: Usd.Prim) -> Usd.Prim:
 
 
 def start() -> np.ndarray:
-    """(knots, 7) rad: the hand tips the cup over between 0.4 and 1.2 s; the rest stays as it is."""
+    """(knots, 7) rad: the hand tips the cup over between 0.1 and 0.8 s; the rest stays as it is."""
     times = np.linspace(0.0, DURATION, KNOTS)
     values = np.zeros((KNOTS, len(LINKS)))
-    values[:, 6] = np.radians(-130.0) * np.clip((times - 0.2) / 0.8, 0.0, 1.0)
+    values[:, 6] = np.radians(-130.0) * np.clip((times - 0.1) / 0.7, 0.0, 1.0)
     return values
 
 
@@ -125,7 +125,7 @@ def build() -> Usd.Stage:
         color=(0.25, 0.12, 0.05),
     )
     task = author.task(
-        world, duration=DURATION, method="adam", learningRate=0.05, iterations=14, memoryBudget="400MB"
+        world, duration=DURATION, method="adam", learningRate=0.02, iterations=14, memoryBudget="400MB"
     )
     author.task_part(
         task, "Knots", "Motion", channel="driveTarget", count=KNOTS, interpolation="cubic", values=start().ravel()

@@ -279,13 +279,14 @@ class TaskProblem:
         return self._simulators[worlds]
 
     @property
-    def biased(self) -> bool:
-        """Whether adjoints are bounded, so that gradients are not exact."""
-        return self.task.adjoint_bound > 0.0
+    def bias(self) -> str | None:
+        """What makes gradients inexact on purpose, in words; None: they are exact."""
+        bound = self.task.adjoint_bound
+        return f"biased gradient: the adjoint of each particle is bounded by {bound:g}" if bound > 0.0 else None
 
     def _bound_adjoints(self, sim: Simulator) -> None:
         bounded = [matter.bound_adjoints(self.task.adjoint_bound) for matter in sim.compiled.matters]
-        if self.biased and not any(bounded):
+        if self.bias is not None and not any(bounded):
             raise TaskError(f"{self.task.name}: adjointBound is for liquids, and the scene has none; remove it")
 
 
