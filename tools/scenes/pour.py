@@ -120,12 +120,12 @@ def build() -> Usd.Stage:
         bulk_modulus=4e4,
         viscosity=0.02,
         substeps=3,
-        max_nodes=20000,
+        max_nodes=16000,
         domain=((0.15, -0.25, -0.02), (0.75, 0.45, 0.4)),
         color=(0.25, 0.12, 0.05),
     )
     task = author.task(
-        world, duration=DURATION, method="adam", learningRate=0.02, iterations=14, memoryBudget="400MB"
+        world, duration=DURATION, method="adam", learningRate=0.01, iterations=14, memoryBudget="400MB"
     )
     author.task_part(
         task, "Knots", "Motion", channel="driveTarget", count=KNOTS, interpolation="cubic", values=start().ravel()
