@@ -13,6 +13,7 @@ import hopper
 import humanoid
 import incline
 import pendulum
+import pour
 import projectile
 import push
 import quadrotor
@@ -38,6 +39,7 @@ SCENES = (
     humanoid,
     incline,
     pendulum,
+    pour,
     projectile,
     push,
     quadrotor,

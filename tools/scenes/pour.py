@@ -13,7 +13,7 @@ is 72 mm wide. The task: joint trajectories, by drive targets at knots, that pou
 arm tips the cup beside it and spills everything. The particles are 5 mm apart on cells of 10 mm."""
 
 PITCH, CUP, CUP_HEIGHT, MUG, MUG_HEIGHT, WALL = 0.005, 0.06, 0.06, 0.072, 0.1, 0.006
-GRIP = np.array([0.40, 0.0, 0.25])  # middle of the cup's floor, m
+GRIP = np.array([0.40, -0.033, 0.25])  # middle of the cup's floor, m; its lip is on the hand's axis
 MUG_AT = np.array([0.44, 0.17, 0.0])  # middle of the mug's bottom, m
 DURATION, KNOTS = 1.6, 9
 
@@ -24,8 +24,8 @@ LINKS = (
     ("Roll", "Z", (0, 0, 0.24), (0, 0, 0.34), 0.04, 1.2, (-170, 170), 300, 30, 60),
     ("Forearm", "Y", (0, 0, 0.34), (0.15, 0, 0.34), 0.035, 1.2, (-130, 130), 300, 30, 60),
     ("Wrist", "X", (0.15, 0, 0.34), (0.26, 0, 0.32), 0.03, 0.8, (-170, 170), 200, 16, 30),
-    ("Palm", "Y", (0.26, 0, 0.32), (0.32, 0, 0.28), 0.025, 0.5, (-110, 110), 200, 16, 30),
-    ("Hand", "X", (0.32, 0, 0.28), (0.36, 0, 0.28), 0.02, 0.3, (-170, 170), 100, 8, 20),
+    ("Palm", "Y", (0.26, 0, 0.32), (0.32, 0, 0.31), 0.025, 0.5, (-110, 110), 200, 16, 30),
+    ("Hand", "X", (0.32, 0, 0.31), (0.36, 0, 0.31), 0.02, 0.3, (-170, 170), 100, 8, 20),
 )
 SIDES = {"Left": (0, -1), "Right": (0, 1), "Front": (1, -1), "Back": (1, 1)}
 
@@ -124,9 +124,7 @@ def build() -> Usd.Stage:
         domain=((0.15, -0.25, -0.02), (0.75, 0.45, 0.4)),
         color=(0.25, 0.12, 0.05),
     )
-    task = author.task(
-        world, duration=DURATION, method="adam", learningRate=0.01, iterations=14, memoryBudget="400MB"
-    )
+    task = author.task(world, duration=DURATION, method="adam", learningRate=0.015, iterations=14, memoryBudget="400MB")
     author.task_part(
         task, "Knots", "Motion", channel="driveTarget", count=KNOTS, interpolation="cubic", values=start().ravel()
     )

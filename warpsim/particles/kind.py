@@ -81,7 +81,9 @@ class LiquidKind(MatterKind):
             velocities=np.asarray(description.initial["v"]),
             substeps=data["substeps"],
             domain=np.concatenate(data["domain"]),
-            **{name: float(parameters[name]) for name in ("density", "bulk_modulus", "viscosity")},
+            density=float(parameters["density"]),
+            bulk_modulus=float(parameters["bulk_modulus"]),
+            viscosity=float(parameters["viscosity"]),
         )
         return bool(prim)
 

@@ -68,7 +68,8 @@ class LiquidMatter(Matter):
         self._walls, self._shape, self._body = _scene_walls(description, context)
         self._still = _standing(scene, context)
         spacing, substeps = float(data["spacing"]), int(data["substeps"])
-        domain = Domain.around(*data["domain"], spacing)
+        lower, upper = data["domain"]
+        domain = Domain.around(lower, upper, spacing)
         self._bound = wp.zeros(1, dtype=real, device=self.device)
         self._volume = wp.full(self.worlds, float(data["volume"]), dtype=real, device=self.device)
         self._stepper = Stepper(

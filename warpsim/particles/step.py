@@ -147,8 +147,8 @@ class Stepper:
         wall_frames(motion, work.near.frame)
         find_candidates(domain, walls, motion, timestep, cells, work.near)
         near_nodes(domain, walls, motion, cells, work.node_sum, work.near)
-        nodes = (motion, cells, work.near.nodes, work.node_sum, work.node_value)
-        node_velocities(domain, walls, parameters, *time, *nodes, wrench)
+        nodes, sums, values = work.near.nodes, work.node_sum, work.node_value
+        node_velocities(domain, walls, parameters, timestep, self.substeps, motion, cells, nodes, sums, values, wrench)
         to_particles(domain, cells, state.x, work.node_value, work.got, tape)
         near_particles(domain, walls, motion, *time, state.x, state.v, cells, work.near)
         lengths = (*time, self._relaxation_time, self.capacity, self._closed)

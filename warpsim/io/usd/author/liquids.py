@@ -50,7 +50,8 @@ def liquid(
     if isinstance(inside, Usd.Prim):
         points = fill_container(inside, pitch, fill)
     else:
-        points = fill_box(*inside, pitch, fill)
+        lower, upper = inside
+        points = fill_box(lower, upper, pitch, fill)
     return write_liquid(
         parent,
         name,
