@@ -73,10 +73,10 @@ def test_fill_is_read_where_particles_fall_through_the_opening(tipped):
     path.requires_grad_()
     loss = Fill(matter="coffee", container=box).loss(_episode(sim, path))
     # the first crosses at x = 0.5, one half edge; 0.5 of it is free. The third is one half edge off and 3 above
-    assert loss.item() == pytest.approx(0.5 * (0.5**2 + 1.0 + 1.0 + 3.0**2) / 3)
+    assert loss.item() == pytest.approx(0.5 * (0.5**2 / 1.5 + 11.0 / (1.0 + 11.0**0.5)) / 3)
     loss.sum().backward()
     assert not path.grad[3, 0, :2].any() and not path.grad[0].any()  # nothing after the splash
-    assert path.grad[1, 0, 0, 0].item() == pytest.approx(0.5 * 0.5 / 0.5 / 3)
+    assert path.grad[1, 0, 0, 0].item() == pytest.approx(0.5 * (2 * 0.5 + 0.5**2) / 1.5**2 * 0.5 / 0.5 / 3)
 
 
 def test_a_container_moves_with_its_body(tipped):
@@ -143,5 +143,5 @@ def test_when_a_fill_counts(tipped):
     path[:, 0, 0, 2] = torch.linspace(0.625, -0.375, 11)
     early, late = (Fill(matter="coffee", container=box, when=at(t)) for t in (0.004, 0.02))
     episode = _episode(sim, path)
-    assert early.loss(episode).item() == pytest.approx(0.5 * (0.425 / 0.125 - 1.0) ** 2)
+    assert early.loss(episode).item() == pytest.approx(0.5 * 2.4**2 / 3.4)
     assert late.loss(episode).item() == 0.0

@@ -73,7 +73,8 @@ class Fill(_OfLiquid):
 
     Errors: how far from the opening's axis each particle first falls through the plane of the opening, in half edges
     beyond the middle half; of particles that have not, how far they are from the opening's middle at the last row that
-    counts. Divided by √n.
+    counts. A distance d enters as d/√(1 + d), so that single drops thrown far away do not outweigh the stream, and is
+    divided by √n.
 
     Attributes:
         matter: Name of the liquid.
@@ -103,7 +104,7 @@ class Fill(_OfLiquid):
         at = before + share[..., None] * (after - before)
         flat = torch.cat([_beyond(at[..., :2]), torch.zeros_like(at[..., 2:])], -1)
         above = local[-1] - local.new_tensor([0.0, 0.0, 1.0])
-        chosen = torch.where(crossed[..., None], flat, above)
+        chosen = _bounded_pull(torch.where(crossed[..., None], flat, above))
         return (chosen / chosen.shape[-2] ** 0.5).flatten(-2)[None]
 
     def measure(self, episode: Episode, rows: slice) -> torch.Tensor:
@@ -163,6 +164,12 @@ def _crossing(height: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.T
     before, after = (torch.gather(height, 0, row[None] + k)[0] for k in (0, 1))
     share = torch.where(crossed, (before - 1.0) / (before - after).clamp(min=1e-12), torch.zeros_like(before))
     return crossed, row, share.clamp(0.0, 1.0)
+
+
+def _bounded_pull(error: torch.Tensor) -> torch.Tensor:
+    """Errors (…, 3) whose squares grow as a distance that is large, not as its square."""
+    size = (error.square().sum(-1, keepdim=True) + 1e-24).sqrt()
+    return error / (1.0 + size).sqrt()
 
 
 def _beyond(place: torch.Tensor) -> torch.Tensor:
