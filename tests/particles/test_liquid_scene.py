@@ -12,6 +12,7 @@ from liquid_scenes import add_cup, arm_with_cup, floating_cup, unaligned
 from page_support import unpacked
 from warpsim.core.errors import WarpsimError
 from warpsim.io.usd import author
+from warpsim.tape import Memory
 
 GRAVITY = 9.81
 
@@ -131,16 +132,14 @@ def _differences(sim, steps, names, sizes, **options):
 
 
 def test_gradients_cross_from_liquid_to_robot_and_back(sim):
-    found = _differences(
-        sim, 12, [n for n in SCALES if n != "shape.position"], (1e-4, 1e-5, 1e-6), memory_budget="64MB"
-    )
+    found = _differences(sim, 12, [n for n in SCALES if n != "shape.position"], (1e-4, 1e-5, 1e-6), memory="64MB")
     assert max(found.values()) < 1e-6, found
 
 
 @pytest.mark.long
 def test_gradients_through_five_hundred_steps(sim):
     names = ["drive_target", "coffee.x", "body.mass", "drive.stiffness", "coffee.density", "shape.size"]
-    found = _differences(sim, 500, names, (1e-6, 3e-7, 1e-7), memory_budget="64MB")
+    found = _differences(sim, 500, names, (1e-6, 3e-7, 1e-7), memory="64MB")
     assert max(found.values()) < 1e-6, found
 
 
@@ -152,10 +151,10 @@ def test_same_bits_for_every_schedule_and_in_every_world(sim, arm):
         return made["coffee.x"][-1].detach(), target.grad
 
     full = run(sim)
-    for other in (run(sim, segment=3), run(sim, segment=1)):
+    for other in (run(sim, memory=Memory(segment=3)), run(sim, memory=Memory(segment=1))):
         assert torch.equal(full[0], other[0]) and torch.equal(full[1], other[1])
     plain = ws.Simulator(arm)
-    one, two = run(plain), run(plain.with_worlds(2), segment=4)
+    one, two = run(plain), run(plain.with_worlds(2), memory=Memory(segment=4))
     for world in range(2):
         assert torch.equal(one[0][0], two[0][world]) and torch.equal(one[1][:, 0], two[1][:, world])
 
