@@ -163,15 +163,15 @@ class Stepper:
                 f"{count[int(LOST)]} particles left the domain; enlarge it, close it with walls, or shorten the step "
                 "if they were thrown out"
             )
-        if count[int(CROWDED)]:
-            return (
-                f"more than {int(NODE_WALLS)} walls near a node or {int(PARTICLE_WALLS)} near a particle; build the "
-                "walls from fewer pieces, or use smaller cells"
-            )
         if count[int(NODES)] > self.capacity:
             return (
                 f"particles reach {count[int(NODES)]} nodes of the grid, and there is room for {self.capacity}; set "
                 f"max_nodes to at least {count[int(NODES)]}"
+            )
+        if count[int(CROWDED)]:
+            return (
+                f"more than {int(NODE_WALLS)} walls near a node or {int(PARTICLE_WALLS)} near a particle, or too many in all; build the "
+                "walls from fewer pieces, or use smaller cells"
             )
         return None
 
