@@ -16,6 +16,7 @@ import hopper
 import humanoid
 import incline
 import pendulum
+import pour
 import projectile
 import push
 import quadrotor
@@ -44,6 +45,7 @@ SCENES = (
     humanoid,
     incline,
     pendulum,
+    pour,
     projectile,
     push,
     quadrotor,

@@ -1,8 +1,9 @@
 """What is loaded when it is first asked for, instead of with the module that names it.
 
 Packages import downward only. The few methods that reach upward (`sim.gradcheck()`, say) or need a library that may not
-be installed, and readers of files whose library takes longer to load than a command to run, name what they want here.
-Packages whose `__init__` names much more than one user needs hand out their names the same way.
+be installed, matters that a reader meets, and readers of files whose library takes longer to load than a command to
+run, name what they want here. Packages whose `__init__` names much more than one user needs hand out their names the
+same way.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ PROVIDERS = {
     "viewer": ("warpsim.sim.live", "open_viewer"),
     "read_mjcf": ("warpsim.io.mjcf", "read_mjcf"),
     "scene_of_model": ("warpsim.io.mjcf", "scene_of_model"),
-    "deformable": ("warpsim.deformable.kind", "DeformableKind"),
+    "matter:deformable": ("warpsim.deformable.kind", "DeformableKind"),
     "deformable.compile": ("warpsim.deformable.matter", "DeformableMatter"),
+    "matter:liquid": ("warpsim.particles.kind", "LiquidKind"),
 }
-"""Name → module and function."""
+"""Name → module and function or class."""
 
 
 def provided(name: str) -> Callable[..., Any]:

@@ -140,9 +140,7 @@ class CompiledScene:
 def compile_scene(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "cpu") -> CompiledScene:
     """Compiles rigid bodies and all other matters of a scene."""
     model = compile_model(scene, worlds=worlds, device=device)
-    layout = model.layout
-    bodies = tuple(model.shape_body.numpy().tolist())
-    context = CompileContext(worlds, model.device, layout.body_names, layout.shape_names, bodies)
+    context = CompileContext(worlds, model.device, model.layout.body_names, scene)
     matters = tuple(matter_kind(d.kind).compile(d, context) for d in scene.matters)
     for matter in matters:
         matter.check()

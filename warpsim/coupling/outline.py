@@ -58,7 +58,7 @@ def outline_scene(scene: Scene) -> SceneOutline:
     bodies = outline_bodies(scene)
     if not scene.matters:
         return SceneOutline(bodies)
-    context = CompileContext(1, wp.get_device("cpu"), bodies.layout.body_names)
+    context = CompileContext(1, wp.get_device("cpu"), bodies.layout.body_names, scene)
     matters = tuple(matter_kind(d.kind).compile(d, context) for d in scene.matters)
     for matter in matters:
         matter.check()

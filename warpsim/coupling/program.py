@@ -119,7 +119,7 @@ class CoupledProgram:
             if work.still is not None:
                 observe(self.model, no_motion(self.model), work.still, outputs, self._still)
 
-        self.around(state, inputs, work, next_state, bodies, outputs)
+        self.around(state, inputs, work, next_state, bodies, outputs, tape)
 
     def around(
         self,
@@ -129,12 +129,13 @@ class CoupledProgram:
         next_state: Arrays,
         bodies: Callable[[Arrays], None],
         outputs: Arrays = NO_ARRAYS,
+        tape: wp.Tape | None = None,
     ) -> None:
         """What matters do before and after a step of the bodies, which `bodies` takes under the given controls."""
         controls = {**self._held, **inputs}
         if work.bodies is not None:
             observe_bodies(self.model, state if self.model.nv else no_motion(self.model), work.bodies)
-        around = {m.name: self._around(m, work) for m in self.matters}
+        around = {m.name: self._around(m, work, tape) for m in self.matters}
         for matter in self.matters:
             own = own_arrays(matter, "state", matter.state, state)
             told = own_arrays(matter, "controls", matter.controls, controls)
@@ -168,12 +169,12 @@ class CoupledProgram:
         if shown:
             run_stage(scene_name(matter, "observe"), lambda: matter.observe(after, shown))
 
-    def _around(self, matter: Matter, work: CoupledWork) -> Environment:
-        world, shape = self.model.world, self.model.shape
-        if work.bodies is None or matter.name not in self._meeting:
-            return Environment(world.timestep, world.gravity, None)
-        bodies = work.bodies.seen_by(self._meeting.index(matter.name))
-        return Environment(world.timestep, world.gravity, bodies, Shapes(shape.position, shape.rotation, shape.size))
+    def _around(self, matter: Matter, work: CoupledWork, tape: wp.Tape | None) -> Environment:
+        world, bodies, shape = self.model.world, None, self.model.shape
+        if work.bodies is not None and matter.name in self._meeting:
+            bodies = work.bodies.seen_by(self._meeting.index(matter.name))
+        shapes = Shapes(shape.position, shape.rotation, shape.size)
+        return Environment(world.timestep, world.gravity, bodies, shapes, tape)
 
     def _wrench(self, inputs: Arrays, work: CoupledWork) -> dict[str, wp.array]:
         """The control's wrench with those of matters added, where any exert one."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from warpsim.core.registry import provided
 from warpsim.deformable.usd_reader import read_deformable
-from warpsim.scene.matters import MatterDescription, MatterKind
+from warpsim.io.usd.ledger_scan import applied_apis
+from warpsim.scene.matters import BUILT_IN, MatterDescription, MatterKind
 from warpsim.view.items.item import Look
 from warpsim.view.page.content import CurveDrawable, SurfaceDrawable
 
@@ -18,6 +19,10 @@ class DeformableKind(MatterKind):
     """Prims with one of the deformable simulation schemas."""
 
     name = "deformable"
+
+    def claims(self, prim: Any) -> bool:
+        """Any prim with one of the schemas; the reader says what is wrong with a prim that cannot have it."""
+        return not BUILT_IN[self.name].isdisjoint(applied_apis(prim))
 
     def read(self, prim: Any, context: Any) -> MatterDescription:
         """SI numbers, points in the world."""

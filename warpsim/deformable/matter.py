@@ -105,7 +105,7 @@ class DeformableMatter(Matter):
             return wp.array(np.asarray(values, np.int32), dtype=wp.int32, device=self.device)
 
         shapes = [context.shape(name) for name in data["shapes"]]
-        bodies = [context.shape_bodies[s] for s in shapes]
+        bodies = [context.body_of_shape(s) for s in shapes]
         self._shape, self._shape_body = put(shapes), put(bodies)
         springs = [context.body(name) for name in data["sprung_body"]]
         self._spring_body = put(springs)

@@ -22,6 +22,7 @@ import warp as wp
 from warpsim.core.errors import InputError
 from warpsim.core.names import find
 from warpsim.core.precision import numpy_real, real
+from warpsim.scene.description import Scene
 from warpsim.scene.matters import MatterDescription
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field, SlotValues
@@ -35,15 +36,13 @@ class CompileContext:
         worlds: W.
         device: Of all arrays.
         body_names: Bodies in the order of `Bodies`; [0] is the world, named "".
-        shape_names: Shapes in the order of `Shapes`.
-        shape_bodies: Index of the body of each.
+        scene: What surrounds it: shapes, other matters, options.
     """
 
     worlds: int
     device: wp.Device
     body_names: tuple[str, ...]
-    shape_names: tuple[str, ...] = ()
-    shape_bodies: tuple[int, ...] = ()
+    scene: Scene
 
     def body(self, name: str) -> int:
         """Index of a body."""
@@ -51,7 +50,11 @@ class CompileContext:
 
     def shape(self, name: str) -> int:
         """Index of a shape."""
-        return find("shape", name, self.shape_names).index
+        return find("shape", name, [shape.name for shape in self.scene.shapes]).index
+
+    def body_of_shape(self, shape: int) -> int:
+        """Index of the body that a shape belongs to."""
+        return self.body(self.scene.shapes[shape].body or "")
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,10 @@ class Bodies:
 
 @dataclass(frozen=True)
 class Shapes:
-    """Shapes of bodies and of the world, (W, shapes) each.
+    """Shapes of the scene, (W, shapes) each, in the order of `Scene.shapes`; they carry gradients where asked for.
 
     Attributes:
-        position: m, in the body's frame.
+        position: m, in the frame of the shape's body.
         rotation: (w, x, y, z), shape → body.
         size: m, as `scene.Shape.size`.
     """
@@ -99,13 +102,15 @@ class Environment:
         timestep: (W,) s.
         gravity: (W,) vec3, m/s².
         bodies: None unless the matter `meets_bodies`.
-        shapes: Likewise.
+        shapes: Of bodies and of the world.
+        tape: Where custom adjoints are to be recorded; None: nowhere. Kernels with Warp's own adjoints need it not.
     """
 
     timestep: wp.array
     gravity: wp.array
     bodies: Bodies | None
-    shapes: Shapes | None = None
+    shapes: Shapes
+    tape: wp.Tape | None = None
 
 
 class Matter:
@@ -171,6 +176,14 @@ class Matter:
 
     def observe(self, state: Arrays, outputs: Arrays) -> None:
         """Writes those of `self.observables` that are in `outputs`, for any state."""
+
+    def bound_adjoints(self, bound: float) -> bool:
+        """Bounds the adjoint of each element of the state in backward passes, per field; 0: not at all.
+
+        Returns:
+            Whether this matter can.
+        """
+        return False
 
     def explain(self, work: Any, world: int) -> str | None:
         """Why a state is not finite after a step that left these intermediates, if known."""

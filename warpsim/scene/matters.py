@@ -7,7 +7,7 @@ are its own, the compiler for kernels, trajectories for what to draw. See docs/m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,16 @@ TAKEN = frozenset(
     "tendon_limit weight world".split()
 )
 """Groups of parameters that rigid scenes have."""
+
+BUILT_IN = {
+    "deformable": frozenset(
+        f"{family}Physics{form}DeformableSimAPI" for family in ("", "Omni") for form in ("Surface", "Volume", "Curves")
+    ),
+    "liquid": frozenset(
+        {"NewtonPointsDeformableSimAPI", "NewtonMPMParticleAPI", "NewtonParticleAPI", "PhysxParticleSetAPI"}
+    ),
+}
+"""Kinds that come with warpsim, loaded when a scene names one or a prim has one of these API schemas applied."""
 
 
 @dataclass
@@ -117,28 +127,20 @@ def register_matter(kind: MatterKind) -> None:
     _KINDS[kind.name] = kind
 
 
-OWN = {
-    f"{family}Physics{form}DeformableSimAPI": "deformable"
-    for family in ("", "Omni")
-    for form in ("Surface", "Volume", "Curves")
-}
-"""API schema → the kind of matter, among those that come with the package, whose prims it marks."""
-
-
 def matter_kind(name: str) -> MatterKind:
-    """A kind by name; one that comes with the package is loaded when first asked for."""
-    if name not in _KINDS and name in OWN.values():
-        register_matter(provided(name)())
+    """A kind by name."""
+    if name not in _KINDS and name in BUILT_IN:
+        register_matter(provided(f"matter:{name}")())
     if name not in _KINDS:
-        raise unknown_name("kind of matter", name, [*_KINDS, *OWN.values()])
+        raise unknown_name("kind of matter", name, {**_KINDS, **BUILT_IN})
     return _KINDS[name]
 
 
-def claiming_kind(prim: Any, schemas: Iterable[str]) -> MatterKind | None:
-    """The kind that a prim with some applied schemas is of; None: it is of none."""
-    own = next((OWN[schema] for schema in schemas if schema in OWN), None)
-    if own is not None:
-        return matter_kind(own)
+def claiming_kind(prim: Any, schemas: Collection[str]) -> MatterKind | None:
+    """The first kind, in the order of registration, that claims a prim with these API schemas applied."""
+    for name, marks in BUILT_IN.items():
+        if name not in _KINDS and not marks.isdisjoint(schemas):
+            matter_kind(name)
     return next((kind for kind in _KINDS.values() if kind.claims(prim)), None)
 
 

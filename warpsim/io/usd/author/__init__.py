@@ -32,6 +32,7 @@ from warpsim.io.usd.author.joints import (
     site,
     spherical,
 )
+from warpsim.io.usd.author.liquids import liquid
 from warpsim.io.usd.author.stages import frame, move, new_stage, physics_scene, reference, save, world
 from warpsim.io.usd.author.tasks import task, task_part
 
@@ -55,6 +56,7 @@ __all__ = [
     "frame",
     "generic",
     "ground",
+    "liquid",
     "material",
     "mesh",
     "mimic",
