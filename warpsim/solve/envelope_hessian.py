@@ -75,6 +75,7 @@ _SOLVE = """
     const scalar* h = reinterpret_cast<scalar*>(reinterpret_cast<char*>(factor.data) + w * factor.strides[0]);
     const int* low = reinterpret_cast<int*>(reinterpret_cast<char*>(envelope.data) + w * envelope.strides[0]);
     scalar* __restrict__ px = reinterpret_cast<scalar*>(reinterpret_cast<char*>(x.data) + w * x.strides[0]);
+    const int nv = t.nv;
     for (int d = nv - 1; d >= 0; --d) {
         const scalar* __restrict__ row = h + d * (d + 1) / 2;
         const scalar value = px[d];
@@ -109,25 +110,13 @@ def factor_envelope(
     factor: wp.array2d(dtype=real),
     envelope: wp.array2d(dtype=wp.int32),
 ) -> int:
-    """Forms and factors H at y; 0 if it is positive definite.
-
-    Args:
-        rows: Constraint rows.
-        t: Pattern of M.
-        w: World.
-        y: J a − aref.
-        matrix: M.
-        implicit: What adds to M's diagonal.
-        known: 1 if `factor` and `rows.mode` are those of the same rows at another y: where H is the same, it stays.
-        factor: Written.
-        envelope: First dof of each row, written.
-    """
+    """As `HessianStorage.factor`; `envelope` receives the first dof of each row."""
     return 0
 
 
 @wp.func_native(_SOLVE)
 def solve_envelope(
-    nv: int,
+    t: TreeSparsity,
     w: int,
     factor: wp.array2d(dtype=real),
     envelope: wp.array2d(dtype=wp.int32),

@@ -315,7 +315,7 @@ def factor_forest(
     factor: wp.array2d(dtype=real),
     envelope: wp.array2d(dtype=wp.int32),
 ) -> int:
-    """As `hessian.factor_hessian`; with `known` the order stays too."""
+    """As `HessianStorage.factor`; with `known` the order stays too."""
     return 0
 
 
@@ -327,4 +327,4 @@ def solve_forest(
     envelope: wp.array2d(dtype=wp.int32),
     x: wp.array2d(dtype=real),
 ):
-    """As `hessian.solve_hessian`; the end of `factor` is scratch."""
+    """As `HessianStorage.solve`; the end of `factor` is scratch."""

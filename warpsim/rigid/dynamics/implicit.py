@@ -14,10 +14,10 @@ from warpsim.core.indexing import natural
 from warpsim.core.precision import quat, real, vec2, vec3, vec6
 from warpsim.core.spatial import angular, linear, quat_mul, quat_rotate, quat_rotate_back, spatial
 from warpsim.core.stages import stage
-from warpsim.rigid.dynamics.actuation import dof_count, site_wrench
 from warpsim.rigid.dynamics.free_bodies import free_body_residual
 from warpsim.rigid.dynamics.kinematics import twists_of_rates
 from warpsim.rigid.dynamics.mass_matrix import free_prescribed
+from warpsim.rigid.dynamics.transmission import dof_count, site_wrench
 from warpsim.rigid.model.actuators import BALL_JOINT, FREE_JOINT, JOINT, SITE, TENDON, ActuatorTopology
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.parameters import FluidParameters, SiteParameters, WorldParameters

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.rigid.constraint.impact import leave_pending
+from warpsim.rigid.constraint.solver_adjoint import solver_adjoint
 from warpsim.rigid.constraint.stage import (
     bias_accelerations,
     build_rows,
@@ -16,7 +17,6 @@ from warpsim.rigid.constraint.stage import (
     constraint_forces,
     newton,
     soften,
-    solver_adjoint,
 )
 from warpsim.rigid.dynamics.acceleration import acceleration, acceleration_adjoint, smooth_acceleration
 from warpsim.rigid.dynamics.actuation import actuation
