@@ -11,7 +11,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.core.precision import real
-from warpsim.solve.hessian_rows import ADD_ROWS, START
+from warpsim.solve.hessian_rows import START, add_rows
 from warpsim.solve.rows import Rows
 from warpsim.solve.sparsity import TreeSparsity
 
@@ -21,15 +21,6 @@ _ROWS = """
     auto reach = [&](int d, int to) {
         scalar* row = row_of(d);
         while (low[d] > to) row[--low[d]] = 0;
-    };
-    auto open = [&](const int* dof, int columns) {
-        int least = n;
-        for (int c = 0; c < columns; ++c) least = wp::min(least, dof[c]);
-        for (int c = 0; c < columns; ++c) reach(dof[c], least);
-    };
-    auto add = [&](int i, int j, scalar value) {
-        if (j <= i) row_of(i)[j] += value;
-        else row_of(j)[i] += value;
     };
 """
 
@@ -48,7 +39,15 @@ _FACTOR = (
         for (int e = start[d] + 1; e < start[d + 1]; ++e) row[column[e]] = m[e];
     }
 """
-    + ADD_ROWS
+    + add_rows(
+        """if (j < i || e == c) row[j] += total;
+                    else if (j > i) row_of(j)[i] += total;
+                    else row[i] += 2 * total;""",
+        open_group="""int least = n;
+        for (int c = 0; c < columns; ++c) least = wp::min(least, dof[c]);
+        for (int c = 0; c < columns; ++c) reach(dof[c], least);""",
+        begin_row="scalar* row = row_of(i);",
+    )
     + """
     for (int d = n - 1; d >= 0; --d) {
         scalar* __restrict__ row = row_of(d);
