@@ -8,8 +8,10 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from warpsim.rigid.sensors.layout import KINDS
+from warpsim.scene.actuation import Tendon
+from warpsim.scene.constraints import Equality
 from warpsim.scene.convergence import solver_limits
-from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Equality, Joint, Scene, Shape, Tendon
+from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Joint, Scene, Shape
 from warpsim.scene.ledger import STATUSES
 from warpsim.scene.pieces import pieces_of
 from warpsim.scene.units import FORCE, POSITION, VELOCITY, actuator_input_unit, drive_limits, interval
