@@ -67,7 +67,18 @@ def api_page(package: str) -> str:
             continue
         options = f"\n    options:\n      heading: {package}.{name}\n      toc_label: {name}"
         parts.append(f"::: {place}{options}")
+        parts += _delegated(f"{package}.{name}", getattr(module, name))
     return "\n\n".join(parts)
+
+
+def _delegated(title: str, value: object) -> Iterator[str]:
+    """Methods that a class shows of its parts: they are explained where they are defined."""
+    for name, member in vars(value).items() if isinstance(value, type) else ():
+        home = getattr(member, "__qualname__", "")
+        if name.startswith("_") or isinstance(member, type) or home in ("", f"{value.__qualname__}.{name}"):
+            continue
+        options = f"\n    options:\n      heading: {title}.{name}\n      toc_label: {name}\n      heading_level: 3"
+        yield f"::: {member.__module__}.{home}{options}"
 
 
 def _own_page(name: str) -> str | None:

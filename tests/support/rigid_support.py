@@ -21,6 +21,7 @@ from warpsim.rigid.work.state import Scratch, Work, control_fields, make_scratch
 from warpsim.scene import Scene
 from warpsim.tape.arena import Arena, Arenas, ArenaSize
 from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.memory import Memory
 from warpsim.tape.program import Arrays, Field
 
 INTEGRATORS = {"euler": "Euler", "implicitfast": "implicitfast", "rk4": "RK4"}
@@ -156,7 +157,9 @@ class Rollout:
     parameters: tuple[str, ...] = ()
     worlds: int = 1
     seed: int = 0
-    options: dict = field(default_factory=lambda: {"segment": 4})  # of the tape; few slots are captured quickly
+    options: dict = field(
+        default_factory=lambda: {"memory": Memory(segment=4)}
+    )  # of the tape; few slots are captured quickly
 
     def __post_init__(self) -> None:
         self.model = compile_model(self.scene, worlds=self.worlds)

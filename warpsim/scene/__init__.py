@@ -13,7 +13,6 @@ from warpsim.scene.description import (
     Sensor,
     Shape,
     Site,
-    Source,
 )
 from warpsim.scene.heightfield import heightfield_mesh
 from warpsim.scene.matters import MatterDescription, MatterKind, register_matter
@@ -37,7 +36,6 @@ __all__ = [
     "Sensor",
     "Shape",
     "Site",
-    "Source",
     "Tendon",
     "TendonPoint",
     "heightfield_mesh",

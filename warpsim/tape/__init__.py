@@ -6,6 +6,7 @@ from warpsim.tape.diagnostics import NonFiniteError, SegmentReport
 from warpsim.tape.inputs import InputProvider, ResumableProvider
 from warpsim.tape.journal import Resumable
 from warpsim.tape.knots import KnotInputs
+from warpsim.tape.memory import Memory
 from warpsim.tape.objective import RunningCost, final_cost
 from warpsim.tape.parameters import StaleInputError
 from warpsim.tape.program import Arrays, ExplainingProgram, Field, Program, SplittableProgram
@@ -25,6 +26,7 @@ __all__ = [
     "Gradients",
     "InputProvider",
     "KnotInputs",
+    "Memory",
     "NonFiniteError",
     "Plan",
     "Program",
