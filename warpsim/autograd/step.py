@@ -113,10 +113,11 @@ class StepSlots:
         memory = self._prepared_adjoints()
         seed = self._seeds[field][0]
         pulled = [(self._pulled[name][0] if name in self._inputs else self._pulled[name], into[name]) for name in into]
+        pull = self.segment.adjoint_steps(0, 1)
         for k, covector in enumerate(covectors):
             memory.zero()
             seed.copy_(covector)
-            self.segment.backward(0, 1)
+            pull()
             for tensor, rows in pulled:
                 rows[k].copy_(tensor)
 
