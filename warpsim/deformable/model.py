@@ -214,9 +214,7 @@ def build(
     place = wp.get_device(device)
     points = np.asarray(matter.points, np.float64)
     topology = make_topology(matter)
-    kind = np.full(len(points), int(FREE), np.int32)
-    kind[list(matter.fixed)] = int(FIXED)
-    kind[list(matter.pinned)] = int(PINNED)
+    kind = _kinds(matter, len(points))
     stencils = {name: getattr(topology, name) for name in _STRUCTS}
     pattern = make_pattern(len(points), kind == int(FREE), stencils.values())
 
@@ -271,6 +269,14 @@ def build(
     )
     model.derive()
     return model
+
+
+def _kinds(matter: Matter, count: int) -> np.ndarray:
+    """FREE, FIXED or PINNED for each vertex."""
+    kind = np.full(count, int(FREE), np.int32)
+    kind[list(matter.fixed)] = int(FIXED)
+    kind[list(matter.pinned)] = int(PINNED)
+    return kind
 
 
 def _index(

@@ -97,6 +97,23 @@ def _base(place: real, nodes: int) -> int:
     return -1
 
 
+@wp.func
+def _forget(
+    shape: wp.vec3i,
+    w: int,
+    i: int,
+    j: int,
+    k: int,
+    cell_number: wp.array2d(dtype=wp.int32),
+    node_number: wp.array2d(dtype=wp.int32),
+):
+    """Clears the numbers of cell (i, j, k) and of its nodes for the next step."""
+    number = natural((i * shape[1] + j) * shape[2] + k)
+    cell_number[w, number] = 0
+    for corner in range(27):
+        node_number[w, number + ((corner // 9) * shape[1] + (corner // 3) % 3) * shape[2] + corner % 3] = 0
+
+
 @wp.kernel(enable_backward=False)
 def _cells_kernel(
     # topology
@@ -173,10 +190,7 @@ def _cells_kernel(
         else:
             start[w, s] = x.shape[1]
     for c in range(cells):
-        number = natural((table[w, c, 0] * shape[1] + table[w, c, 1]) * shape[2] + table[w, c, 2])
-        cell_number[w, number] = 0
-        for corner in range(27):
-            node_number[w, number + ((corner // 9) * shape[1] + (corner // 3) % 3) * shape[2] + corner % 3] = 0
+        _forget(shape, w, table[w, c, 0], table[w, c, 1], table[w, c, 2], cell_number, node_number)
     count[w, CELLS] = cells
     count[w, NODES] = nodes
     count[w, LOST] = lost

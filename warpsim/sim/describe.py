@@ -9,8 +9,10 @@ import numpy as np
 
 from warpsim.coupling.outline import SceneOutline, outline_scene
 from warpsim.rigid.model.sensor_kinds import KINDS
+from warpsim.scene.actuation import Tendon
+from warpsim.scene.constraints import Equality
 from warpsim.scene.convergence import solver_limits
-from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Equality, Joint, Scene, Shape, Tendon
+from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Joint, Scene, Shape
 from warpsim.scene.ledger import STATUSES
 from warpsim.scene.pieces import pieces_of
 from warpsim.scene.units import FORCE, POSITION, VELOCITY, actuator_input_unit, drive_limits, interval

@@ -268,6 +268,11 @@ class Model:
         return self.max_contacts > 0 and self.options.impacts
 
     @property
+    def has_muscles(self) -> bool:
+        """Whether an actuator is a muscle, by its force or its activation."""
+        return self.actuator.muscle_force.shape[1] > 0
+
+    @property
     def measures_inertia(self) -> bool:
         """Whether a sensor reads the principal axes of a body."""
         return any("inertia" in (s.target_kind, s.reference_kind) for s in self.sensors)
