@@ -26,7 +26,7 @@ TOLERANCE = 1e-6  # relative, of gradient and central differences
 def end_of_drag(sim: ws.Simulator, controls: torch.Tensor, change: torch.Tensor) -> torch.Tensor:
     """A number, m, of where the block ends when the first controls are changed."""
     changed = torch.cat([controls[:EARLY] + change, controls[EARLY:]])
-    motion = sim.rollout(controls=changed, keep_every=len(controls), memory_budget="64MB")
+    motion = sim.rollout(controls=changed, keep_every=len(controls), memory="64MB")
     x, y, _ = motion.body_position("/World/Block")[-1, 0]
     return x + 0.7 * y
 
@@ -62,7 +62,7 @@ def main(output: str | None = None) -> float:
     with torch.no_grad():
         episode = done.problem.episode(done.problem.choice(done.result.x[None]))
     controls, sim = episode.inputs["drive_velocity"][:, 0], done.problem.sim
-    plan = sim.plan(len(controls), memory_budget="64MB")
+    plan = sim.plan(len(controls), memory="64MB")
     print(f"{len(controls)} steps; the gradient takes {plan.bytes / 1e6:.1f} MB in {plan.segments} segments")
     assert len(controls) >= 10_000 and plan.bytes <= BUDGET, "the gradient should fit its budget"
 

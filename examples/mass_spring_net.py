@@ -319,7 +319,7 @@ def swing(sim: ws.Simulator, steps: int = 150, iterations: int = 40) -> tuple[ws
     optimizer, costs = torch.optim.Adam([knots], lr=0.02), []
     for _ in range(iterations):
         targets = torch.nn.functional.interpolate(knots.T[None], steps, mode="linear", align_corners=True)[0].T
-        made = sim.rollout(steps, {"drive_target": targets}, memory_budget="8MB")
+        made = sim.rollout(steps, {"drive_target": targets}, memory="8MB")
         cost = (made["net.x"][-1, 0, end] - goal).square().sum() + 1e-4 * made["net.v"][-1, 0].square().mean()
         optimizer.zero_grad()
         cost.backward()

@@ -86,7 +86,7 @@ class Pour:
             max_nodes=12 * len(x),
         )
         self.start = self.program.start(x)
-        self.tape = CheckpointedTape(self.program, steps=STEPS, memory_budget="32MB")
+        self.tape = CheckpointedTape(self.program, steps=STEPS, memory="32MB")
 
     def run(self, values: np.ndarray) -> tuple[float, float, np.ndarray]:
         """Loss (m²), share of the liquid on its way into the tray, and the loss's gradient by tilt and slide."""

@@ -19,6 +19,7 @@ import torch
 from tqdm import trange
 
 import warpsim as ws
+from warpsim.tape import Memory
 
 SCENE = Path(__file__).resolve().parents[1] / "scenes" / "throw.usda"
 THROWS, STEPS, WINDOW, HOLD, ITERATIONS, SEED = 48, 400, 40, 4, 500, 0
@@ -82,7 +83,13 @@ def fit(residual: Residual, sim: ws.Simulator, q: torch.Tensor, qd: torch.Tensor
     for _ in (bar := trange(ITERATIONS, desc="fit", unit="it", mininterval=1.0)):
         throw, first = rng.integers(q.shape[1], size=sim.worlds), rng.integers(STEPS - WINDOW, size=sim.worlds)
         motion = sim.rollout_policy(
-            residual, WINDOW, q=q[first, throw], qd=qd[first, throw], hold=HOLD, segment=WINDOW, outputs=()
+            residual,
+            WINDOW,
+            q=q[first, throw],
+            qd=qd[first, throw],
+            hold=HOLD,
+            memory=Memory(segment=WINDOW),
+            outputs=(),
         )
         loss = ((motion.qd[-1, :, :3] - qd[first + WINDOW, throw, :3]) / spread).square().mean()
         optimizer.zero_grad()

@@ -126,23 +126,21 @@ def ricker(steps: int, shots: int) -> np.ndarray:
     return np.repeat(((1.0 - 2.0 * x**2) * np.exp(-(x**2)))[:, None], shots, axis=1)
 
 
-def invert(
-    size: int = 40, steps: int = 260, iterations: int = 40, memory_budget: str = "24MB"
-) -> dict[str, np.ndarray]:
+def invert(size: int = 40, steps: int = 260, iterations: int = 40, memory: str = "24MB") -> dict[str, np.ndarray]:
     """Recovers the membrane.
 
     Args:
         size: Cells per side.
         steps: Time steps per shot.
         iterations: Gradient steps.
-        memory_budget: For the tape.
+        memory: For the tape.
 
     Returns:
         `truth` and `found` (size, size), and the `misfit` after each iteration.
     """
     sources, microphones = layout(size)
     program = Membrane(soft_patch(size), sources, microphones)
-    tape = CheckpointedTape(program, steps=steps, memory_budget=memory_budget)
+    tape = CheckpointedTape(program, steps=steps, memory=memory)
     print(tape.plan)
     at_rest = {name: np.zeros((len(sources), size, size)) for name in ("u", "v")}
     tap = {"tap": ricker(steps, len(sources))}

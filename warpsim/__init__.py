@@ -8,8 +8,11 @@ from warpsim.version import __version__ as __version__
 
 _PUBLIC = {
     "Simulator": "warpsim.sim.simulator",
+    "SimulatorOptions": "warpsim.sim.options",
     "Trajectory": "warpsim.sim.trajectory",
     "Observed": "warpsim.sim.trajectory",
+    "Start": "warpsim.sim.start",
+    "Memory": "warpsim.tape.memory",
     "NetworkPolicy": "warpsim.sim.network_policy",
     "Randomization": "warpsim.sim.randomization",
     "identify": "warpsim.identification.fit",

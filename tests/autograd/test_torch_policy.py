@@ -11,6 +11,7 @@ from simulator_support import arm
 from warpsim.core.errors import InputError
 from warpsim.sim.policy_rollout import Timing
 from warpsim.sim.simulator import Simulator
+from warpsim.tape import FullTape, Memory, Revolve, Windows
 from warpsim.tape.parameters import StaleInputError
 
 STEPS = 11
@@ -66,7 +67,7 @@ def test_the_loop_and_its_gradient_are_those_written_by_hand(sim, hold, delay):
     policy, initial = Policy(), start(requires_grad=True)
     inputs = [*policy.parameters(), *initial.values()]
     expected = by_hand(sim, policy, initial, hold, delay)
-    trajectory = sim.rollout_policy(policy, STEPS, **initial, hold=hold, delay=delay, segment=4)
+    trajectory = sim.rollout_policy(policy, STEPS, **initial, hold=hold, delay=delay, memory=Memory(segment=4))
     for name, value in expected.items():
         assert torch.equal(trajectory[name], value), name
     pairs = zip(
@@ -89,7 +90,7 @@ def test_gradcheck_through_policy_physics_and_parameters(sim):
             5,
             q=q,
             parameters={"shape.density": density},
-            segment=2,
+            memory=Memory(segment=2),
             delay=1,
         )
         return trajectory.q, trajectory["body_position"]
@@ -104,7 +105,7 @@ def test_segments_change_memory_not_numbers(sim):
     policy, initial = Policy(), start()
     results = []
     for segment in (1, 4, STEPS, None):
-        loss = loss_of(sim.rollout_policy(policy, STEPS, **initial, segment=segment))
+        loss = loss_of(sim.rollout_policy(policy, STEPS, **initial, memory=Memory(segment=segment)))
         results.append(torch.autograd.grad(loss, list(policy.parameters())))
     for other in results[1:]:
         for got, wanted in zip(other, results[0], strict=True):
@@ -113,10 +114,72 @@ def test_segments_change_memory_not_numbers(sim):
 
 def test_activations_are_recomputed_not_stored(sim):
     policy = Policy()
-    trajectory = sim.rollout_policy(policy, STEPS, **start(), segment=4)
+    trajectory = sim.rollout_policy(policy, STEPS, **start(), memory=Memory(segment=4))
     assert policy.calls == STEPS
     loss_of(trajectory).backward()
-    assert policy.calls == 2 * STEPS
+    assert policy.calls == 2 * STEPS - 3  # the last segment, of 3 steps, is differentiated as it was run
+
+
+CUTS = [
+    Memory(schedule=FullTape()),
+    Memory(segment=1),
+    Memory(segment=4),
+    Memory(segment=1, schedule=Revolve(1)),
+    Memory(segment=1, schedule=Revolve(3)),
+    Memory(segment=2, schedule=Revolve(2)),
+]
+
+
+@pytest.mark.parametrize("memory", CUTS, ids=str)
+def test_schedules_are_those_of_the_tape(sim, memory):
+    """As many calls as the plan says, the same bits of states and of gradients by the initial state, also twice."""
+    policy, initial = Policy(), start(True)
+    plan = Timing().plan(STEPS, memory)
+    trajectory = sim.rollout_policy(policy, STEPS, **initial, memory=memory)
+    whole = sim.rollout_policy(Policy(), STEPS, **initial, memory=Memory(segment=STEPS))
+    assert torch.equal(trajectory.q, whole.q) and policy.calls == STEPS
+    leaves = list(initial.values())
+    expected = torch.autograd.grad(loss_of(whole), leaves)
+    loss = loss_of(trajectory)
+    for _ in range(2):
+        found = torch.autograd.grad(loss, leaves, retain_graph=True)
+        assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    policy = Policy()
+    loss_of(sim.rollout_policy(policy, STEPS, **start(), memory=memory)).backward()
+    assert policy.calls == round(STEPS * plan.forward_evaluations)
+
+
+@pytest.mark.parametrize("memory", CUTS, ids=str)
+def test_random_numbers_are_repeated_under_every_schedule(sim, memory):
+    def policy(state):
+        return -0.5 * state.qd + 0.1 * torch.randn_like(state.qd)
+
+    initial = start(True)
+    found = []
+    for cut in (memory, Memory(segment=STEPS)):
+        torch.manual_seed(5)
+        made = sim.rollout_policy(policy, STEPS, **initial, memory=cut)
+        after = torch.get_rng_state()
+        found.append((made.q.detach(), *torch.autograd.grad(loss_of(made), list(initial.values()))))
+        assert torch.equal(after, torch.get_rng_state())
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def test_windows_cut_the_gradient(sim):
+    """The adjoint of the second window's start goes nowhere, whatever the segments within windows are."""
+    policy, initial = Policy(), start(True)
+    weights = list(policy.parameters())
+    first = sim.rollout_policy(policy, 6, **initial)
+    state = {name: first[name][-1].detach() for name in sim.state_names}
+    second = sim.rollout_policy(policy, STEPS - 6, start=state)
+    loss = sum(t["q"].square().sum() for t in (first, second)) - second["q"][0].square().sum()
+    expected = torch.autograd.grad(loss, weights)
+    for segment in (None, 2, 6):
+        memory = Memory(segment=segment, schedule=Windows(6))
+        made = sim.rollout_policy(policy, STEPS, **initial, memory=memory)
+        found = torch.autograd.grad(made["q"].square().sum(), weights)
+        for got, wanted in zip(found, expected, strict=True):
+            torch.testing.assert_close(got, wanted, rtol=1e-11, atol=1e-13)
 
 
 def test_a_single_precision_policy_drives_the_simulator(sim):
@@ -145,11 +208,11 @@ def test_a_policy_of_the_wrong_shape_is_named(sim):
 
 def test_weights_that_change_before_the_backward_pass_are_noticed(sim):
     policy = Policy()
-    trajectory = sim.rollout_policy(policy, STEPS, **start(), segment=4)
+    trajectory = sim.rollout_policy(policy, STEPS, **start(), memory=Memory(segment=4))
     with torch.no_grad():
         for parameter in policy.parameters():
             parameter.data.mul_(1.001)  # as an optimizer's step; .data, which torch does not count
-    with pytest.raises(StaleInputError, match="answered otherwise in the backward pass.*step 8"):
+    with pytest.raises(StaleInputError, match="answered otherwise in the backward pass.*step 4"):
         loss_of(trajectory).backward()
 
 
@@ -165,9 +228,9 @@ def test_a_policy_with_a_memory_is_noticed_or_asked_only_once(sim):
 
     initial = start(requires_grad=True)
     with pytest.raises(StaleInputError, match="a state of its own"):
-        loss_of(sim.rollout_policy(remembering(), STEPS, **initial, segment=4)).backward()
+        loss_of(sim.rollout_policy(remembering(), STEPS, **initial, memory=Memory(segment=4))).backward()
     found = torch.autograd.grad(
-        loss_of(sim.rollout_policy(remembering(), STEPS, **initial, segment=STEPS)), initial["q"]
+        loss_of(sim.rollout_policy(remembering(), STEPS, **initial, memory=Memory(segment=STEPS))), initial["q"]
     )
     expected = torch.autograd.grad(loss_of(by_hand(sim, remembering(), initial)), initial["q"])
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-13)
@@ -188,7 +251,9 @@ def test_a_policy_may_write_all_its_answers_to_one_tensor(sim):
 def test_dropout_is_repeated_and_passes(sim):
     torch.manual_seed(3)
     net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2))
-    trajectory = sim.rollout_policy(lambda s: net(torch.cat([s.q, s.qd], -1)), STEPS, **start(), segment=4)
+    trajectory = sim.rollout_policy(
+        lambda s: net(torch.cat([s.q, s.qd], -1)), STEPS, **start(), memory=Memory(segment=4)
+    )
     loss_of(trajectory).backward()
     assert net[0].weight.grad.abs().max() > 0
 
@@ -224,8 +289,10 @@ def test_a_stock_single_precision_network_drives_the_simulator(sim, form):
         "method": Holder().act,
         "module": Module(),
     }[form]
-    loss = loss_of(sim.rollout_policy(policy, STEPS, **start(), segment=4))
-    expected = loss_of(sim.rollout_policy(lambda state: answer(double, state), STEPS, **start(), segment=4))
+    loss = loss_of(sim.rollout_policy(policy, STEPS, **start(), memory=Memory(segment=4)))
+    expected = loss_of(
+        sim.rollout_policy(lambda state: answer(double, state), STEPS, **start(), memory=Memory(segment=4))
+    )
     gradient = torch.autograd.grad(loss, net.weight)[0]
     assert gradient.dtype == torch.float32
     torch.testing.assert_close(gradient.double(), torch.autograd.grad(expected, double.weight)[0], rtol=1e-4, atol=1e-4)

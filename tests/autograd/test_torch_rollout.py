@@ -14,6 +14,8 @@ from simulator_support import arm, puck, tumbler
 from warpsim.autograd.parameters import sum_worlds
 from warpsim.core.errors import InputError, SimulationError, UnknownNameError
 from warpsim.sim.simulator import Simulator
+from warpsim.tape.journal import Resumable
+from warpsim.tape.memory import Memory
 from warpsim.tape.schedule import Revolve
 
 ALL_OUTPUTS = (
@@ -66,9 +68,9 @@ def test_gradcheck_of_every_kind_of_input(integrator):
             controls=u,
             q=q,
             qd=qd,
-            activation=activation,
+            start={"activation": activation},
             parameters={"shape.density": density, "actuator.gain": gain},
-            segment=3,
+            memory=Memory(segment=3),
         )
         return tuple(trajectory.values())
 
@@ -144,9 +146,9 @@ def test_several_rollouts_open_before_backward(sim):
 
 def test_retain_graph_repeats_the_gradient_bit_for_bit(sim):
     u = leaf(numbers(0, STEPS, 2, 2))
-    loss = weighted(sim.rollout(controls=u, segment=2, schedule=Revolve(2)))
+    loss = weighted(sim.rollout(controls=u, memory=Memory(segment=2, schedule=Revolve(2))))
     first = torch.autograd.grad(loss, u, retain_graph=True)[0]
-    weighted(sim.rollout(controls=numbers(5, STEPS, 2, 2), segment=2, schedule=Revolve(2)))
+    weighted(sim.rollout(controls=numbers(5, STEPS, 2, 2), memory=Memory(segment=2, schedule=Revolve(2))))
     second = torch.autograd.grad(loss, u)[0]
     assert torch.equal(first, second)
     with pytest.raises(RuntimeError, match="second time"):
@@ -273,7 +275,7 @@ def test_rows_kept_every_few_steps_have_the_gradient_of_those_rows(sim):
 def test_a_budget_changes_memory_not_numbers(sim):
     u = leaf(numbers(0, 40, 2, 2))
     (free,) = gradients(weighted(sim.rollout(controls=u)), u)
-    (tight,) = gradients(weighted(sim.rollout(controls=u, segment=4, schedule=Revolve(3))), u)
+    (tight,) = gradients(weighted(sim.rollout(controls=u, memory=Memory(segment=4, schedule=Revolve(3)))), u)
     assert torch.equal(free, tight)
 
 
@@ -342,16 +344,17 @@ def test_adam_fits_parameters_and_controls(sim):
         ),
         (dict(steps=5, outputs=("body_positon",)), "did you mean 'body_position'"),
         (dict(steps=5, outputs="com"), "give a list of names"),
-        (dict(steps=5, clip=1.0), "clip=1 acts between segments; say with segment="),
+        (dict(steps=5, clip=1.0), "clip=1 acts between segments; say with memory=Memory"),
         (dict(), "give steps= or controls="),
         (dict(steps=0), "at least 1"),
         (dict(steps=2.5), "steps=2.5; give a whole number"),
         (dict(steps=torch.zeros(5, 2, 2)), "write controls="),
         (dict(steps=5, keep_every=0), "keep_every=0; give a whole number, at least 1"),
-        (dict(steps=5, segment=2.5), "segment=2.5; give a whole number"),
-        (dict(steps=5, schedule="full"), r"schedule='full'; give FullTape\(\)"),
-        (dict(steps=5, memory_budget=[1]), r"memory_budget=\[1\]; write bytes"),
-        (dict(steps=5, clip=0.0, segment=2), "clip=0.0; give a finite number above 0"),
+        (dict(steps=5, memory="much"), "memory='much'; write bytes"),
+        (dict(steps=5, memory=Memory(storage=Resumable("."))), "Resumable keeps the results"),
+        (dict(steps=5, start=3.0), r"start=3.0; give a state such as sim.state"),
+        (dict(steps=5, memory=[1]), r"memory=\[1\]; write a budget"),
+        (dict(steps=5, clip=0.0, memory=Memory(segment=2)), "clip=0.0; give a finite number above 0"),
     ],
 )
 def test_misuse_says_what_and_what_to_do(sim, arguments, message):
@@ -378,15 +381,15 @@ def test_controls_as_nested_lists(sim):
 
 def test_rollouts_of_ever_other_lengths_share_one_budget(sim):
     """Tapes are kept for reuse only as long as all of them fit the budget that was given."""
-    sizes = {n: sim.plan(n, memory_budget="4MB").bytes for n in range(20, 60)}
+    sizes = {n: sim.plan(n, memory="4MB").bytes for n in range(20, 60)}
     assert sum(sizes.values()) > 16_000_000
     for n in sizes:
-        sim.rollout(n, memory_budget="4MB", controls=numbers(n, n, 2, 2))
+        sim.rollout(n, memory="4MB", controls=numbers(n, n, 2, 2))
     kept = [tape.plan.bytes for tape in sim._engine._tapes.values()]
     assert 1 <= len(kept) < 8 and sum(kept) <= 4_000_000
 
 
-@pytest.mark.parametrize("options", [{}, {"segment": 4}, {"keep_every": 3}, {"threads": 2}])
+@pytest.mark.parametrize("options", [{}, {"memory": Memory(segment=4)}, {"keep_every": 3}, {"threads": 2}])
 def test_a_failed_rollout_carries_what_it_had_reached(sim, options):
     controls = torch.zeros(40, 2, sim.control_size, dtype=torch.float64, requires_grad=True)
     with torch.no_grad():

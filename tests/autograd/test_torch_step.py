@@ -8,6 +8,7 @@ import torch
 from simulator_support import arm, puck, tumbler
 from warpsim.core.errors import InputError, SimulationError
 from warpsim.sim.simulator import Simulator
+from warpsim.tape.memory import Memory
 
 STEPS = 12
 
@@ -65,7 +66,7 @@ def test_in_contact_a_loop_and_a_policy_are_a_rollout():
         state = sim.step(control)
     rolled = sim.rollout(controls=u, qd=qd)
     remaining = list(u)
-    closed = sim.rollout_policy(lambda _: remaining.pop(0), 5, qd=qd, segment=5)
+    closed = sim.rollout_policy(lambda _: remaining.pop(0), 5, qd=qd, memory=Memory(segment=5))
     assert set(closed) == set(rolled)
     gradients = []
     for q in (rolled.q[-1], state.q, closed.q[-1]):

@@ -20,6 +20,7 @@ from warpsim.core.errors import InputError
 from warpsim.optimizers.identification import identify
 from warpsim.scene import Actuator, Body, Joint, Scene, Shape
 from warpsim.sim.simulator import Simulator
+from warpsim.sim.start import Start
 
 SCENES = Path(__file__).resolve().parents[2] / "scenes"
 
@@ -52,7 +53,7 @@ def test_a_replay_has_the_same_bits(scene, tmp_path):
     sim = Simulator(SCENES / f"{scene}.usda")
     mass = 1.3 * sim.parameter("shape.mass")[0]
     sim.set_parameters({"shape.mass": mass})
-    sim.reset(seed=1, velocity_noise=0.1)
+    sim.reset(start=Start(velocity_noise=0.1, seed=1))
     first = record_run(sim, 120)
     path = first.save(tmp_path / "first.json")
     second = replay(read_record(path))

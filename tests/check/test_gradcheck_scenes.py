@@ -29,7 +29,7 @@ def differences(sim: Simulator, section: Section, finding: Finding) -> tuple[flo
     window, direction = section.window, finding.derivative.direction
     whole = sim.rollout(steps=max(window.start, 1), outputs=())
     state = {"q": whole.q[window.start], "qd": whole.qd[window.start]}
-    controls = {name: t[: window.steps] for name, t in sim._default_controls(window.steps).items()}
+    controls = {name: t[: window.steps] for name, t in sim._rollouts.default_controls(window.steps).items()}
     loss = RandomForm(0, ("q", "qd", "activation"))
 
     def value(x: np.ndarray) -> float:

@@ -20,7 +20,7 @@ from warpsim.check.validity.growth import measure_growth
 from warpsim.cli.main import main
 from warpsim.scene import Body, Joint, Options, Scene, Shape
 from warpsim.sim.simulator import Simulator
-from warpsim.tape.schedule import Windows
+from warpsim.tape import Memory, Windows
 
 PROJECT = Path(__file__).resolve().parents[2]
 SCENES = PROJECT / "scenes"
@@ -177,7 +177,7 @@ def test_advice_to_take_truncated_windows_improves_the_loss():
         return least
 
     start = float(sim.rollout(steps, outputs=()).qd.square().mean())
-    cut = min(best(length, schedule=Windows(window)) for length in (0.03, 0.1))  # N m, root mean square
+    cut = min(best(length, memory=Memory(schedule=Windows(window))) for length in (0.03, 0.1))  # N m, root mean square
     whole = min(best(length) for length in (0.01, 0.03, 0.1))
     assert cut < 0.5 * start and cut < 0.6 * whole, (start, cut, whole)
 

@@ -16,6 +16,7 @@ from warpsim.coupling.compiled import compile_scene
 from warpsim.coupling.program import CoupledProgram
 from warpsim.matter import Matter, MatterDescription, MatterKind, UnitQuaternions, register_matter
 from warpsim.rigid.step.program import RigidProgram
+from warpsim.tape.memory import Memory
 from warpsim.tape.program import Arrays, Field
 
 SCENES = Path(__file__).resolve().parents[2] / "scenes"
@@ -122,7 +123,7 @@ def test_matter_that_meets_no_body_leaves_the_bodies_bits() -> None:
 def test_derived_parameters_carry_gradients_to_authored_ones() -> None:
     sim = ws.Simulator(ws.Scene(matters=[decay()]), worlds=3)
     rate = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64, requires_grad=True)
-    made = sim.rollout(30, parameters={"decay.rate": rate}, segment=7)
+    made = sim.rollout(30, parameters={"decay.rate": rate}, memory=Memory(segment=7))
     (found,) = torch.autograd.grad(made["decay.level"][-1].sum(), rate)
     h, r = sim.timestep, rate.detach()
     expected = 3.0 * 30 * (1.0 - h * r**2) ** 29 * (-2.0 * h * r)

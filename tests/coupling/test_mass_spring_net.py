@@ -18,6 +18,7 @@ from warpsim.coupling.compiled import CompiledScene
 from warpsim.io.saved_motion import read_motion
 from warpsim.rigid.compile.compile import compile_model
 from warpsim.sim.describe import describe
+from warpsim.tape.memory import Memory
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mass_spring_net.py"
 STEPS = 12
@@ -104,7 +105,7 @@ def test_gradients_agree_with_differences(sim: ws.Simulator) -> None:
 def test_same_bits_for_all_schedules_and_threads(sim: ws.Simulator) -> None:
     given = inputs(sim)
     base = gradients(sim, given)
-    for options in ({"segment": 1}, {"segment": 5}, {"threads": 3}):
+    for options in ({"memory": Memory(segment=1)}, {"memory": Memory(segment=5)}, {"threads": 3}):
         for name, gradient in gradients(sim, given, **options).items():
             assert torch.equal(gradient, base[name]), (options, name)
 

@@ -11,7 +11,7 @@ from warpsim.core.errors import SceneError
 from warpsim.deformable.description import Matter, Obstacle, Sheet, Volume
 from warpsim.deformable.model import build
 from warpsim.deformable.program import DeformableProgram
-from warpsim.tape import AllStarts, CheckpointedTape
+from warpsim.tape import AllStarts, CheckpointedTape, Memory
 
 STIFFNESS = 1e4
 """N/m, of each vertex."""
@@ -163,7 +163,7 @@ def test_gradient_through_contact_matches_central_differences(drape, gradients, 
 
 def test_schedules_give_the_same_bits_in_contact(drape, gradients):
     for tape in (
-        CheckpointedTape(drape.program, steps=drape.steps, segment=3, schedule=AllStarts()),
+        CheckpointedTape(drape.program, steps=drape.steps, memory=Memory(segment=3, schedule=AllStarts())),
         CheckpointedTape(drape.program, steps=drape.steps, capture=False),
     ):
         found = drape.gradients(tape)

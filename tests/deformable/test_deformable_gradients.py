@@ -10,7 +10,7 @@ from finite_differences import directional_estimate
 from warpsim.core.errors import UnconvergedError
 from warpsim.deformable.model import build
 from warpsim.deformable.program import DeformableProgram
-from warpsim.tape import AllStarts, CheckpointedTape, FullTape
+from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Memory
 
 STEPS = 6
 WORLDS = 2
@@ -107,8 +107,8 @@ def test_gradient_matches_central_differences(case, gradients, name):
 
 def test_schedules_and_capture_give_the_same_bits(case, gradients):
     tapes = {
-        "checkpointed": CheckpointedTape(case.program, steps=STEPS, segment=2, schedule=AllStarts()),
-        "eager": CheckpointedTape(case.program, steps=STEPS, capture=False, schedule=FullTape()),
+        "checkpointed": CheckpointedTape(case.program, steps=STEPS, memory=Memory(segment=2, schedule=AllStarts())),
+        "eager": CheckpointedTape(case.program, steps=STEPS, capture=False, memory=Memory(schedule=FullTape())),
         "groups": CheckpointedTape(case.program, steps=STEPS, groups=2),
     }
     for how, tape in tapes.items():
@@ -119,8 +119,8 @@ def test_schedules_and_capture_give_the_same_bits(case, gradients):
 
 def test_slot_keeps_two_states_and_a_report(case):
     """No Hessian, no factor, no row: 96 bytes a vertex for the states and their adjoints."""
-    small = CheckpointedTape(case.program, steps=STEPS, schedule=FullTape()).plan
-    large = CheckpointedTape(case.program, steps=STEPS + 100, schedule=FullTape()).plan
+    small = CheckpointedTape(case.program, steps=STEPS, memory=Memory(schedule=FullTape())).plan
+    large = CheckpointedTape(case.program, steps=STEPS + 100, memory=Memory(schedule=FullTape())).plan
     states = 2 * 48 * case.model.count * WORLDS
     controls = 2 * 24 * (case.model.count + 2) * WORLDS
     assert large.bytes - small.bytes <= 100 * (states + controls + 1024)

@@ -14,6 +14,7 @@ from warpsim.io.load import load_scene
 from warpsim.io.saved_motion import read_motion
 from warpsim.io.usd.reader import read_usd
 from warpsim.sim.simulator import Simulator
+from warpsim.sim.start import Start
 
 MJCF = """<mujoco model="zoo"><option timestep="0.005"/>
 <worldbody><geom name="floor" type="plane" size="3 3 .1"/>
@@ -77,7 +78,7 @@ def test_an_mjcf_motion_is_saved_as_usd_in_one_call(robot, tmp_path):
 
 def test_the_result_loads_again_where_the_motion_started(robot, tmp_path):
     sim = Simulator(robot)
-    sim.reset(seed=3, position_noise=0.1, velocity_noise=0.1)
+    sim.reset(start=Start(position_noise=0.1, velocity_noise=0.1, seed=3))
     trajectory = sim.rollout(STEPS)
     trajectory.save(tmp_path / "out.usda")
     again = Simulator(tmp_path / "out.usda").rollout(STEPS)
@@ -130,7 +131,7 @@ def test_the_commands_simulate_and_render(tmp_path, capsys, name, text):
 def test_saved_arrays_over_a_usd_scene_show_each_world(robot, tmp_path):
     Simulator(robot).rollout(2).save(tmp_path / "scene.usda")
     sim = Simulator(tmp_path / "scene.usda", worlds=2)
-    sim.reset(seed=1, position_noise=0.2)
+    sim.reset(start=Start(position_noise=0.2, seed=1))
     trajectory = sim.rollout(4)
     trajectory.save(tmp_path / "run.npz")
     scene = read_usd(tmp_path / "scene.usda")

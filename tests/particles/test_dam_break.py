@@ -40,7 +40,7 @@ def test_the_front_of_a_dam_break():
     )
     scale = np.sqrt(WIDTH / (2 * 9.81))
     steps = 10 * int(2.6 * scale / step / 10)
-    tape = CheckpointedTape(program, steps=steps, memory_budget="1GB")
+    tape = CheckpointedTape(program, steps=steps, memory="1GB")
     run = tape.forward(
         program.start(x, walls=poses),
         program.standing(steps, poses),

@@ -8,7 +8,7 @@ import pytest
 from finite_differences import directional_estimate
 from particle_scenes import about_y, box_cup, placed, rotation_matrix
 from warpsim.particles import Domain, Liquid, ParticleProgram, box_lattice, transfer
-from warpsim.tape import AllStarts, CheckpointedTape, Revolve
+from warpsim.tape import AllStarts, CheckpointedTape, Memory, Revolve
 
 CELL = 0.01
 TILT = about_y(0.2)
@@ -124,9 +124,9 @@ def _bits(case: Sloshing) -> list[bytes]:
 def test_bits_do_not_depend_on_the_schedule():
     expected = _bits(Sloshing(12))
     for options in (
-        dict(segment=1, schedule=AllStarts()),
-        dict(segment=5, schedule=AllStarts()),
-        dict(segment=2, schedule=Revolve(2)),
+        dict(memory=Memory(segment=1, schedule=AllStarts())),
+        dict(memory=Memory(segment=5, schedule=AllStarts())),
+        dict(memory=Memory(segment=2, schedule=Revolve(2))),
         dict(capture=False),
         dict(threads=2),
     ):

@@ -14,7 +14,7 @@ VOLUME = (CELL / 2) ** 3
 
 
 def roll(program, start, inputs=None, steps=100, keep_every=1):
-    tape = CheckpointedTape(program, steps=steps, memory_budget="1GB")
+    tape = CheckpointedTape(program, steps=steps, memory="1GB")
     run = tape.forward(
         start, inputs, keep_states=True, keep_outputs=["wrench"], keep_every=keep_every, differentiate=False
     )

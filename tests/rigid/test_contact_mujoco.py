@@ -22,6 +22,7 @@ from warpsim.rigid.compile.compile import compile_model
 from warpsim.rigid.compile.derive import Derivation
 from warpsim.rigid.step.program import RigidProgram
 from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.memory import Memory
 
 TOLERANCE = 1e-10
 QUICK, FULL = 4, 500
@@ -250,7 +251,7 @@ def test_rollouts_part_no_faster_than_mujoco_from_itself(path, cone):
     compiled = compile_model(scene_of(model))
     Derivation(compiled).run()
     inputs = {"actuator": ctrl[:, None]} if model.nu else {}
-    tape = CheckpointedTape(RigidProgram(compiled, controls=tuple(inputs)), steps=steps, segment=4)
+    tape = CheckpointedTape(RigidProgram(compiled, controls=tuple(inputs)), steps=steps, memory=Memory(segment=4))
     start = {"q": q[None], "qd": qd[None], "warm_start": np.zeros((1, model.nv))}
     with tape.forward(start, inputs, keep_states=True, differentiate=False) as run:
         ours = np.concatenate([run.states["q"].numpy()[1:, 0], run.states["qd"].numpy()[1:, 0]], axis=1)

@@ -17,7 +17,7 @@ from warpsim.rigid.step.program import RigidProgram
 from warpsim.rigid.work.constraint_work import contact_bytes
 from warpsim.scene import Options, Scene
 from warpsim.sim.simulator import Simulator
-from warpsim.tape import AllStarts, Revolve
+from warpsim.tape import AllStarts, Memory, Revolve
 from warpsim.tape import arena as arenas
 from warpsim.tape.sweep import Sweep
 
@@ -106,11 +106,11 @@ def whole() -> int:
     "options",
     [
         {},
-        {"segment": 7},
-        {"segment": 4, "schedule": Revolve(3)},
-        {"segment": 6, "schedule": AllStarts()},
-        {"memory_budget": "all steps, with the first places"},
-        {"segment": 7, "keep_every": 5},
+        {"memory": Memory(segment=7)},
+        {"memory": Memory(segment=4, schedule=Revolve(3))},
+        {"memory": Memory(segment=6, schedule=AllStarts())},
+        {"memory": "all steps, with the first places"},
+        {"memory": Memory(segment=7), "keep_every": 5},
     ],
     ids=str,
 )
@@ -118,12 +118,13 @@ def test_a_rollout_goes_on_from_its_last_good_state(options, monkeypatch):
     """Boxes that land late: the steps before are not taken again, and a plan that no longer fits is another."""
     entered = []
     forward = Sweep.forward
-    if "memory_budget" in options:
-        options = {"memory_budget": whole()}
+    replanned = isinstance(options.get("memory"), str)
+    if replanned:
+        options = {"memory": whole()}
 
     def watched(sweep, part, end, progress):
         entered.append((part.step, sweep.plan))
-        forward(sweep, part, end, progress)
+        return forward(sweep, part, end, progress)
 
     expected = differentiated(Simulator(stack(0.02), max_contacts=ROOM), **options)
     monkeypatch.setattr(Sweep, "forward", watched)
@@ -132,7 +133,7 @@ def test_a_rollout_goes_on_from_its_last_good_state(options, monkeypatch):
     assert sim.model.max_contacts > 32
     (start, before), (taken_up, after) = entered
     assert start == 0 and taken_up > 20
-    assert (before.cuts == after.cuts) == ("memory_budget" not in options)
+    assert (before.cuts == after.cuts) == (not replanned)
     assert equal(found, expected)
 
 
@@ -140,7 +141,7 @@ def test_several_backward_passes_of_a_run_that_was_taken_up():
     """With all starts kept, of which those before the growth are missing when the plan has changed."""
     sim = Simulator(stack(0.02))
     force = torch.zeros(STEPS, 1, sim.nv, dtype=torch.float64, requires_grad=True)
-    loss = sim.rollout(controls=force, memory_budget=whole()).q.square().sum()
+    loss = sim.rollout(controls=force, memory=whole()).q.square().sum()
     assert sim.model.max_contacts > 32
     first, second = (torch.autograd.grad(loss, force, retain_graph=True)[0] for _ in range(2))
     assert torch.equal(first, second) and first.abs().max() > 0
@@ -150,7 +151,7 @@ def test_a_rollout_from_before_is_differentiated_after_another_grew():
     def both(sim: Simulator, other: bool) -> list[torch.Tensor]:
         density = sim.parameter("shape.density")[0].requires_grad_()
         force = torch.zeros(22, 1, sim.nv, dtype=torch.float64, requires_grad=True)
-        apart = sim.rollout(controls=force, parameters={"shape.density": density}, segment=3)
+        apart = sim.rollout(controls=force, parameters={"shape.density": density}, memory=Memory(segment=3))
         stepped = sim.step(force[0]).q
         if other:
             assert sim.model.max_contacts == 32
@@ -209,7 +210,7 @@ class TestEveryWayToSimulate:
         def run(sim: Simulator) -> tuple[torch.Tensor, ...]:
             q = sim.state.q.clone()
             q[:, 2::7] += torch.tensor([0.0, 0.02, 1.0, 0.01], dtype=q.dtype)[:, None]
-            return differentiated(sim, 20, q=q, threads=threads, segment=6)
+            return differentiated(sim, 20, q=q, threads=threads, memory=Memory(segment=6))
 
         sim = Simulator(trio(), worlds=4)
         assert equal(run(sim), run(Simulator(trio(), worlds=4, max_contacts=ROOM)))
@@ -218,9 +219,9 @@ class TestEveryWayToSimulate:
     def test_steps_and_policies(self):
         def run(sim: Simulator) -> tuple[torch.Tensor, ...]:
             gain = torch.full((1,), -3.0, dtype=torch.float64, requires_grad=True)
-            loop = sim.rollout_policy(lambda state: gain * state.qd, 20, hold=3, segment=6)
+            loop = sim.rollout_policy(lambda state: gain * state.qd, 20, hold=3, memory=Memory(segment=6))
             network = sim.network_policy(hidden=(4,))
-            inside = sim.rollout_policy(network, 20, segment=6)
+            inside = sim.rollout_policy(network, 20, memory=Memory(segment=6))
             seen = []
             for _ in range(20):
                 seen.append(sim.step(gain * sim.state.qd).q)
@@ -245,7 +246,7 @@ class TestEveryWayToSimulate:
         def gradient(sim: Simulator) -> torch.Tensor:
             qd = torch.full((1, sim.nv), -0.1, dtype=torch.float64, requires_grad=True)
             if how == "rollout":
-                last = sim.rollout(steps=3, qd=qd, segment=2).q[-1]
+                last = sim.rollout(steps=3, qd=qd, memory=Memory(segment=2)).q[-1]
             else:
                 sim.reset(qd=qd)
                 last = sim.step().q
@@ -279,11 +280,11 @@ class TestEveryWayToSimulate:
 
     def test_a_budget_bounds_the_room(self):
         """It holds a step with the places there are, and not one with those that are needed."""
-        least = Simulator(trio()).plan(20, segment=1, schedule=Revolve(1)).bytes
+        least = Simulator(trio()).plan(20, memory=Memory(segment=1, schedule=Revolve(1))).bytes
         sim = Simulator(trio(0.01))
-        sim.rollout(steps=2, memory_budget=2 * least)
-        with pytest.raises(InputError, match="memory_budget"):
-            sim.rollout(steps=20, memory_budget=least, segment=1, schedule=Revolve(1))
+        sim.rollout(steps=2, memory=2 * least)
+        with pytest.raises(InputError, match="memory="):
+            sim.rollout(steps=20, memory=Memory(budget=least, segment=1, schedule=Revolve(1)))
 
 
 @pytest.mark.parametrize("cone", ["elliptic", "pyramidal"])

@@ -12,6 +12,7 @@ from warpsim.rigid import query
 from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Body, Joint, Options, Scene
 from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.memory import Memory
 
 ORDERS = {"euler": 1, "implicitfast": 1, "rk4": 4}
 
@@ -71,7 +72,7 @@ def run_to(scene: Scene, duration: float, seed: int = 3):
     """Model and all states of a passive rollout."""
     model = evaluation(scene, {}).model
     steps = round(duration / scene.options.timestep)
-    tape = CheckpointedTape(RigidProgram(model, controls=[]), steps=steps, segment=5)
+    tape = CheckpointedTape(RigidProgram(model, controls=[]), steps=steps, memory=Memory(segment=5))
     run = tape.forward(start_of(model, seed), keep_states=True, differentiate=False)
     return model, run.states["q"].numpy()[:, 0], run.states["qd"].numpy()[:, 0]
 

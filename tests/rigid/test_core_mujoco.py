@@ -32,6 +32,7 @@ from warpsim.rigid.dynamics.kinematics import kinematics
 from warpsim.rigid.dynamics.passive import passive
 from warpsim.rigid.step.program import RigidProgram
 from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.memory import Memory
 
 TOLERANCE = 1e-9
 QUICK = 15
@@ -169,7 +170,7 @@ def mujoco_trajectory(model: mujoco.MjModel, start: np.ndarray, control: np.ndar
 
 def our_trajectory(model: mujoco.MjModel, start: np.ndarray, control: np.ndarray, steps: int) -> np.ndarray:
     e = evaluation(scene_of(model), {})
-    tape = CheckpointedTape(RigidProgram(e.model, controls=["actuator"]), steps=steps, segment=10)
+    tape = CheckpointedTape(RigidProgram(e.model, controls=["actuator"]), steps=steps, memory=Memory(segment=10))
     state = initial_state(e.model, *np.split(start, [model.nq, model.nq + model.nv]))
     controls = np.ascontiguousarray(np.broadcast_to(control, (steps, 1, model.nu)))
     with tape.forward(state, {"actuator": controls}, keep_states=True, differentiate=False) as run:

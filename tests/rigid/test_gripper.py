@@ -9,6 +9,7 @@ from warpsim.rigid.compile.derive import Derivation
 from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Body, Drive, Joint, Options, Scene, Shape
 from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.memory import Memory
 
 HALF = 0.03
 """m: half the box's edge."""
@@ -47,7 +48,7 @@ def test_lifts_a_box_and_holds_it():
     force = np.zeros((steps, 1, model.nv))
     force[:, 0, 1:3] = SQUEEZE
     program = RigidProgram(model, controls=("joint_force", "drive_target"), outputs=("solver_status",))
-    tape = CheckpointedTape(program, steps=steps, segment=8)
+    tape = CheckpointedTape(program, steps=steps, memory=Memory(segment=8))
     start = {"q": model.initial_q[None], "qd": model.initial_qd[None], "warm_start": np.zeros((1, model.nv))}
     inputs = {"joint_force": force, "drive_target": np.ascontiguousarray(height[:, None, None])}
     with tape.forward(start, inputs, keep_states=True, keep_outputs=True, differentiate=False) as run:

@@ -23,7 +23,7 @@ from warpsim.scene import Body, Joint, Options, Scene, Shape
 from warpsim.scene.validate import validate
 from warpsim.sim.simulator import Simulator
 from warpsim.solve.newton import TOO_FEW_ITERATIONS
-from warpsim.tape import CheckpointedTape, FullTape, Revolve
+from warpsim.tape import CheckpointedTape, FullTape, Memory, Revolve
 from warpsim.tape.arena import Arenas, measure
 
 GRAVITY = 9.81
@@ -299,8 +299,13 @@ def test_schedules_give_the_same_bits():
     program, found = RigidProgram(model, controls=()), []
     q = model.initial_q - [0, 0, 0.14, 0, 0, 0, 0]  # strikes the floor in the fourth step
     start = {"q": q[None], "qd": TOSS[None] - [0, 0, 3.0, 0, 0, 0], "warm_start": np.zeros((1, 6))}
-    for choice in ({"schedule": FullTape()}, {"segment": 7}, {"segment": 5, "schedule": Revolve(2), "capture": False}):
-        tape = CheckpointedTape(program, steps=12, **choice)
+    cuts = (
+        (Memory(schedule=FullTape()), True),
+        (Memory(segment=7), True),
+        (Memory(segment=5, schedule=Revolve(2)), False),
+    )
+    for memory, capture in cuts:
+        tape = CheckpointedTape(program, steps=12, memory=memory, capture=capture)
         gradient = tape.backward(tape.forward(start), state_seeds={"q": {-1: np.ones((1, 7))}})
         names = ("pair.restitution", "body.mass")
         parameters = [model.physical[name].grad.numpy().tobytes() for name in names]
@@ -327,7 +332,9 @@ def test_the_status_of_a_step_is_that_of_its_worst_solve():
     scene.options.solver_iterations, scene.options.solver_stop = 1, "authored"
     model = compile_model(scene)
     Derivation(model).run()
-    tape = CheckpointedTape(RigidProgram(model, controls=(), outputs=("solver_status",)), steps=12, segment=2)
+    tape = CheckpointedTape(
+        RigidProgram(model, controls=(), outputs=("solver_status",)), steps=12, memory=Memory(segment=2)
+    )
     start = {"q": model.initial_q[None] - [0, 0, 0.14, 0, 0, 0, 0], "qd": TOSS[None] - [0, 0, 3.0, 0, 0, 0]}
     start["warm_start"] = np.zeros((1, 6))
     with tape.forward(start, keep_outputs=True, differentiate=False) as run:
@@ -356,7 +363,7 @@ def test_from_usd_to_torch(tmp_path):
     assert sim.scene.options.impact_speed == 0.05
     assert not Simulator(path, impacts=False).scene.options.impacts
     height = torch.tensor([1.0], dtype=sim.torch_dtype, requires_grad=True)
-    end = sim.rollout(steps=350, q=height, qd=torch.tensor([0.3]), segment=4).q[-1, 0, 0]
+    end = sim.rollout(steps=350, q=height, qd=torch.tensor([0.3]), memory=Memory(segment=4)).q[-1, 0, 0]
     end.backward()
     assert float(end.detach()) == pytest.approx(0.53954, abs=5e-3)
     assert float(height.grad) == pytest.approx(0.06254, abs=0.015)

@@ -53,7 +53,7 @@ def drag(sim: Simulator, steps: int, offset: torch.Tensor, parameters: dict[str,
     """A mean over the block's path and its end, under targets that turn and swing for the whole time."""
     t = sim.timestep * torch.arange(steps, dtype=torch.float64)
     targets = torch.stack([0.5 * t + 0.2 * torch.sin(0.9 * t), 0.5 + 0.2 * torch.sin(1.3 * t)], -1) + offset
-    motion = sim.rollout(controls=targets, parameters=parameters, keep_every=steps // 50, memory_budget="64MB")
+    motion = sim.rollout(controls=targets, parameters=parameters, keep_every=steps // 50, memory="64MB")
     path = motion.body_position("block")[:, 0, :2]
     return path[-1, 0] + 0.7 * path[-1, 1] + 3.0 * path.mean()
 

@@ -20,7 +20,7 @@ from warpsim.scene import Sensor
 from warpsim.scene.description import SENSOR_KINDS
 from warpsim.scene.ledger import unsupported
 from warpsim.sim.simulator import Simulator
-from warpsim.tape import CheckpointedTape
+from warpsim.tape import CheckpointedTape, Memory
 
 _XML = """
 <mujoco>
@@ -185,7 +185,9 @@ def test_noise_depends_on_seed_world_and_step_alone():
     exact = _noisy(3).rollout(steps=40).numpy("sensors")
     sim = _noisy(3, sensor_seed=5)
     noise = sim.rollout(steps=40).numpy("sensors") - exact
-    again = _noisy(2, sensor_seed=5).rollout(steps=40, segment=7, threads=2).numpy("sensors") - exact[:, :2]
+    again = (
+        _noisy(2, sensor_seed=5).rollout(steps=40, memory=Memory(segment=7), threads=2).numpy("sensors") - exact[:, :2]
+    )
     np.testing.assert_allclose(again, noise[:, :2], atol=1e-12)
     kept = sim.rollout(steps=40, keep_every=8).numpy("sensors") - exact[::8]
     np.testing.assert_allclose(kept, noise[::8], atol=1e-12)

@@ -23,7 +23,7 @@ from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Options, Scene, convergence
 from warpsim.scene.description import SOLVER_STOPS
 from warpsim.sim.simulator import Simulator
-from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Revolve, RunningCost, Windows
+from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Memory, Revolve, RunningCost, Windows
 
 WORLDS, STEPS, CAP = 3, 6, 6
 PROJECT = Path(__file__).resolve().parents[2]
@@ -198,7 +198,7 @@ def test_without_convergence_there_are_no_gradients():
         "rollout": lambda: sim.rollout(3, qd=qd),
         "step": lambda: sim.step(torque.to(sim.torch_dtype)),
         "policy": lambda: sim.rollout_policy(policy, 3),
-        "policy in torch": lambda: sim.rollout_policy(policy, 3, in_kernels=False, segment=3),
+        "policy in torch": lambda: sim.rollout_policy(policy, 3, in_kernels=False, memory=Memory(segment=3)),
         "jacobians": lambda: sim.jacobians(sim.rollout(3)),
         "gradcheck": lambda: sim.gradcheck(3, parameters=()),
     }
@@ -238,12 +238,12 @@ def test_the_choice_is_checked():
 
 CUTS = {
     "whole": {},
-    "segments": {"segment": 4},
-    "full tape": {"schedule": FullTape()},
-    "all starts": {"schedule": AllStarts(), "segment": 2},
-    "binomial": {"schedule": Revolve(2), "segment": 1},
-    "windows": {"schedule": Windows(4)},
-    "threads": {"threads": 3, "segment": 4},
+    "segments": {"memory": Memory(segment=4)},
+    "full tape": {"memory": Memory(schedule=FullTape())},
+    "all starts": {"memory": Memory(segment=2, schedule=AllStarts())},
+    "binomial": {"memory": Memory(segment=1, schedule=Revolve(2))},
+    "windows": {"memory": Memory(schedule=Windows(4))},
+    "threads": {"memory": Memory(segment=4), "threads": 3},
 }
 
 
@@ -268,7 +268,7 @@ def test_a_rollout_without_capture_does_so_too(too_few):
     start["warm_start"] = np.zeros((WORLDS, model.nv))
     expected = failures(simulator().rollout(STEPS))
     for options in ({"capture": False}, {"groups": 3}):
-        tape = CheckpointedTape(program, steps=STEPS, segment=4, **options)
+        tape = CheckpointedTape(program, steps=STEPS, memory=Memory(segment=4), **options)
         with tape.forward(start) as run, pytest.raises(UnconvergedError) as caught:
             tape.backward(run, state_seeds={"q": {-1: np.ones((WORLDS, model.nq))}})
         assert_named(caught.value, expected)
@@ -293,7 +293,7 @@ def test_a_loop_of_steps_names_the_step(too_few):
 def test_a_closed_loop_names_the_step(too_few, in_kernels):
     sim = simulator()
     policy = sim.network_policy(hidden=(3,), seed=1)
-    made = sim.rollout_policy(policy, STEPS, hold=2, segment=4, in_kernels=in_kernels)
+    made = sim.rollout_policy(policy, STEPS, hold=2, memory=Memory(segment=4), in_kernels=in_kernels)
     with pytest.raises(UnconvergedError) as caught:
         made.q[-1].sum().backward()
     assert_named(caught.value, failures(made))
@@ -319,7 +319,7 @@ def test_jacobians_name_the_step(too_few):
 def test_a_warning_instead(too_few):
     sim = simulator(unconverged="warn")
     qd = moving(sim.nv).requires_grad_()
-    made = sim.rollout(STEPS, qd=qd, segment=5)
+    made = sim.rollout(STEPS, qd=qd, memory=Memory(segment=5))
     step, world, residual, count = failures(made)
     text = rf"{count} solve\(s\).*step {step}, world {world} \(residual {residual:.1e}\)"
     with pytest.warns(UnconvergedWarning, match=text):

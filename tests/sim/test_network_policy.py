@@ -8,7 +8,7 @@ import torch
 from simulator_support import arm
 from warpsim.core.errors import InputError
 from warpsim.sim.simulator import Simulator
-from warpsim.tape import rows
+from warpsim.tape import Memory, rows
 
 STEPS = 13
 
@@ -56,7 +56,7 @@ def test_threads_segments_and_budgets_change_no_bit(sim):
     policy, initial = small_policy(sim), start()
     inputs = list(policy.parameters())
     results = []
-    for options in ({}, {"threads": 3}, {"segment": 4}, {"memory_budget": "2MB"}):
+    for options in ({}, {"threads": 3}, {"memory": Memory(segment=4)}, {"memory": "2MB"}):
         trajectory = sim.rollout_policy(policy, STEPS, **initial, hold=2, delay=1, **options)
         results.append((trajectory.q.detach(), *torch.autograd.grad(loss_of(trajectory), inputs)))
     for other in results[1:]:
@@ -117,11 +117,11 @@ def test_clipping_bounds_the_adjoint_between_segments(sim):
     first = {name: tensor.detach().requires_grad_() for name, tensor in start().items()}
     names = [name for name in ("q", "qd", "activation") if name in sim.state]
     seed = torch.tensor([[1.0], [50.0], [2.0]], dtype=torch.float64)
-    whole = sim.rollout(2, **first, segment=1, clip=20.0)
+    whole = sim.rollout(2, start=first, memory=Memory(segment=1), clip=20.0)
     ours = torch.autograd.grad((seed * whole.q[-1]).sum(), list(first.values()))
-    begun = sim.rollout(1, **first)
+    begun = sim.rollout(1, start=first)
     middle = {name: begun[name][-1].detach().requires_grad_() for name in names}
-    adjoint = torch.autograd.grad((seed * sim.rollout(1, **middle).q[-1]).sum(), list(middle.values()))
+    adjoint = torch.autograd.grad((seed * sim.rollout(1, start=middle).q[-1]).sum(), list(middle.values()))
     norm = torch.cat(adjoint, -1).norm(dim=-1, keepdim=True)
     assert norm[1] > 20.0 and norm[0] < 20.0
     clipped = [a * (20.0 / norm).clamp(max=1.0) for a in adjoint]
@@ -136,7 +136,7 @@ def test_blocks_without_a_view_in_host_memory(monkeypatch):
     def run():
         sim = Simulator(arm(), worlds=3, outputs=("body_position",))
         policy, initial = small_policy(sim), start()
-        trajectory = sim.rollout_policy(policy, STEPS, **initial, segment=4)
+        trajectory = sim.rollout_policy(policy, STEPS, **initial, memory=Memory(segment=4))
         inputs = [*policy.parameters(), *initial.values()]
         return [trajectory.q.detach().clone(), *torch.autograd.grad(loss_of(trajectory), inputs)]
 

@@ -18,6 +18,7 @@ from warpsim.optimizers.evaluation import Evaluation
 from warpsim.rigid.model.tangent import basis, projection, shift
 from warpsim.scene import Body, Drive, Joint, Scene
 from warpsim.sim.simulator import Simulator
+from warpsim.sim.start import Start
 
 XML = ARM.format(integrator="Euler")
 
@@ -216,13 +217,13 @@ def test_reset_of_some_worlds_keeps_the_others():
 def test_noise_is_seeded_per_world_and_stays_on_the_manifold():
     few, many = Simulator(tumbler(), worlds=2), Simulator(tumbler(), worlds=5)
     noise = dict(seed=3, position_noise=0.3, velocity_noise=0.5)
-    a, b = few.reset(**noise), many.reset(**noise)
+    a, b = few.reset(start=Start(**noise)), many.reset(start=Start(**noise))
     assert torch.equal(a.q, b.q[:2]) and torch.equal(a.qd, b.qd[:2])
     assert not torch.equal(b.q[0], b.q[1])
     torch.testing.assert_close(b.q[:, 3:7].norm(dim=1), torch.ones(5, dtype=torch.float64))
-    assert not torch.equal(many.reset(**{**noise, "seed": 4}).q, b.q)
+    assert not torch.equal(many.reset(start=Start(**{**noise, "seed": 4})).q, b.q)
     with pytest.raises(InputError, match="give seed="):
-        few.reset(position_noise=0.1)
+        few.reset(start=Start(position_noise=0.1))
 
 
 def test_worlds_do_not_depend_on_each_other():
@@ -269,7 +270,7 @@ def test_tangent_moves_are_mujocos():
 
 
 def test_plan_can_be_printed_before_anything_runs():
-    plan = Simulator(arm()).plan(10_000, memory_budget="20MB")
+    plan = Simulator(arm()).plan(10_000, memory="20MB")
     assert plan.steps == 10_000
     assert "segment" in str(plan)
 

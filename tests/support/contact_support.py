@@ -25,6 +25,7 @@ from warpsim.rigid.work.state import Work, state_fields
 from warpsim.scene import Body, Joint, Options, Scene, Shape
 from warpsim.tape.arena import Arena, Arenas, ArenaSize
 from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.memory import Memory
 
 
 def converging(model: mujoco.MjModel, cone: str | None = None) -> mujoco.MjModel:
@@ -280,7 +281,7 @@ class ContactRollout:
             model.require_gradients(self.parameters)
         derivation = Derivation(model)
         program = RigidProgram(model, controls=self.controls, outputs=self.outputs)
-        tape = CheckpointedTape(program, steps=self.steps, segment=min(self.steps, 10), capture=False)
+        tape = CheckpointedTape(program, steps=self.steps, memory=Memory(segment=min(self.steps, 10)), capture=False)
         return model, derivation, tape
 
     def _run(self, opened, inputs: dict[str, np.ndarray], *, differentiate: bool):

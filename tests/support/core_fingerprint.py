@@ -11,13 +11,14 @@ import warp as wp
 
 from core_scenes import rich_scene, rich_state
 from rigid_support import Rollout, initial_state
+from warpsim.tape.memory import Memory
 
 CONTROLS = ("joint_force", "actuator", "drive_target", "drive_velocity", "wrench")
 PARAMETERS = ("body.mass", "joint.damping", "actuator.gear", "drive.stiffness", "world.gravity", "shape.size")
 
 
 def rollout_of(integrator: str, *, worlds: int = 2, capture: bool = True, steps: int = 5) -> Rollout:
-    options = {"segment": 2, "capture": capture}
+    options = {"memory": Memory(segment=2), "capture": capture}
     return Rollout(rich_scene(integrator), steps, CONTROLS, PARAMETERS, worlds=worlds, options=options)
 
 

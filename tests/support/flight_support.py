@@ -12,6 +12,7 @@ from warpsim.rigid.compile.derive import Derivation
 from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Body, Joint, Options, Scene, Shape
 from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.memory import Memory
 
 
 @dataclass
@@ -31,7 +32,7 @@ class Flight:
         self.parameters = parameters
         self.derivation = Derivation(self.model)
         self.derivation.run(record=True)
-        self.tape = CheckpointedTape(RigidProgram(self.model, controls=()), steps=steps, segment=segment)
+        self.tape = CheckpointedTape(RigidProgram(self.model, controls=()), steps=steps, memory=Memory(segment=segment))
 
     def _start(self, q, qd) -> dict[str, np.ndarray]:
         m = self.model

@@ -22,6 +22,7 @@ from warpsim.rigid.work.state import Scratch, Work, make_scratch, make_work, sta
 from warpsim.scene import Scene
 from warpsim.tape.arena import Arena, Arenas, ArenaSize
 from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.memory import Memory
 from warpsim.tape.program import Arrays, Field
 
 INTEGRATORS = {"euler": "Euler", "implicitfast": "implicitfast", "rk4": "RK4"}
@@ -157,7 +158,9 @@ class Rollout:
     parameters: tuple[str, ...] = ()
     worlds: int = 1
     seed: int = 0
-    options: dict = field(default_factory=lambda: {"segment": 4})  # of the tape; few slots are captured quickly
+    options: dict = field(
+        default_factory=lambda: {"memory": Memory(segment=4)}
+    )  # of the tape; few slots are captured quickly
 
     def __post_init__(self) -> None:
         self.model = compile_model(self.scene, worlds=self.worlds)

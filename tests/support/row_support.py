@@ -17,6 +17,7 @@ from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Scene
 from warpsim.solve.rows import DRY_FRICTION
 from warpsim.tape.checkpointed import CheckpointedTape
+from warpsim.tape.memory import Memory
 
 SOLVER_TOLERANCE = 1e-13
 NUDGE = 1e-12
@@ -134,7 +135,7 @@ def our_path(scene: Scene, q: np.ndarray, qd: np.ndarray, steps: int) -> np.ndar
     """The same by ours."""
     model = compile_model(scene)
     Derivation(model).run()
-    tape = CheckpointedTape(RigidProgram(model, controls=()), steps=steps, segment=4)
+    tape = CheckpointedTape(RigidProgram(model, controls=()), steps=steps, memory=Memory(segment=4))
     start = {"q": q[None], "qd": qd[None], "warm_start": np.zeros((1, model.nv))}
     if model.na:
         start["activation"] = np.zeros((1, model.na))

@@ -9,7 +9,7 @@ import pytest
 
 from tools.bench.net import DividedNet
 from warpsim.core.errors import InputError
-from warpsim.tape import CheckpointedTape
+from warpsim.tape import CheckpointedTape, Memory
 from warpsim.tape.crew import Crew, crew_of
 from warpsim.tape.divided import ranges
 
@@ -44,7 +44,9 @@ def test_ranges_cover_everything_once():
 
 
 @needs_two_cores
-@pytest.mark.parametrize("choices", [{}, {"segment": 5}, {"segment": 1}, {"memory_budget": "2MB"}])
+@pytest.mark.parametrize(
+    "choices", [{}, {"memory": Memory(segment=5)}, {"memory": Memory(segment=1)}, {"memory": "2MB"}]
+)
 def test_bits_do_not_depend_on_threads(choices):
     alone = gradient(DividedNet(9), capture=False)
     for threads in (1, 2):

@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from warpsim.tape import CheckpointedTape
+from warpsim.tape import CheckpointedTape, Memory
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -34,7 +34,7 @@ def test_wave_equation_gradient_matches_differences() -> None:
     size, steps = 24, 90
     sources, microphones = example.layout(size)
     program = example.Membrane(np.ones((size, size)), sources, microphones)
-    tape = CheckpointedTape(program, steps=steps, segment=13)
+    tape = CheckpointedTape(program, steps=steps, memory=Memory(segment=13))
     rest = {name: np.zeros((len(sources), size, size)) for name in ("u", "v")}
     tap = {"tap": example.ricker(steps, len(sources))}
     weights = np.random.default_rng(0).normal(size=(steps, len(sources), len(microphones)))

@@ -22,6 +22,7 @@ from warpsim.tape import (
     EveryStep,
     FullTape,
     KnotInputs,
+    Memory,
     Resumable,
     Revolve,
     RunningCost,
@@ -115,21 +116,21 @@ def assert_same_bits(expected: dict[str, np.ndarray], found: dict[str, np.ndarra
 
 STEPS = 37
 OPTIONS = [
-    {"schedule": FullTape()},
-    {"schedule": FullTape(), "capture": False},
-    {"segment": 1},
-    {"segment": 1, "schedule": Revolve(1)},
-    {"segment": 1, "schedule": Revolve(4)},
-    {"segment": 5},
-    {"segment": 5, "capture": False, "schedule": Revolve(3)},
-    {"segment": 8, "schedule": Revolve(2)},
-    {"segment": 37},
-    {"segment": 1000},
-    {"segment": 6, "storage": "host"},
-    {"segment": 6, "storage": "disk", "schedule": Revolve(3)},
-    {"segment": 7, "threads": 2},
-    {"segment": 7, "threads": 2, "groups": 3, "schedule": Revolve(2)},
-    {"segment": 7, "threads": 3, "storage": "disk"},
+    {"memory": Memory(schedule=FullTape())},
+    {"memory": Memory(schedule=FullTape()), "capture": False},
+    {"memory": Memory(segment=1)},
+    {"memory": Memory(segment=1, schedule=Revolve(1))},
+    {"memory": Memory(segment=1, schedule=Revolve(4))},
+    {"memory": Memory(segment=5)},
+    {"memory": Memory(segment=5, schedule=Revolve(3)), "capture": False},
+    {"memory": Memory(segment=8, schedule=Revolve(2))},
+    {"memory": Memory(segment=37)},
+    {"memory": Memory(segment=1000)},
+    {"memory": Memory(segment=6, storage="host")},
+    {"memory": Memory(segment=6, schedule=Revolve(3), storage="disk")},
+    {"memory": Memory(segment=7), "threads": 2},
+    {"memory": Memory(segment=7, schedule=Revolve(2)), "threads": 2, "groups": 3},
+    {"memory": Memory(segment=7, storage="disk"), "threads": 3},
     {},
 ]
 
@@ -175,7 +176,7 @@ def test_worlds_stay_together_where_they_must(expected: Any, monkeypatch: pytest
 
 def test_resumable_storage(expected: Any, tmp_path: Any) -> None:
     program, data, truth = expected
-    tape = CheckpointedTape(program, steps=STEPS, segment=6, storage=Resumable(tmp_path), threads=2)
+    tape = CheckpointedTape(program, steps=STEPS, memory=Memory(segment=6, storage=Resumable(tmp_path)), threads=2)
     assert_same_bits(truth, gradient(program, data, tape))
     assert not any(tmp_path.iterdir())
 
@@ -187,14 +188,14 @@ def test_random_lengths_and_budgets(seed: int) -> None:
     program, data = Chain(WORLDS, LINKS), case(steps, seed=seed)
     truth = reference(program, data)
     roomy = CheckpointedTape(program, steps=steps).plan.bytes
-    least = CheckpointedTape(program, steps=steps, segment=1, schedule=Revolve(1)).plan.bytes
+    least = CheckpointedTape(program, steps=steps, memory=Memory(segment=1, schedule=Revolve(1))).plan.bytes
     for _ in range(3):
         budget = int(rng.integers(least, max(roomy, least) + 1))
-        tape = CheckpointedTape(program, steps=steps, memory_budget=budget)
+        tape = CheckpointedTape(program, steps=steps, memory=budget)
         assert tape.plan.bytes <= budget
         assert_same_bits(truth, gradient(program, data, tape))
         slots, kept = int(rng.integers(1, steps + 5)), int(rng.integers(1, steps + 1))
-        tape = CheckpointedTape(program, steps=steps, segment=slots, schedule=Revolve(kept))
+        tape = CheckpointedTape(program, steps=steps, memory=Memory(segment=slots, schedule=Revolve(kept)))
         assert_same_bits(truth, gradient(program, data, tape))
 
 
@@ -207,8 +208,8 @@ def test_random_lengths_and_budgets_long(seed: int) -> None:
 def test_matches_central_differences() -> None:
     steps = 25
     program, data = Chain(WORLDS, LINKS), case(steps)
-    truth = gradient(program, data, CheckpointedTape(program, steps=steps, segment=4))
-    tape = CheckpointedTape(program, steps=steps, segment=9)
+    truth = gradient(program, data, CheckpointedTape(program, steps=steps, memory=Memory(segment=4)))
+    tape = CheckpointedTape(program, steps=steps, memory=Memory(segment=9))
 
     def objective() -> float:
         run = tape.forward(
@@ -243,7 +244,7 @@ def test_a_hundred_thousand_steps_match_central_differences() -> None:
     program = Chain(1, 2)
     values = 0.5 * np.random.default_rng(8).normal(size=(KnotInputs.count(steps, every), 1, 2))
     knots = KnotInputs("u", wp.array(values, dtype=wp.float64), every)
-    tape = CheckpointedTape(program, steps=steps, memory_budget="8MB")
+    tape = CheckpointedTape(program, steps=steps, memory="8MB")
     zero = np.zeros((1, 2))
     initial = {"x": zero + 0.1, "v": zero, "guess": zero, "turns": np.zeros(1, dtype=np.int32)}
     run = tape.forward(initial, knots)
@@ -270,7 +271,7 @@ def test_a_hundred_thousand_steps_match_central_differences() -> None:
 def test_sparse_and_constant_seeds_equal_dense() -> None:
     steps = 23
     program, data = Chain(WORLDS, LINKS), case(steps)
-    tape = CheckpointedTape(program, steps=steps, segment=4)
+    tape = CheckpointedTape(program, steps=steps, memory=Memory(segment=4))
     x_seed, ones = np.zeros((steps + 1, WORLDS, LINKS)), np.ones((steps, WORLDS))
     x_seed[0], x_seed[8], x_seed[11], x_seed[steps] = 1.0, 2.0, 3.0, 4.0
     data["state_seeds"], data["output_seeds"] = {"x": x_seed}, {"energy": ones}
@@ -292,7 +293,12 @@ def test_knots_equal_the_array_they_stand_for() -> None:
     data["inputs"] = {"u": np.einsum("ik,kwl->iwl", weights, values)}
     truth = np.einsum("ik,iwl->kwl", weights, reference(program, data)["d u"])
     found = []
-    for options in ({"segment": 5}, {"segment": 1}, {"segment": 13, "schedule": Revolve(2)}, {"threads": 2}):
+    for options in (
+        {"memory": Memory(segment=5)},
+        {"memory": Memory(segment=1)},
+        {"memory": Memory(segment=13, schedule=Revolve(2))},
+        {"threads": 2},
+    ):
         tape = CheckpointedTape(program, steps=steps, **options)
         knots = KnotInputs("u", wp.array(values, dtype=wp.float64), every)
         run = tape.forward(data["initial"], knots)
@@ -307,7 +313,7 @@ def test_held_knots_and_left_out_inputs() -> None:
     steps, every = 20, 7
     program, data = Chain(WORLDS, LINKS), case(steps)
     values = np.random.default_rng(6).normal(size=(KnotInputs.count(steps, every, hold=True), WORLDS, LINKS))
-    tape = CheckpointedTape(program, steps=steps, segment=6)
+    tape = CheckpointedTape(program, steps=steps, memory=Memory(segment=6))
     knots = KnotInputs("u", wp.array(values, dtype=wp.float64), every, hold=True)
     tape.backward(tape.forward(data["initial"], knots), **{k: data[k] for k in ("state_seeds", "output_seeds")})
     data["inputs"] = {"u": np.repeat(values, every, axis=0)[:steps]}
@@ -324,7 +330,7 @@ def test_step_by_step_with_inputs_written_late() -> None:
     program, data = Chain(WORLDS, LINKS), case(steps)
     truth = reference(program, data)
     late = {"u": np.full((steps, WORLDS, LINKS), np.nan)}
-    tape = CheckpointedTape(program, steps=steps, segment=5)
+    tape = CheckpointedTape(program, steps=steps, memory=Memory(segment=5))
     other = tape.start(data["initial"], {"u": data["inputs"]["u"]})
     run = tape.start(data["initial"], late)
     for i in range(steps):
@@ -343,7 +349,7 @@ def test_several_runs_share_the_slots() -> None:
     cases = [case(steps, seed=s) for s in range(3)]
     truths = [reference(program, data) for data in cases]
     for schedule in (AllStarts(), Revolve(2), FullTape()):
-        tape = CheckpointedTape(program, steps=steps, segment=6, schedule=schedule)
+        tape = CheckpointedTape(program, steps=steps, memory=Memory(segment=6, schedule=schedule))
         runs = [tape.forward(data["initial"], data["inputs"]) for data in cases]
         for i in (1, 2, 0):
             seeds = {k: cases[i][k] for k in ("state_seeds", "output_seeds")}
@@ -359,7 +365,7 @@ def test_kept_rows() -> None:
     program, data = Chain(WORLDS, LINKS), case(steps)
     truth = reference(program, data)
     for every, slots in ((1, 4), (3, 4), (5, 3), (7, 29), (40, 8)):
-        tape = CheckpointedTape(program, steps=steps, segment=slots)
+        tape = CheckpointedTape(program, steps=steps, memory=Memory(segment=slots))
         run = tape.forward(data["initial"], data["inputs"], keep_states=True, keep_outputs=["energy"], keep_every=every)
         assert np.array_equal(run.states.x.numpy(), truth["x"][::every])
         assert np.array_equal(run.outputs.energy.numpy(), truth["energy"][every - 1 :: every])
@@ -379,7 +385,7 @@ def test_windows_cut_the_adjoint() -> None:
             "state_seeds": {name: seed[first : last + 1] for name, seed in data["state_seeds"].items()},
             "output_seeds": {"energy": data["output_seeds"]["energy"][first:last]},
         }
-        lead = CheckpointedTape(program, steps=max(first, 1), segment=50)
+        lead = CheckpointedTape(program, steps=max(first, 1), memory=Memory(segment=50))
         part["initial"] = data["initial"]
         if first:
             part["initial"] = lead.forward(data["initial"], {"u": data["inputs"]["u"][:first]}).state()
@@ -389,7 +395,11 @@ def test_windows_cut_the_adjoint() -> None:
         if first == 0:
             expected["d initial x"] = alone["d initial x"]
     for slots in (4, 9, 50):
-        found = gradient(program, data, CheckpointedTape(program, steps=steps, segment=slots, schedule=Windows(window)))
+        found = gradient(
+            program,
+            data,
+            CheckpointedTape(program, steps=steps, memory=Memory(segment=slots, schedule=Windows(window))),
+        )
         assert np.array_equal(found["d u"], expected["d u"])
         assert np.array_equal(found["d initial x"], expected["d initial x"])
         np.testing.assert_allclose(found["d damping"], expected["d damping"], rtol=1e-12)
@@ -416,7 +426,11 @@ def test_running_and_final_cost_with_their_own_parameters() -> None:
 
     program = RunningCost(inner, running, parameters={"target": target})
     results = []
-    for options in ({"segment": 4}, {"segment": 4, "threads": 2}, {"schedule": FullTape()}):
+    for options in (
+        {"memory": Memory(segment=4)},
+        {"memory": Memory(segment=4), "threads": 2},
+        {"memory": Memory(schedule=FullTape())},
+    ):
         tape = CheckpointedTape(program, steps=steps, **options)
         run = tape.forward(data["initial"], data["inputs"], keep_outputs=["cost"], keep_states=["x"])
         goal.grad.zero_()

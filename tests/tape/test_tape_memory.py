@@ -13,7 +13,7 @@ import pytest
 import warp as wp
 
 from tape_toys import Chain
-from warpsim.tape import CheckpointedTape, EveryStep, KnotInputs, SegmentReport
+from warpsim.tape import CheckpointedTape, EveryStep, KnotInputs, Memory, SegmentReport
 
 WORLDS, LINKS = 4, 8
 
@@ -39,7 +39,7 @@ def growth(steps: int, budget: int, storage: str) -> tuple[int, int]:
     every = max(1, steps // 50)
     values = np.random.default_rng(0).normal(size=(KnotInputs.count(steps, every), WORLDS, LINKS))
     knots = KnotInputs("u", wp.array(values, dtype=wp.float64), every)
-    warm = CheckpointedTape(program, steps=2, segment=1)
+    warm = CheckpointedTape(program, steps=2, memory=Memory(segment=1))
     few = KnotInputs("u", wp.array(values[:3], dtype=wp.float64), 1)
     warm.backward(warm.forward(initial_state(), few), output_seeds={"energy": EveryStep(np.ones(WORLDS))})
     before = largest = resident_bytes()
@@ -48,7 +48,7 @@ def growth(steps: int, budget: int, storage: str) -> tuple[int, int]:
         nonlocal largest
         largest = max(largest, resident_bytes())
 
-    tape = CheckpointedTape(program, steps=steps, memory_budget=budget, storage=storage)
+    tape = CheckpointedTape(program, steps=steps, memory=Memory(budget=budget, storage=storage))
     run = tape.forward(initial_state(), knots)
     tape.backward(run, output_seeds={"energy": EveryStep(np.ones(WORLDS))}, on_segment=look)
     assert np.isfinite(knots.gradient.numpy()).all()
@@ -89,7 +89,7 @@ def test_growth_stays_within_the_budget_for_a_million_steps(steps: int, budget: 
 def iterate(count: int) -> list[int]:
     """Memory after each tenth of `count` gradients."""
     program = Chain(WORLDS, LINKS)
-    tape = CheckpointedTape(program, steps=60, segment=8)
+    tape = CheckpointedTape(program, steps=60, memory=Memory(segment=8))
     sizes = []
     for i in range(count):
         u = np.full((60, WORLDS, LINKS), 1e-3 * i)
@@ -108,7 +108,7 @@ def test_a_thousand_iterations_do_not_leak() -> None:
 
 def test_temporary_files_are_removed() -> None:
     found = set(Path(tempfile.gettempdir()).glob("warpsim_checkpoints_*"))
-    tape = CheckpointedTape(Chain(WORLDS, LINKS), steps=50, segment=5, storage="disk")
+    tape = CheckpointedTape(Chain(WORLDS, LINKS), steps=50, memory=Memory(segment=5, storage="disk"))
     run = tape.forward(initial_state())
     assert set(Path(tempfile.gettempdir()).glob("warpsim_checkpoints_*")) > found
     del run, tape
@@ -116,7 +116,7 @@ def test_temporary_files_are_removed() -> None:
 
 
 def test_dropped_runs_give_their_memory_back() -> None:
-    tape = CheckpointedTape(Chain(WORLDS, LINKS), steps=50, segment=5)
+    tape = CheckpointedTape(Chain(WORLDS, LINKS), steps=50, memory=Memory(segment=5))
     rooms = set()
     for _ in range(5):
         run = tape.forward(initial_state())

@@ -17,6 +17,7 @@ from warpsim.tape import (
     CheckpointedTape,
     Field,
     FullTape,
+    Memory,
     NonFiniteError,
     ReleasedError,
     Revolve,
@@ -34,7 +35,14 @@ def start(worlds: int = 2, links: int = 3) -> dict[str, np.ndarray]:
     return {"x": rng.normal(size=full), "v": zero, "guess": zero, "turns": np.zeros(worlds, dtype=np.int32)}
 
 
-@pytest.mark.parametrize("options", [{"segment": 4}, {"schedule": FullTape()}, {"segment": 4, "schedule": Revolve(1)}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"memory": Memory(segment=4)},
+        {"memory": Memory(schedule=FullTape())},
+        {"memory": Memory(segment=4, schedule=Revolve(1))},
+    ],
+)
 def test_changing_an_input_between_the_passes(options: dict[str, Any]) -> None:
     tape = CheckpointedTape(Chain(2, 3), steps=10, **options)
     u = np.zeros((10, 2, 3))
@@ -48,7 +56,7 @@ def test_changing_an_input_between_the_passes(options: dict[str, Any]) -> None:
 
 def test_changing_a_parameter_between_the_passes() -> None:
     program = Chain(2, 3)
-    tape = CheckpointedTape(program, steps=10, segment=4)
+    tape = CheckpointedTape(program, steps=10, memory=Memory(segment=4))
     run = tape.forward(start())
     program.parameters["damping"].fill_(0.7)
     with pytest.raises(StaleInputError, match="'damping'"):
@@ -56,7 +64,7 @@ def test_changing_a_parameter_between_the_passes() -> None:
 
 
 def test_the_initial_state_may_change() -> None:
-    tape = CheckpointedTape(Chain(2, 3), steps=10, segment=4)
+    tape = CheckpointedTape(Chain(2, 3), steps=10, memory=Memory(segment=4))
     state = start()
     expected = tape.backward(tape.forward(state), **SEED).initial_state.x.numpy()
     run = tape.forward(state)
@@ -65,7 +73,7 @@ def test_the_initial_state_may_change() -> None:
 
 
 def test_freed_checkpoints() -> None:
-    tape = CheckpointedTape(Chain(2, 3), steps=10, segment=4)
+    tape = CheckpointedTape(Chain(2, 3), steps=10, memory=Memory(segment=4))
     run = tape.forward(start())
     tape.backward(run, **SEED)
     with pytest.raises(ReleasedError, match="retain"):
@@ -79,7 +87,7 @@ def test_freed_checkpoints() -> None:
 
 
 def test_runs_that_cannot_be_differentiated() -> None:
-    tape, other = (CheckpointedTape(Chain(2, 3), steps=10, segment=4) for _ in range(2))
+    tape, other = (CheckpointedTape(Chain(2, 3), steps=10, memory=Memory(segment=4)) for _ in range(2))
     with pytest.raises(InputError, match="differentiate=False"):
         tape.backward(tape.forward(start(), differentiate=False), **SEED)
     run = tape.start(start())
@@ -94,7 +102,7 @@ def test_runs_that_cannot_be_differentiated() -> None:
 
 
 def test_wrong_arrays() -> None:
-    tape = CheckpointedTape(Chain(2, 3), steps=10, segment=4)
+    tape = CheckpointedTape(Chain(2, 3), steps=10, memory=Memory(segment=4))
     with pytest.raises(InputError, match="'guess' is missing"):
         tape.forward({name: value for name, value in start().items() if name != "guess"})
     with pytest.raises(UnknownNameError, match="did you mean 'turns'"):
@@ -122,7 +130,7 @@ def test_wrong_arrays() -> None:
 def test_wrong_options() -> None:
     program = Chain(2, 3)
     with pytest.raises(InputError, match="storage='cloud'"):
-        CheckpointedTape(program, steps=5, storage="cloud")
+        CheckpointedTape(program, steps=5, memory=Memory(storage="cloud"))
     with pytest.raises(InputError, match="threads=3 for 2 worlds"):
         CheckpointedTape(program, steps=5, threads=3)
     for groups in (0, 3):
@@ -133,7 +141,7 @@ def test_wrong_options() -> None:
     with pytest.raises(InputError, match="capture"):
         CheckpointedTape(program, steps=5, threads=2, capture=False)
     with pytest.raises(InputError, match="least that would do"):
-        CheckpointedTape(program, steps=5, memory_budget="1kB")
+        CheckpointedTape(program, steps=5, memory="1kB")
     with pytest.raises(InputError, match="keep_every"):
         CheckpointedTape(program, steps=5).forward(start(), keep_every=0)
 
@@ -267,7 +275,7 @@ def test_a_state_that_overflows_is_located(threads: int) -> None:
             wp.launch(_grow, dim=(1, 3), inputs=[scale, work], outputs=[next_state.x])
 
     program = Splitting(scaling, scale=1e10) if threads > 1 else Custom(scaling, scale=1e10)
-    tape = CheckpointedTape(program, steps=50, segment=4, threads=threads)
+    tape = CheckpointedTape(program, steps=50, memory=Memory(segment=4), threads=threads)
     x = np.zeros((2, 3))
     x[1, 2] = 1.0
     # x grows by 1e20 a step: 1e308 is passed on the way to state 16, within its second launch (1e300 · 1e10 = inf)
@@ -284,7 +292,7 @@ def test_a_state_that_overflows_is_located(threads: int) -> None:
 def test_a_run_that_failed_stands_where_it_came_to(segment: int) -> None:
     """Also when the failing step is the first of a segment; and it goes on from there."""
     program = Custom(scaling, scale=1.0)
-    tape = CheckpointedTape(program, steps=20, segment=segment)
+    tape = CheckpointedTape(program, steps=20, memory=Memory(segment=segment))
     run = tape.start({"x": np.ones((2, 3))}, keep_states=["x"])
     run.advance(6)
     scale = program.parameters["scale"]
@@ -330,24 +338,24 @@ def test_of_several_failures_the_first_is_told_and_all_worlds_have_what_came_bef
 
 
 def test_an_adjoint_that_overflows_is_located() -> None:
-    tape = CheckpointedTape(Custom(rooting), steps=10, segment=4)
+    tape = CheckpointedTape(Custom(rooting), steps=10, memory=Memory(segment=4))
     x = np.ones((2, 3))
     x[1, 0] = 0.0  # d sqrt(x) / dx is infinite at 0: already on the first step back
     run = tape.forward({"x": x}, {"u": np.zeros((10, 2, 3))})
     with pytest.raises(NonFiniteError, match=r"adjoint of state 'x' is not finite at step 9, world 1 .*_root"):
         tape.backward(run, state_seeds={"x": {-1: np.ones((2, 3))}})
     # adjoints grow by 1e80 a step: those of states 9, 8 and 7 are finite (their squares are not), that of 6 is not
-    tape = CheckpointedTape(Custom(scaling, scale=1e40), steps=10, segment=2)
+    tape = CheckpointedTape(Custom(scaling, scale=1e40), steps=10, memory=Memory(segment=2))
     run = tape.forward({"x": np.zeros((2, 3))})
     with pytest.raises(NonFiniteError, match=r"adjoint of state 'x' is not finite at step 6, world 0"):
         tape.backward(run, state_seeds={"x": {-1: np.ones((2, 3))}})
-    tape = CheckpointedTape(Custom(scaling, scale=1e40), steps=3, segment=1)
+    tape = CheckpointedTape(Custom(scaling, scale=1e40), steps=3, memory=Memory(segment=1))
     back = tape.backward(tape.forward({"x": np.zeros((2, 3))}), state_seeds={"x": {-1: np.ones((2, 3))}})
     np.testing.assert_allclose(back.adjoint_norms, np.sqrt(6.0) * np.array([1e240, 1e160, 1e80]), rtol=1e-14)
 
 
 def test_a_loss_whose_own_derivative_is_not_finite_is_told_so() -> None:
-    tape = CheckpointedTape(Custom(scaling, scale=1.0), steps=10, segment=4)
+    tape = CheckpointedTape(Custom(scaling, scale=1.0), steps=10, memory=Memory(segment=4))
     run = tape.forward({"x": np.ones((2, 3))})
     bad = np.ones((2, 3))
     bad[1, 2] = np.inf
@@ -356,7 +364,7 @@ def test_a_loss_whose_own_derivative_is_not_finite_is_told_so() -> None:
 
 
 def test_a_parameter_gradient_that_is_not_finite() -> None:
-    tape = CheckpointedTape(Custom(rooting), steps=4, segment=2)
+    tape = CheckpointedTape(Custom(rooting), steps=4, memory=Memory(segment=2))
     run = tape.forward({"x": np.ones((2, 3))})
     tape.program.parameters["scale"].grad.fill_(np.inf)
     with pytest.raises(NonFiniteError, match="parameter 'scale'"):
@@ -364,7 +372,7 @@ def test_a_parameter_gradient_that_is_not_finite() -> None:
 
 
 def test_norms_hooks_and_clipping() -> None:
-    tape = CheckpointedTape(Custom(scaling, scale=2.0), steps=10, segment=4)
+    tape = CheckpointedTape(Custom(scaling, scale=2.0), steps=10, memory=Memory(segment=4))
     seen: list[SegmentReport] = []
     run = tape.forward({"x": np.ones((2, 3))})
     back = tape.backward(run, state_seeds={"x": {-1: np.ones((2, 3))}}, on_segment=seen.append)
@@ -388,7 +396,7 @@ def test_norms_hooks_and_clipping() -> None:
 
 
 def test_progress_bar(capsys: pytest.CaptureFixture) -> None:
-    tape = CheckpointedTape(Custom(scaling), steps=10, segment=4)
+    tape = CheckpointedTape(Custom(scaling), steps=10, memory=Memory(segment=4))
     run = tape.forward({"x": np.ones((2, 3))}, progress=True)
     tape.backward(run, state_seeds={"x": {-1: np.ones((2, 3))}}, progress=True)
     text = capsys.readouterr().err

@@ -9,7 +9,7 @@ import pytest
 import warp as wp
 
 from warpsim.core.errors import InputError, UnknownNameError
-from warpsim.tape import Arena, Arrays, CheckpointedTape, Field, Program, Resumable, Revolve, SplittableProgram
+from warpsim.tape import Arena, Arrays, CheckpointedTape, Field, Memory, Program, Resumable, Revolve, SplittableProgram
 from warpsim.tape import arena as arenas
 
 
@@ -38,7 +38,14 @@ class Decay:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"segment": 3}, {"segment": 1, "schedule": Revolve(2)}, {"segment": 4, "storage": "disk"}], ids=str
+    "options",
+    [
+        {},
+        {"memory": Memory(segment=3)},
+        {"memory": Memory(segment=1, schedule=Revolve(2))},
+        {"memory": Memory(segment=4, storage="disk")},
+    ],
+    ids=str,
 )
 def test_closed_form(options: dict[str, Any]) -> None:
     rate, steps = np.array([0.9, 1.1]), 20
@@ -56,7 +63,7 @@ def test_closed_form(options: dict[str, Any]) -> None:
 
 
 def test_resumable_without_inputs(tmp_path: Any) -> None:
-    tape = CheckpointedTape(Decay(np.array([0.5])), steps=9, segment=2, storage=Resumable(tmp_path))
+    tape = CheckpointedTape(Decay(np.array([0.5])), steps=9, memory=Memory(segment=2, storage=Resumable(tmp_path)))
     back = tape.backward(tape.forward({"x": np.ones((1, 3))}), state_seeds={"x": {-1: np.ones((1, 3))}})
     assert np.array_equal(back.initial_state.x.numpy(), np.full((1, 3), 0.5**9))
 
@@ -76,7 +83,7 @@ def test_threads_need_split() -> None:
 
 def test_accumulated_parameter_gradients() -> None:
     program = Decay(np.array([0.5]))
-    tape = CheckpointedTape(program, steps=3, segment=2)
+    tape = CheckpointedTape(program, steps=3, memory=Memory(segment=2))
     seeds = {"state_seeds": {"x": {-1: np.ones((1, 3))}}}
     tape.backward(tape.forward({"x": np.ones((1, 3))}), **seeds)
     once = program.parameters["rate"].grad.numpy().copy()
@@ -87,7 +94,7 @@ def test_accumulated_parameter_gradients() -> None:
 
 
 def test_kept_into_the_callers_own_array() -> None:
-    tape = CheckpointedTape(Decay(np.array([0.5])), steps=6, segment=4)
+    tape = CheckpointedTape(Decay(np.array([0.5])), steps=6, memory=Memory(segment=4))
     own = wp.full((4, 1), wp.vec3d(np.nan), dtype=wp.vec3d)
     tape.forward({"x": np.ones((1, 3))}, keep_states={"x": own}, keep_every=2)
     assert np.array_equal(own.numpy()[:, 0, 0], 0.25 ** np.arange(4))

@@ -19,6 +19,7 @@ from warpsim.tape import (
     CheckpointedTape,
     EveryStep,
     KnotInputs,
+    Memory,
     Resumable,
     Revolve,
     Schedule,
@@ -41,7 +42,7 @@ def gradient(
     spline = KnotInputs("u", wp.array(inputs["u"][:8], dtype=wp.float64), 10)
     seeds = {"x": rng.normal(size=(STEPS + 1, *full))}
     tape = CheckpointedTape(
-        program, steps=STEPS, segment=7, schedule=SCHEDULES[schedule], storage=storage, threads=threads
+        program, steps=STEPS, memory=Memory(segment=7, schedule=SCHEDULES[schedule], storage=storage), threads=threads
     )
     done: list[int] = []
 
@@ -98,15 +99,15 @@ def test_another_run_is_refused_and_harms_nothing(tmp_path: Path) -> None:
     kept = dict(keep_states=["x"])
     for options, start, given, call, message in (
         (dict(steps=STEPS - 10), state, {"u": inputs["u"][:-10]}, kept, "belongs to another run"),
-        (dict(segment=20), state, inputs, kept, "belongs to another run"),
+        (dict(slots=20), state, inputs, kept, "belongs to another run"),
         ({}, other, inputs, kept, "belongs to another run"),
         ({}, state, inputs, dict(keep_states=["x"], keep_every=2), "belongs to another run"),
         ({}, state, inputs, dict(keep_states=["x"], keep_outputs=["energy"]), "belongs to another run"),
         ({}, state, inputs, dict(keep_states=["x"], differentiate=False), "belongs to another run"),
         ({}, state, late, kept, "a run with other inputs was saved here .*steps 56 … 59.*delete it"),
     ):
-        arguments = {"steps": STEPS, "segment": 7, **options}
-        tape = CheckpointedTape(Chain(WORLDS, LINKS), schedule=AllStarts(), storage=Resumable(tmp_path), **arguments)
+        memory = Memory(segment=options.get("slots", 7), schedule=AllStarts(), storage=Resumable(tmp_path))
+        tape = CheckpointedTape(Chain(WORLDS, LINKS), steps=options.get("steps", STEPS), memory=memory)
         with pytest.raises(InputError, match=message):
             tape.forward(start, given, **call)
     found, done = gradient(Resumable(tmp_path, seconds=0), "all", 1)
@@ -115,7 +116,7 @@ def test_another_run_is_refused_and_harms_nothing(tmp_path: Path) -> None:
 
 
 def test_one_run_at_a_time_and_each_with_its_own_files(tmp_path: Path) -> None:
-    tape = CheckpointedTape(Chain(WORLDS, LINKS), steps=STEPS, segment=7, storage=Resumable(tmp_path))
+    tape = CheckpointedTape(Chain(WORLDS, LINKS), steps=STEPS, memory=Memory(segment=7, storage=Resumable(tmp_path)))
     full = (WORLDS, LINKS)
     state = {"x": np.ones(full), "v": np.ones(full), "guess": np.zeros(full), "turns": np.zeros(2)}
     run = tape.forward(state)

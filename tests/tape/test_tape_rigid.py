@@ -9,7 +9,7 @@ from warpsim.io.usd.reader import read_usd
 from warpsim.rigid.compile.compile import compile_model
 from warpsim.rigid.compile.derive import Derivation
 from warpsim.rigid.step.program import RigidProgram
-from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Revolve
+from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Memory, Revolve
 
 STEPS, WORLDS = 23, 2
 PARAMETERS = ("body.mass", "shape.friction", "drive.stiffness")
@@ -47,7 +47,7 @@ def _gradient(program, **options):
 
 @pytest.fixture(scope="module")
 def expected(program):
-    touched, found = _gradient(program, schedule=FullTape())
+    touched, found = _gradient(program, memory=Memory(schedule=FullTape()))
     assert touched.max() >= 4
     assert all(np.abs(value).max() > 0 for value in found.values())
     return found
@@ -56,18 +56,16 @@ def expected(program):
 @pytest.mark.parametrize(
     "options",
     [
-        {"segment": 1},
-        {"segment": 5},
-        {"segment": 40},
-        {"segment": 4, "schedule": AllStarts()},
-        {"segment": 3, "schedule": Revolve(2)},
-        {"segment": 6, "storage": "disk"},
-        {"segment": 7, "threads": 2},
-        {"segment": 5, "capture": False},
+        {"memory": Memory(segment=1)},
+        {"memory": Memory(segment=5)},
+        {"memory": Memory(segment=40)},
+        {"memory": Memory(segment=4, schedule=AllStarts())},
+        {"memory": Memory(segment=3, schedule=Revolve(2))},
+        {"memory": Memory(segment=6, storage="disk")},
+        {"memory": Memory(segment=7), "threads": 2},
+        {"memory": Memory(segment=5), "capture": False},
     ],
-    ids=lambda options: "-".join(
-        f"{k}={getattr(v, '__class__', v).__name__ if k == 'schedule' else v}" for k, v in options.items()
-    ),
+    ids=str,
 )
 def test_same_bits(program, expected, options):
     _, found = _gradient(program, **options)

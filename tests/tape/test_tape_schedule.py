@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import warp as wp
 
 from tape_toys import Chain
 from warpsim.core.errors import InputError
-from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Revolve, Windows, budget, footprint, revolve
+from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Memory, Revolve, Windows, budget, footprint, revolve
 from warpsim.tape.footprint import Footprint
 from warpsim.tape.free_memory import free_bytes
 from warpsim.tape.program import Field
@@ -39,14 +40,11 @@ def count_by_playing(segments: int, snapshots: int) -> int:
     """Advances of the reversal as the sweep does it, checking that it never holds more snapshots than allowed."""
     stack, total = [0], 0
 
-    def visit(start: int, stop: int, store: bool) -> None:
-        nonlocal total
-        total += stop - start
-        if store:
-            stack.append(stop)
-
     for target in reversed(range(segments)):
-        revolve.approach(stack[-1], target, snapshots - len(stack) + 1, visit)
+        for start, stop, store in revolve.approach(stack[-1], target, snapshots - len(stack) + 1):
+            total += stop - start
+            if store:
+                stack.append(stop)
         assert len(stack) <= snapshots
         if stack[-1] == target:
             stack.pop()
@@ -74,9 +72,9 @@ def test_known_counts() -> None:
 
 def test_the_sweep_takes_as_many_steps_as_planned() -> None:
     cuts = ((40, 1, 3), (40, 4, 2), (41, 4, 3), (41, 50, 1), (12, 4, 3))
-    options = [dict(steps=steps, segment=slots, schedule=Revolve(count)) for steps, slots, count in cuts]
+    options = [dict(steps=n, memory=Memory(segment=slots, schedule=Revolve(count))) for n, slots, count in cuts]
     base = make_plan(footprint.measure([Chain(1, 2)]), 7001, segment=30, schedule=Revolve(1)).bytes
-    options += [dict(steps=7001, memory_budget=base + more) for more in (8_000, 60_000, 800_000)]
+    options += [dict(steps=7001, memory=base + more) for more in (8_000, 60_000, 800_000)]
     tapes = [CheckpointedTape(Chain(1, 2), check=False, **given) for given in options]
     chosen = [tape.plan for tape in tapes[len(cuts) :]]
     assert all(1 < plan.first < plan.slots for plan in chosen)
@@ -91,13 +89,13 @@ def steps_taken(tape: CheckpointedTape) -> dict[bool, int]:
     """Steps of one gradient, recorded or not."""
     counts = {True: 0, False: 0}
     segment = tape._sweeps[0].segment
-    original = segment.forward
+    original = segment.steps
 
-    def counted(first: int, count: int, *, recorded: bool) -> None:
+    def counted(first: int, count: int, *, recorded: bool) -> Any:
         counts[recorded] += count
-        original(first, count, recorded=recorded)
+        return original(first, count, recorded=recorded)
 
-    segment.forward = counted
+    segment.steps = counted
     state = {"x": [[0.1, 0.2]], "v": [[0.0, 0.0]], "guess": [[0.0, 0.0]], "turns": [0]}
     tape.backward(tape.forward(state), state_seeds={"x": {-1: [[1.0, 1.0]]}})
     return counts
@@ -124,11 +122,11 @@ def test_budgets_are_kept_and_used_well() -> None:
     assert roomy.forward_evaluations < 2.0
     last = roomy.forward_evaluations
     for limit in (12_000_000, 3_000_000, 2_000_000, 1_500_000, 1_200_000):
-        plan = make_plan(COST, 100_000, memory_budget=limit)
+        plan = make_plan(COST, 100_000, budget=limit)
         assert plan.bytes <= limit
         assert plan.forward_evaluations >= last - 1e-12
         last = plan.forward_evaluations
-    assert make_plan(COST, 100_000, memory_budget=roomy.bytes) == roomy
+    assert make_plan(COST, 100_000, budget=roomy.bytes) == roomy
 
 
 @lru_cache(None)
@@ -148,10 +146,10 @@ def test_what_fits_is_kept_whole() -> None:
     assert cut.segments == 2 and cut.bytes <= KEPT_BYTES
     assert cut.forward_evaluations == 1.0 + cut.first / cut.steps < 1.01  # only what does not fit is computed twice
     assert cut.first + cut.slots == cut.steps
-    assert make_plan(COST, fits + 1, memory_budget=2 * KEPT_BYTES).segments == 1
+    assert make_plan(COST, fits + 1, budget=2 * KEPT_BYTES).segments == 1
     spared = whole.bytes * 64 // 63 + 64  # long segments leave a part of the budget to the process
-    assert make_plan(COST, fits, memory_budget=spared) == whole
-    assert make_plan(COST, fits, memory_budget=whole.bytes - 1).bytes < whole.bytes
+    assert make_plan(COST, fits, budget=spared) == whole
+    assert make_plan(COST, fits, budget=whole.bytes - 1).bytes < whole.bytes
     assert make_plan(COST, fits, segment=100).slots == 100
     assert make_plan(COST, fits, schedule=AllStarts()).segments > 1
     for storage in ("host", "disk"):  # whoever says where checkpoints live wants some
@@ -175,16 +173,12 @@ def test_as_much_is_kept_as_is_worth_it() -> None:
 @pytest.mark.parametrize("snapshots", [1, 2, 3, 5, 40])
 def test_the_first_segment_is_advanced_as_often_as_counted(snapshots: int) -> None:
     for segments in (1, 2, 3, 7, 20, 33):
-        visited: list[int] = []
-        stack = [0]
-
-        def visit(first: int, stop: int, store: bool, visited=visited, stack=stack) -> None:
-            visited.append(first)
-            if store:
-                stack.append(stop)
-
+        visited, stack = [], [0]
         for target in reversed(range(segments)):
-            revolve.approach(stack[-1], target, snapshots - len(stack) + 1, visit)
+            for first, stop, store in revolve.approach(stack[-1], target, snapshots - len(stack) + 1):
+                visited.append(first)
+                if store:
+                    stack.append(stop)
             if stack[-1] == target and target:
                 stack.pop()
         assert revolve.first_advances(segments, snapshots) == visited.count(0)
@@ -194,10 +188,10 @@ def test_long_segments_leave_a_part_of_the_budget_to_the_process() -> None:
     fits = longest_kept()
     for steps in (fits, 2 * fits, 3 * fits):
         for limit in (KEPT_BYTES, KEPT_BYTES + 12_345, 7 * KEPT_BYTES // 8):
-            plan, left = make_plan(COST, steps, memory_budget=limit), limit - limit // 64
+            plan, left = make_plan(COST, steps, budget=limit), limit - limit // 64
             assert 0.999 * left < plan.bytes <= left
     whole = make_plan(COST, fits)
-    assert make_plan(COST, fits, memory_budget=whole.bytes).segments > 1
+    assert make_plan(COST, fits, budget=whole.bytes).segments > 1
 
 
 @pytest.mark.parametrize("storage", ["device", "disk"])
@@ -208,21 +202,21 @@ def test_what_a_budget_leaves_over_holds_snapshots(storage: str) -> None:
     per_snapshot = 32 if storage == "disk" else 32 + COST.state
     for more in (0, 1, 7, 50, 400):
         limit = least + spare + more * per_snapshot
-        plan = make_plan(COST, 30_000, segment=30, memory_budget=limit, storage=storage)
+        plan = make_plan(COST, 30_000, segment=30, budget=limit, storage=storage)
         assert plan.snapshots == 1 + more
         assert plan.bytes <= limit
         if more:
-            assert make_plan(COST, 30_000, segment=30, memory_budget=limit - 1, storage=storage).snapshots == more
+            assert make_plan(COST, 30_000, segment=30, budget=limit - 1, storage=storage).snapshots == more
 
 
 def test_a_budget_too_small_names_the_least() -> None:
     for options in ({}, {"segment": 30}, {"schedule": Revolve(5), "segment": 3}, {"schedule": FullTape()}):
         with pytest.raises(InputError, match=r"the least that would do is (\d+) bytes") as caught:
-            make_plan(COST, 500, memory_budget=1_000, **options)
+            make_plan(COST, 500, budget=1_000, **options)
         least = int(str(caught.value).split("would do is ")[1].split(" bytes")[0])
-        assert make_plan(COST, 500, memory_budget=least, **options).bytes == least
+        assert make_plan(COST, 500, budget=least, **options).bytes == least
         with pytest.raises(InputError):
-            make_plan(COST, 500, memory_budget=least - 1, **options)
+            make_plan(COST, 500, budget=least - 1, **options)
 
 
 def test_disk_checkpoints_do_not_count() -> None:
@@ -248,7 +242,7 @@ def test_reading_budgets() -> None:
 @pytest.mark.parametrize("groups", [1, 3])
 def test_accounting_equals_what_is_allocated(groups: int) -> None:
     program = Chain(3, 4)
-    tape = CheckpointedTape(program, steps=50, segment=7, groups=groups)
+    tape = CheckpointedTape(program, steps=50, memory=Memory(segment=7), groups=groups)
     state = {"x": [[0.1] * 4] * 3, "v": [[0.0] * 4] * 3, "guess": [[0.0] * 4] * 3, "turns": [0] * 3}
     run = tape.forward(state)
     segments, memory = [sweep.segment for sweep in tape._sweeps], tape.plan.memory
@@ -304,7 +298,7 @@ def test_no_segment_is_longer_than_a_block_of_memory_holds() -> None:
         make_plan(COST, 2 * most, segment=most + 1)
     assert make_plan(COST, 2 * most, segment=most).slots == most
     for limit in (3 * LARGEST_BLOCK, 30 * LARGEST_BLOCK):
-        assert make_plan(COST, 2 * most, memory_budget=limit).slots <= most
+        assert make_plan(COST, 2 * most, budget=limit).slots <= most
 
 
 @pytest.mark.long

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from tape_toys import Chain
-from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Revolve
+from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Memory, Revolve
 
 STEPS = 41
 CUTS = {
-    "full": {"schedule": FullTape()},
-    "sevens": {"segment": 7, "schedule": AllStarts()},
-    "fives": {"segment": 5, "schedule": AllStarts()},
-    "few": {"segment": 3, "schedule": Revolve(4)},
+    "full": {"memory": Memory(schedule=FullTape())},
+    "sevens": {"memory": Memory(segment=7, schedule=AllStarts())},
+    "fives": {"memory": Memory(segment=5, schedule=AllStarts())},
+    "few": {"memory": Memory(segment=3, schedule=Revolve(4))},
 }
 
 
@@ -53,7 +53,7 @@ def test_cuts_of_both_tapes_change_no_bit(reached, keep_every):
         taken = new.take_up(run)
         run.release()
         assert taken.step == reached
-        new.finish(taken)
+        taken.advance()
         for got, wanted in zip(results(new, taken), expected, strict=True):
             np.testing.assert_array_equal(got, wanted, err_msg=f"{before} → {after}")
         taken.release()
@@ -62,28 +62,28 @@ def test_cuts_of_both_tapes_change_no_bit(reached, keep_every):
 def test_starts_after_the_one_that_was_reached_are_kept():
     """So that a backward pass computes again what lies before, and not all of it."""
     chain = Chain(1, 2)
-    old = CheckpointedTape(chain, steps=STEPS, segment=7)
+    old = CheckpointedTape(chain, steps=STEPS, memory=Memory(segment=7))
     run = old.start(start(chain))
     run.advance(13)
-    new = CheckpointedTape(chain, steps=STEPS, segment=5, schedule=AllStarts())
+    new = CheckpointedTape(chain, steps=STEPS, memory=Memory(segment=5, schedule=AllStarts()))
     taken = new.take_up(run)
-    new.finish(taken)
-    assert list(taken.parts[0].stored) == [0, 3, 4, 5, 6, 7, 8]
-    same = CheckpointedTape(chain, steps=STEPS, segment=7).take_up(run)
-    assert list(same.parts[0].stored) == [0, 1]
+    taken.advance()
+    assert list(taken.parts[0].snapshots.stored) == [0, 3, 4, 5, 6, 7, 8]
+    same = CheckpointedTape(chain, steps=STEPS, memory=Memory(segment=7)).take_up(run)
+    assert list(same.parts[0].snapshots.stored) == [0, 1]
 
 
 def test_groups_on_the_way_go_on_each_from_where_it_is():
     """One group of worlds failed at step 20, the other one went on to the end."""
     chain = Chain(2, 2)
     force = np.zeros((STEPS, 2, 2))
-    tape = CheckpointedTape(chain, steps=STEPS, segment=6, groups=2)
+    tape = CheckpointedTape(chain, steps=STEPS, memory=Memory(segment=6), groups=2)
     expected = tape.forward(start(chain), {"u": force}, keep_states=["x"]).states["x"].numpy().copy()
     run = tape.start(start(chain), {"u": force}, keep_states=["x"])
     tape._sweeps[1].forward(run.parts[1], STEPS, lambda: None)
     tape._sweeps[0].forward(run.parts[0], 20, lambda: None)
-    other = CheckpointedTape(chain, steps=STEPS, segment=4, groups=2)
+    other = CheckpointedTape(chain, steps=STEPS, memory=Memory(segment=4), groups=2)
     taken = other.take_up(run)
     assert [part.step for part in taken.parts] == [20, STEPS]
-    other.finish(taken)
+    taken.advance()
     np.testing.assert_array_equal(taken.states["x"].numpy(), expected)

@@ -134,7 +134,7 @@ def test_a_whole_task():
         """
         + REACH
     )
-    assert (task.name, task.duration, task.duration_range, task.memory_budget) == ("/World/Task", 2.0, (1, 3), "8MB")
+    assert (task.name, task.duration, task.duration_range, task.memory) == ("/World/Task", 2.0, (1, 3), "8MB")
     search = task.search
     assert (search.method, search.iterations, search.seconds, search.rate) == ("adam", 7, 30.0, 0.2)
     assert (search.starts, search.seed) == (4, 5)

@@ -25,7 +25,7 @@ from tools.bench import mujoco_side
 from tools.bench.cases import CASES, Case
 from tools.bench.report import add_files, environment, machine_lines, publish, rollout_bar
 from tools.bench.warpsim_side import Rollout
-from warpsim.tape import CheckpointedTape, FullTape
+from warpsim.tape import CheckpointedTape, FullTape, Memory
 from warpsim.tape.segment import Segment
 
 _SEGMENTS = 8
@@ -81,9 +81,9 @@ class Replays:
             segment.adjoints.states.fields["q"].host[slots] = 1.0
             for i, replay in enumerate(
                 (
-                    lambda: segment.forward(0, slots, recorded=False),
-                    lambda: segment.forward(0, slots, recorded=True),
-                    lambda: segment.backward(0, slots),
+                    segment.steps(0, slots, recorded=False),
+                    segment.steps(0, slots, recorded=True),
+                    segment.adjoint_steps(0, slots),
                 )
             ):
                 spent[i] += _timed(replay)
@@ -97,7 +97,7 @@ def measure(case: Case, repeats: int) -> Cost:
     long = replace(case, steps=_SEGMENTS * slots)
     cut = _rollout(long, segment=slots)
     whole = _rollout(long)
-    whole.tape = CheckpointedTape(whole.program, steps=long.steps, schedule=FullTape())
+    whole.tape = CheckpointedTape(whole.program, steps=long.steps, memory=Memory(schedule=FullTape()))
     replays = Replays(cut, slots)
     for run in (whole.differentiate, cut.differentiate, cut.forward, replays.seconds):
         run()

@@ -107,10 +107,10 @@ class Knots:
 
     def measure(self, steps: int) -> Horizon:
         """Time, memory and error of one horizon."""
-        short = CheckpointedTape(self.program, steps=_WARM_STEPS, memory_budget=self.budget)
+        short = CheckpointedTape(self.program, steps=_WARM_STEPS, memory=self.budget)
         self.gradient(short, self.values(_WARM_STEPS))  # loads kernels and libraries
         loaded = _peak_bytes()
-        tape = CheckpointedTape(self.program, steps=steps, memory_budget=self.budget)
+        tape = CheckpointedTape(self.program, steps=steps, memory=self.budget)
         values = self.values(steps)
         gradient = self.gradient(tape, values)
         growth = _peak_bytes() - loaded

@@ -17,7 +17,7 @@ from warpsim.rigid.compile.derive import Derivation
 from warpsim.rigid.model.tangent import difference, shift
 from warpsim.rigid.step.program import RigidProgram
 from warpsim.sim.simulator import Simulator
-from warpsim.tape import CheckpointedTape
+from warpsim.tape import CheckpointedTape, Memory
 from warpsim.tape.segment import Segment
 
 _SEED = 11
@@ -41,7 +41,9 @@ class Rollout:
         self.model = compile_model(scene, worlds=case.worlds)
         Derivation(self.model).run()
         self.program = RigidProgram(self.model, controls=("actuator",) if self.model.nu else ())
-        self.tape = CheckpointedTape(self.program, steps=case.steps, threads=self.threads, segment=self.segment)
+        self.tape = CheckpointedTape(
+            self.program, steps=case.steps, threads=self.threads, memory=Memory(segment=self.segment)
+        )
         self.state = {"q": self.inputs.q, "qd": self.inputs.qd}
         if self.model.has_constraints:
             self.state["warm_start"] = np.zeros_like(self.inputs.qd)
@@ -98,7 +100,7 @@ class Rollout:
 def bytes_per_step(rollout: Rollout, budget: str) -> float:
     """What a longer horizon adds to the tape's memory under a budget, by its plan from 10,000 to 100,000 steps."""
     short, long = (
-        CheckpointedTape(rollout.program, steps=steps, memory_budget=budget).plan.bytes for steps in (10_000, 100_000)
+        CheckpointedTape(rollout.program, steps=steps, memory=budget).plan.bytes for steps in (10_000, 100_000)
     )
     return (long - short) / 90_000
 
@@ -113,8 +115,8 @@ class _Captured:
         for name, value in rollout.state.items():
             self.segment.states.fields[name].host[0] = value
         self.start = self.segment.states.data.host[0].copy()
-        self.segment.forward(0, slots, recorded=True)
-        self.segment.backward(0, slots)
+        self.segment.steps(0, slots, recorded=True)()
+        self.segment.adjoint_steps(0, slots)()
         self.final = np.full(1, np.nan)
 
     def forward(self) -> None:
@@ -123,7 +125,7 @@ class _Captured:
         states[0] = self.start
         for first in range(0, self.rollout.case.steps, self.slots):
             inputs[:] = self.rollout.controls[first : first + self.slots]
-            self.segment.forward(0, self.slots, recorded=False)
+            self.segment.steps(0, self.slots, recorded=False)()
             states[0] = states[self.slots]
         rows = self.segment.states.fields
         self.final = np.concatenate([rows["q"].host[0], rows["qd"].host[0]], axis=1)
@@ -132,7 +134,7 @@ class _Captured:
         """As many adjoint steps, of one recorded segment again and again."""
         self.segment.adjoints.states.fields["q"].host[:] = 1.0
         for _ in range(0, self.rollout.case.steps, self.slots):
-            self.segment.backward(0, self.slots)
+            self.segment.adjoint_steps(0, self.slots)()
 
 
 class _Jacobians:

@@ -6,7 +6,6 @@ A rollout is a call of compiled kernels, one node of torch's graph. Transforms t
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import wraps
@@ -29,9 +28,12 @@ _NOT_COMPILED = "warpsim's kernels are compiled already: torch.compile calls the
 
 def in_turn(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
     """A method of something that has an `_engine`, called by one thread at a time, on ordinary tensors."""
+    left_out: list[Callable[..., T]] = []
 
     @wraps(method)
     def alone(self: Any, *arguments: P.args, **named: P.kwargs) -> T:
+        if torch.compiler.is_compiling():
+            return _uncompiled(alone, left_out)(self, *arguments, **named)
         refuse_transforms()
         if torch.is_inference_mode_enabled():
             with ordinary_tensors():
@@ -39,22 +41,27 @@ def in_turn(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[An
         with self._engine.turn:
             return method(self, *arguments, **named)
 
-    return not_compiled(alone)
+    return alone
 
 
 def not_compiled(function: Callable[P, T]) -> Callable[P, T]:
     """The same function, which `torch.compile` calls as it is, with everything that it calls."""
-    known: list[Callable[P, T]] = []
+    left_out: list[Callable[..., T]] = []
 
     @wraps(function)
     def called(*arguments: P.args, **named: P.kwargs) -> T:
-        if "torch._dynamo" not in sys.modules:  # `disable` would load torch's compiler, for seconds
-            return function(*arguments, **named)
-        if not known:
-            known.append(torch.compiler.disable(function, reason=_NOT_COMPILED))
-        return known[0](*arguments, **named)
+        if torch.compiler.is_compiling():
+            return _uncompiled(called, left_out)(*arguments, **named)
+        return function(*arguments, **named)
 
     return called
+
+
+def _uncompiled(function: Callable[..., T], made: list[Callable[..., T]]) -> Callable[..., T]:
+    """The function as `torch.compile` leaves it out; made when first needed, which loads torch's compiler."""
+    if not made:
+        made.append(torch.compiler.disable(function, reason=_NOT_COMPILED))
+    return made[0]
 
 
 def ordinary_tensors() -> AbstractContextManager[Any]:

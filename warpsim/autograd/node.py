@@ -54,11 +54,12 @@ class Call(Protocol):
         """
 
 
-class _Node(torch.autograd.Function):
-    """`apply(call, *tensors)` → the call's results."""
+class Node(torch.autograd.Function):
+    """`Node.apply(call, *tensors)`: the call's results, in torch's graph."""
 
     @staticmethod
     def forward(ctx: Any, call: Call, *tensors: torch.Tensor):
+        """Computes, and keeps what the backward pass needs."""
         made = call.forward(tensors)
         ctx.call, ctx.made = call, Made((), kept=made.kept)
         ctx.shapes = [tensor.shape for tensor in tensors]
@@ -71,12 +72,8 @@ class _Node(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *adjoints: torch.Tensor | None):
+        """Gradients of the tensors that need one."""
         saved = ctx.saved_tensors if ctx.reads_again else ()  # raises if they were freed, or changed in place
         pulled = ctx.call.backward(ctx.made, saved, ctx.shapes, adjoints)
         wanted = ctx.needs_input_grad[1:]
         return (None, *(gradient if w else None for gradient, w in zip(pulled, wanted, strict=True)))
-
-
-def apply(call: Call, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """A call's results, in torch's graph."""
-    return _Node.apply(call, *tensors)

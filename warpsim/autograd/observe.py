@@ -15,7 +15,7 @@ from warpsim.autograd.exchange import (
     torch_device,
     zeros,
 )
-from warpsim.autograd.node import Adjoints, Made, apply
+from warpsim.autograd.node import Adjoints, Made, Node
 from warpsim.autograd.parameters import Parameters, parameter_gradients
 from warpsim.coupling.state_observer import StateObserver
 from warpsim.engine.engine import Engine
@@ -77,7 +77,7 @@ def observe_state(
         call = _Call(engine, engine.observer(tuple(outputs)), parameters)
         seen = tuple(state[name] for name in call.observer.state_dtypes)
         tensors = (*seen, *parameters.tensors.values())
-        made = apply(call, tensors) if recorded(tensors) else _outputs(call, seen)
+        made = Node.apply(call, *tensors) if recorded(tensors) else _outputs(call, seen)
     found = dict(zip(call.observer.names, made, strict=True))
     fields, device = engine.compiled.outputs, torch_device(engine.model.device)
     return {name: found[name] if name in found else zeros(fields[name], device) for name in outputs}

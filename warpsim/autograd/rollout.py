@@ -7,7 +7,7 @@ or the trajectory's tensors hold it; so `retain_graph` and repeated backward pas
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,10 +22,9 @@ from warpsim.autograd.exchange import (
     tensor_over,
     to_torch,
 )
-from warpsim.autograd.node import Adjoints, Made, apply
+from warpsim.autograd.node import Adjoints, Made, Node
 from warpsim.autograd.parameters import Parameters, parameter_gradients, sum_worlds
 from warpsim.engine.engine import Engine, RolloutSpec
-from warpsim.policy.network import Network
 from warpsim.tape import rows
 from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.diagnostics import NonFiniteError
@@ -47,7 +46,7 @@ class RolloutCall:
     """Everything about a rollout but the tensors it is differentiated by.
 
     Attributes:
-        engine: What runs it.
+        engine: What runs it; the caller has its turn.
         spec: Which tape.
         state: Differentiable state fields, in the order of their tensors.
         parameters: Parameters in force; their tensors come next.
@@ -56,6 +55,7 @@ class RolloutCall:
         keep_every: Rows of the trajectory are this many steps apart.
         progress: Show a bar.
         clip: Largest norm of a world's state adjoint that is handed from segment to segment; None: the exact gradient.
+        show: Makes what the caller gets from the kept rows of states and outputs by name, (rows, W, …) each.
     """
 
     engine: Engine
@@ -67,6 +67,31 @@ class RolloutCall:
     keep_every: int = 1
     progress: bool = False
     clip: float | None = None
+    show: Callable[[dict[str, torch.Tensor]], Any] = dict
+
+    def run(self, state: Mapping[str, torch.Tensor], controls: Mapping[str, torch.Tensor]) -> Any:
+        """Takes all steps, in torch's graph where an input requires a gradient; what `show` makes of them.
+
+        Args:
+            state: Initial state by field, (W, …) each.
+            controls: By name, (steps, W, …) each, contiguous.
+
+        Raises:
+            NonFiniteError: A state is not finite; its `trajectory` is what `show` makes of the rows before.
+        """
+        self.parameters.prepare(self.engine)
+        tensors = (
+            *(state[name] for name in self.state),
+            *controls.values(),
+            *self.parameters.tensors.values(),
+            *(() if self.weights is None else (self.weights,)),
+        )
+        if recorded(tensors):
+            self.engine.check_differentiable()
+            made = Node.apply(self, *tensors)
+        else:
+            made = self.forward(tensors, differentiate=False).results
+        return self.show(dict(zip((*self.state, *self.spec.outputs), made, strict=True)))
 
     def sort(self, items: Sequence[Any]) -> SortedItems:
         """Items in the order of the node's tensors, by what they belong to and by name."""
@@ -77,117 +102,134 @@ class RolloutCall:
             first += len(names)
         return SortedItems(*groups)
 
-    def forward(self, tensors: Sequence[torch.Tensor]) -> Made:
+    def forward(self, tensors: Sequence[torch.Tensor], *, differentiate: bool = True) -> Made:
         """Takes all steps: trajectories of the differentiable state fields, then of the outputs.
 
-        The tensors are the initial state, the controls and the parameters, in the order the call names them.
+        Where contacts lack places, it goes on from the last good state with more of them.
+
+        Args:
+            tensors: The initial state, the controls, the parameters and the weights, in the order the call names them.
+            differentiate: Whether a backward pass may follow.
         """
-        finished, made = run_forward(self, tensors, differentiate=True)
         given = self.sort(tensors)
-        carried = {f.name for f in finished.tape.program.outputs if not f.differentiable}
+        with on_torch_stream(self.engine.model.device):
+            _load(self, given.policy.get("weights"))
+            opened = _open(self, given, differentiate)
+            while True:
+                try:
+                    opened.tape.advance(opened.run, progress=self.progress)
+                    break
+                except NonFiniteError as error:
+                    if not _goes_on(self, opened, error):
+                        opened = _open(self, given, differentiate)
+        made, opened.outputs = opened.trajectories(), {}  # results must not be held by their own node
+        reported = {f.name for f in opened.tape.program.outputs if not f.differentiable}
         return Made(
             tuple(made.values()),
             read_again=(*given.controls.values(), *given.policy.values()),
-            reports=tuple(tensor for name, tensor in made.items() if name in carried),
-            kept=finished,
+            reports=tuple(tensor for name, tensor in made.items() if name in reported),
+            kept=opened,
         )
 
     def backward(
         self, made: Made, tensors: Sequence[torch.Tensor], shapes: Sequence[torch.Size], adjoints: Adjoints
     ) -> list[torch.Tensor | None]:
-        """Pulls adjoints of the trajectories back to the tensors."""
-        named = dict(zip((*self.state, *self.spec.outputs), adjoints, strict=True))
-        with self.engine.turn, on_torch_stream(self.engine.model.device):
+        """Pulls adjoints of the trajectories back to the tensors.
+
+        Where softened contacts, which the backward pass alone sees, lack places, it begins again with more of them.
+        """
+        engine, opened = self.engine, made.kept
+        named = zip((*self.state, *self.spec.outputs), adjoints, strict=True)
+        given = {name: adjoint for name, adjoint in named if adjoint is not None}
+        of_states, of_outputs = (_Adjoints(f, given) for f in (opened.tape.program.state, opened.tape.program.outputs))
+        with engine.turn, on_torch_stream(engine.model.device):
             _load(self, None if self.weights is None else tensors[-1])
-            return _pull_back(self, made.kept, {n: a for n, a in named.items() if a is not None}, shapes)
+            while True:
+                _zero_gradients(self)
+                try:
+                    gradients = opened.tape.backward(
+                        opened.run,
+                        state_seeds=of_states.seeds(self.keep_every, first=0),
+                        output_seeds=of_outputs.seeds(self.keep_every, first=1),
+                        retain=True,
+                        accumulate=True,
+                        clip=self.clip,
+                    )
+                    break
+                except NonFiniteError as error:
+                    engine.make_room(error)
+                    opened.tape, opened.run = engine.take_up(self.spec, opened.run)
+            return _collect(self, opened, gradients, of_outputs, shapes)
 
 
-class FinishedRun:
-    """A forward pass that can be differentiated; gives its checkpoints back to the tape when nobody can ask any more.
+@dataclass
+class _OpenRun:
+    """A forward pass on its way or done; gives its checkpoints back to the tape when nobody can ask any more.
 
     Attributes:
-        tape: What ran it.
+        tape: What runs it.
         run: The run, with its checkpoints.
         first: The initial state by differentiable field, (1, W, …) each, a copy.
+        outputs: Kept outputs by name, (rows, W, …) each.
     """
 
-    def __init__(self, tape: CheckpointedTape, run: Run, first: rows.Blocks) -> None:
-        self.tape = tape
-        self.run = run
-        self.first = first
+    tape: CheckpointedTape
+    run: Run
+    first: rows.Blocks
+    outputs: dict[str, torch.Tensor]
+
+    def trajectories(self) -> dict[str, torch.Tensor]:
+        """Kept rows of states and outputs, (rows, W, …) each."""
+        return {**{name: tensor_over(self.run.states.block(name)) for name in self.first}, **self.outputs}
 
     def __del__(self) -> None:
         self.run.release()
 
 
-def run_forward(
-    call: RolloutCall, tensors: Sequence[torch.Tensor], *, differentiate: bool
-) -> tuple[FinishedRun, dict[str, torch.Tensor]]:
-    """Takes all steps; returns the run and its trajectories by field, states first, (rows, W, …) each.
-
-    The caller has the engine's turn.
-
-    Raises:
-        NonFiniteError: A state is not finite; its `trajectory` holds the rows before, by field.
-    """
+def _open(call: RolloutCall, given: SortedItems, differentiate: bool) -> _OpenRun:
+    """A rollout before its first step, with the outputs of its initial state in row 0."""
     engine, spec = call.engine, call.spec
-    given = call.sort(tensors)
-    with on_torch_stream(engine.model.device):
-        _load(call, given.policy.get("weights"))
-        tape = engine.tape(spec)
-        program = tape.program
-        types = {f.name: f.dtype for f in (*program.state, *program.inputs)}
-        start = {name: tensor.detach().clone() for name, tensor in given.state.items()}
-        first = {name: block_over(tensor[None], types[name]) for name, tensor in start.items()}
-        outputs = rows.allocate(program.outputs, spec.steps // call.keep_every + 1, program.device)
-        for name, observed in engine.observer(spec.outputs).forward(first).items():
-            outputs[name].copy_from(0, observed, 0, 1)
-        shown = {name: tensor_over(block) for name, block in outputs.items()}
-
-        def kept(run: Run) -> dict[str, torch.Tensor]:
-            return {**{name: tensor_over(run.states.block(name)) for name in call.state}, **shown}
-
-        run = tape.start(
-            {**{name: tape_value(tensor, types[name]) for name, tensor in start.items()}, **call.fixed},
-            {name: tape_value(tensor, types[name]) for name, tensor in given.controls.items()},
-            keep_states=call.state,
-            keep_outputs={f.name: tape_value(shown[f.name][1:], f.dtype) for f in program.outputs},
-            keep_every=call.keep_every,
-            differentiate=differentiate,
-        )
-        try:
-            tape, run = _finish(call, tape, run)
-        except _OutputsGrewError:
-            return run_forward(call, tensors, differentiate=differentiate)
-        except NonFiniteError as error:
-            reached = error.run.step // call.keep_every + 1
-            error.trajectory = {name: tensor[:reached] for name, tensor in kept(error.run).items()}
-            error.run.release()
-            raise
-    return FinishedRun(tape, run, first), kept(run)
+    tape = engine.tape(spec)
+    program = tape.program
+    types = {f.name: f.dtype for f in (*program.state, *program.inputs)}
+    start = {name: tensor.detach().clone() for name, tensor in given.state.items()}
+    first = {name: block_over(tensor[None], types[name]) for name, tensor in start.items()}
+    outputs = rows.allocate(program.outputs, spec.steps // call.keep_every + 1, program.device)
+    for name, observed in engine.observer(spec.outputs).forward(first).items():
+        outputs[name].copy_from(0, observed, 0, 1)
+    shown = {name: tensor_over(block) for name, block in outputs.items()}
+    run = tape.start(
+        {**{name: tape_value(tensor, types[name]) for name, tensor in start.items()}, **call.fixed},
+        {name: tape_value(tensor, types[name]) for name, tensor in given.controls.items()},
+        keep_states=call.state,
+        keep_outputs={f.name: tape_value(shown[f.name][1:], f.dtype) for f in program.outputs},
+        keep_every=call.keep_every,
+        differentiate=differentiate,
+    )
+    return _OpenRun(tape, run, first, shown)
 
 
-def _finish(call: RolloutCall, tape: CheckpointedTape, run: Run) -> tuple[CheckpointedTape, Run]:
-    """Takes all steps; where contacts lack places, goes on from the last good state with more of them.
+def _goes_on(call: RolloutCall, opened: _OpenRun, error: NonFiniteError) -> bool:
+    """Gives a rollout the places for contacts that it lacked.
+
+    Returns:
+        False: with more places an output has another shape, so that what was kept of it cannot go on.
 
     Raises:
-        _OutputsGrewError: With more places an output has another shape, so that what was kept of it cannot go on.
+        NonFiniteError: It failed for another reason; the error's `trajectory` is what was reached.
     """
-    while True:
-        try:
-            tape.finish(run, progress=call.progress)
-            return tape, run
-        except NonFiniteError as error:
-            shapes = [f.shape for f in tape.program.outputs]
-            call.engine.make_room(error)
-            if [f.shape for f in call.engine.outputs(call.spec)] != shapes:
-                run.release()
-                raise _OutputsGrewError from None
-            tape, run = call.engine.take_up(call.spec, run)
-
-
-class _OutputsGrewError(Exception):
-    """The rollout has to begin anew."""
+    try:
+        call.engine.make_room(error)
+    except NonFiniteError as final:
+        reached = final.run.step // call.keep_every + 1
+        final.trajectory = call.show({name: tensor[:reached] for name, tensor in opened.trajectories().items()})
+        opened.run.release()
+        raise
+    shapes = [f.shape for f in opened.tape.program.outputs]
+    if [f.shape for f in call.engine.outputs(call.spec)] != shapes:
+        return False
+    opened.tape, opened.run = call.engine.take_up(call.spec, opened.run)
+    return True
 
 
 def _load(call: RolloutCall, weights: torch.Tensor | None) -> None:
@@ -197,51 +239,32 @@ def _load(call: RolloutCall, weights: torch.Tensor | None) -> None:
         to_torch(call.engine.network(call.spec.policy).weights).copy_(weights.detach())
 
 
-def _pull_back(
-    call: RolloutCall, finished: FinishedRun, adjoints: dict[str, torch.Tensor], shapes: Sequence[torch.Size]
+def _zero_gradients(call: RolloutCall) -> None:
+    call.engine.zero_parameter_gradients()
+    if call.spec.policy is not None:
+        call.engine.network(call.spec.policy).weights.grad.zero_()
+
+
+def _collect(
+    call: RolloutCall, opened: _OpenRun, gradients: Gradients, of_outputs: _Adjoints, shapes: Sequence[torch.Size]
 ) -> list[torch.Tensor | None]:
-    """Gradients in the order of the node's tensors."""
-    engine, program = call.engine, finished.tape.program
-    of_states = _Adjoints(program.state, adjoints)
-    of_outputs = _Adjoints(program.outputs, adjoints)
-    network = None if call.spec.policy is None else engine.network(call.spec.policy)
-    gradients = _differentiate(call, finished, of_states, of_outputs, network)
+    """Gradients in the order of the node's tensors, those through the outputs of the initial state included."""
+    engine = call.engine
     states = {name: tensor_over(gradients.initial_state.block(name))[0] for name in call.state}
     observer = engine.observer(call.spec.outputs)
     at_start = of_outputs.row(0, observer.names)
     if at_start:
-        for name, block in observer.backward(finished.first, at_start).items():
+        for name, block in observer.backward(opened.first, at_start).items():
             states[name] = states[name] + tensor_over(block)[0]
-    controls = {name: tensor_over(gradients.inputs.block(name)) for name in gradients.inputs}
     parameters = parameter_gradients(engine, call.sort(shapes).parameters)
-    return [
+    found = [
         *(states[name] for name in call.state),
-        *(controls[name] for name in call.spec.controls),
+        *(tensor_over(gradients.inputs.block(name)) for name in call.spec.controls),
         *(parameters.get(name) for name in call.parameters.tensors),
-        *(() if network is None else (sum_worlds(to_torch(network.weights.grad)),)),
     ]
-
-
-def _differentiate(
-    call: RolloutCall, finished: FinishedRun, of_states: _Adjoints, of_outputs: _Adjoints, network: Network | None
-) -> Gradients:
-    """The tape's backward pass; where softened contacts, which it alone sees, lack places, with more of them."""
-    while True:
-        call.engine.zero_parameter_gradients()
-        if network is not None:
-            network.weights.grad.zero_()
-        try:
-            return finished.tape.backward(
-                finished.run,
-                state_seeds=of_states.seeds(call.keep_every, first=0),
-                output_seeds=of_outputs.seeds(call.keep_every, first=1),
-                retain=True,
-                accumulate=True,
-                clip=call.clip,
-            )
-        except NonFiniteError as error:
-            call.engine.make_room(error)
-            finished.tape, finished.run = call.engine.take_up(call.spec, finished.run)
+    if call.spec.policy is not None:
+        found.append(sum_worlds(to_torch(engine.network(call.spec.policy).weights.grad)))
+    return found
 
 
 class _Adjoints:
@@ -266,27 +289,3 @@ class _Adjoints:
         """One row of those fields that are among `names`."""
         found = {name: tensor[row : row + 1] for name, tensor in self._tensors.items() if name in names}
         return {name: block_over(tensor, self._dtypes[name]) for name, tensor in found.items()}
-
-
-def roll_out(
-    call: RolloutCall, state: Mapping[str, torch.Tensor], controls: Mapping[str, torch.Tensor]
-) -> dict[str, torch.Tensor]:
-    """Trajectories of differentiable states and of outputs, in the graph where an input requires a gradient.
-
-    Args:
-        call: What to run.
-        state: Initial state by field, (W, …) each.
-        controls: By name, (steps, W, …) each, contiguous.
-    """
-    with call.engine.turn:
-        call.parameters.prepare(call.engine)
-        tensors = (
-            *(state[name] for name in call.state),
-            *controls.values(),
-            *call.parameters.tensors.values(),
-            *(() if call.weights is None else (call.weights,)),
-        )
-        if recorded(tensors):
-            call.engine.check_differentiable()
-            return dict(zip((*call.state, *call.spec.outputs), apply(call, tensors), strict=True))
-        return run_forward(call, tensors, differentiate=False)[1]

@@ -13,7 +13,7 @@ import torch
 
 from warpsim.autograd.entry import recorded
 from warpsim.autograd.exchange import on_torch_stream, to_torch
-from warpsim.autograd.node import Adjoints, Made, apply
+from warpsim.autograd.node import Adjoints, Made, Node
 from warpsim.autograd.parameters import Parameters, parameter_gradients
 from warpsim.engine.engine import Engine
 from warpsim.tape import diagnostics
@@ -42,7 +42,7 @@ class StepSlots:
                 self._row(self._states, name, 0).copy_(tensor)
             else:
                 (self._row(self._inputs, name, 0) if count == 1 else self._inputs[name][:count]).copy_(tensor)
-        self.segment.forward(0, count, recorded=recorded)
+        self.segment.steps(0, count, recorded=recorded)()
 
     def reached(self, states: Sequence[str], outputs: Sequence[str], count: int = 1) -> tuple[torch.Tensor, ...]:
         """Copies of the state after `count` steps and of its outputs, (W, …) each."""
@@ -94,7 +94,7 @@ class StepSlots:
             self._seeds[name][count - 1].copy_(tensor)
         for name, tensor in (passed or {}).items():
             self._seeds[name][: count - 1].copy_(tensor)
-        self.segment.backward(0, count)
+        self.segment.adjoint_steps(0, count)()
         return {
             name: tensor[:count].sum(0) if name in self._inputs else tensor.clone()
             for name, tensor in self._pulled.items()
@@ -290,7 +290,7 @@ class Stepper:
             if differentiated:
                 self._engine.check_differentiable()
             try:
-                made = apply(call, tensors) if differentiated else take_steps(call, tensors)
+                made = Node.apply(call, *tensors) if differentiated else take_steps(call, tensors)
             except NonFiniteError as error:
                 self._engine.make_room(error)
                 return self.advance(state, controls, parameters, outputs, number, count=count, slots=slots, kept=kept)

@@ -16,7 +16,7 @@ _FLAGS = {
     "strict=False": "--lenient",
     "strict=True": "--strict",
     "colliders=True (--colliders)": "--colliders",
-    "memory_budget": "--budget",
+    "memory=": "--budget=",
 }
 """What Python calls it → the command line's flag."""
 

@@ -1,8 +1,9 @@
 """What is loaded when it is first asked for, instead of with the module that names it.
 
-Packages import downward only. The few methods that reach upward (`sim.gradcheck()`, say), and readers of files whose
-library takes longer to load than a command to run, name what they want here. Packages whose `__init__` names much more
-than one user needs hand out their names the same way.
+Packages import downward only, and no import stands in a function. The few methods that reach upward (`sim.viewer()`,
+say) or need a library that may not be installed, and readers of files whose library takes longer to load than a command
+to run, name what they want here. Packages whose `__init__` names much more than one user needs hand out their names the
+same way.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ PROVIDERS = {
     "gradcheck": ("warpsim.check.gradcheck.simulator_check", "check_simulator"),
     "read_mjcf": ("warpsim.io.mjcf", "read_mjcf"),
     "scene_of_model": ("warpsim.io.mjcf", "scene_of_model"),
+    "plot": ("warpsim.view.plots.figure", "draw"),
+    "write_video": ("warpsim.view.raycast.video", "write_video"),
+    "with_targets": ("warpsim.task.targets", "with_targets"),
+    "live_command": ("warpsim.cli.commands.live_view", "run_live"),
+    "viewer": ("warpsim.sim.live", "open_viewer"),
 }
 """Name → module and function."""
 

@@ -20,13 +20,15 @@ from warpsim.policy.spec import PolicySpec
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Scene
-from warpsim.tape.budget import check_type, parse
+from warpsim.tape.budget import parse
 from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.convergence import check_choice
 from warpsim.tape.diagnostics import NonFiniteError
+from warpsim.tape.journal import Resumable
+from warpsim.tape.memory import Memory
 from warpsim.tape.program import Field, Program
 from warpsim.tape.run import Run
-from warpsim.tape.schedule import KEPT_BYTES, Plan, Schedule
+from warpsim.tape.schedule import KEPT_BYTES, Plan
 from warpsim.tape.segment import Segment
 
 ParameterValues = Mapping[str, wp.array]
@@ -47,24 +49,18 @@ class RolloutSpec:
     steps: int
     controls: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
-    memory_budget: int | float | str | None = None
-    segment: int | None = None
-    schedule: Schedule | None = None
+    memory: Memory = Memory()
     threads: int = 1
     policy: PolicySpec | None = None
 
     def __post_init__(self) -> None:
         whole_number("steps", self.steps)
         whole_number("threads", self.threads)
-        if self.segment is not None:
-            whole_number("segment", self.segment)
-        if self.schedule is not None and not isinstance(self.schedule, Schedule):
+        if isinstance(self.memory.storage, Resumable):
             raise InputError(
-                f"schedule={self.schedule!r}; give FullTape(), AllStarts(), Revolve(count) or Windows(length), from "
-                "warpsim.tape"
+                "Resumable keeps the results of a run in files of its own, and a trajectory is torch's; use "
+                '`CheckpointedTape` itself, or storage="disk"'
             )
-        if self.memory_budget is not None:
-            check_type(self.memory_budget)
 
 
 class Engine:
@@ -156,7 +152,7 @@ class Engine:
         found = self._tapes.pop(spec, None)
         if found is None:
             found = self._make_tape(spec)
-            budget = spec.memory_budget
+            budget = spec.memory.budget
             most = KEPT_BYTES if budget is None else parse(budget, self.model.device)
             while self._tapes and (
                 len(self._tapes) >= _MOST_TAPES
@@ -200,9 +196,7 @@ class Engine:
         return CheckpointedTape(
             self._tape_program(spec),
             steps=spec.steps,
-            memory_budget=spec.memory_budget,
-            segment=spec.segment,
-            schedule=spec.schedule,
+            memory=spec.memory,
             threads=spec.threads,
             groups=groups,
             unconverged=self.unconverged,

@@ -20,6 +20,7 @@ from warpsim.learn.critic import Critic, blended_returns
 from warpsim.sim.network_policy import NetworkPolicy
 from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import Observed
+from warpsim.tape.memory import Memory
 
 Cost = Callable[[Observed, torch.Tensor], torch.Tensor]
 """(states reached (n, W, …), controls that led there (n, W, control size)) → (n, W)."""
@@ -174,7 +175,7 @@ class SHAC:
             steps,
             start=self._state,
             hold=self._hold,
-            segment=steps if self._adjoint_clip is None else self._hold,
+            memory=Memory(segment=steps if self._adjoint_clip is None else self._hold),
             threads=self._threads,
             clip=self._adjoint_clip,
         )

@@ -10,7 +10,7 @@ import torch
 import warp as wp
 
 from warpsim.autograd.exchange import on_torch_stream, to_torch, to_warp
-from warpsim.autograd.node import Adjoints, Made, apply
+from warpsim.autograd.node import Adjoints, Made, Node
 from warpsim.collision.contacts import ShapePoses
 from warpsim.collision.query import ShapeDistance
 from warpsim.core.errors import InputError
@@ -69,7 +69,7 @@ class Clearance(Term):
         count, worlds = position.shape[:2]
         with KERNELS:
             query = ShapeDistance(sim.scene, self._pairs(sim.scene), count * worlds, sim.model.device)
-        (found,) = apply(_DistanceCall(query), [pose.flatten(0, 1) for pose in (position, rotation, size)])
+        (found,) = Node.apply(_DistanceCall(query), *(pose.flatten(0, 1) for pose in (position, rotation, size)))
         return found.reshape(count, worlds, -1)
 
     def _pairs(self, scene: Scene) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ import torch
 import warp as wp
 
 from warpsim.autograd.exchange import on_torch_stream, to_torch, to_warp
-from warpsim.autograd.node import Adjoints, Made, apply
+from warpsim.autograd.node import Adjoints, Made, Node
 from warpsim.core.errors import InputError
 from warpsim.core.precision import real
 from warpsim.objective.episode import Episode
@@ -122,7 +122,7 @@ class Kernel(Term):
         fields = _fields(episode.sim)
         tensors = [episode.trajectory[name].contiguous() for name in self.inputs]
         types = [fields[name] for name in self.inputs]
-        (found,) = apply(_KernelCall(self.kernel, types, self.size, episode.sim.model.device), tensors)
+        (found,) = Node.apply(_KernelCall(self.kernel, types, self.size, episode.sim.model.device), *tensors)
         return _rows(self.title, found, episode, rows)
 
 

@@ -24,6 +24,7 @@ from warpsim.optimizers.problem import Problem
 from warpsim.optimizers.result import Stopped
 from warpsim.optimizers.threads import one_torch_thread
 from warpsim.sim.trajectory import Observed
+from warpsim.tape.memory import Memory
 
 
 class Feedback(NamedTuple):
@@ -240,7 +241,12 @@ def _closed_loop(
     with torch.no_grad(), one_torch_thread():
         steps = problem.steps
         trajectory = sim.rollout_policy(
-            policy, steps, hold=problem.hold, segment=steps, outputs=problem.outputs, start=problem.first_in(sim.worlds)
+            policy,
+            steps,
+            hold=problem.hold,
+            memory=Memory(segment=steps),
+            outputs=problem.outputs,
+            start=problem.first_in(sim.worlds),
         )
         controls = torch.stack(used)
         running, terminal = problem.knot_residuals(problem.knots_of(trajectory), controls)

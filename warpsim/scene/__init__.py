@@ -16,7 +16,6 @@ from warpsim.scene.description import (
     Sensor,
     Shape,
     Site,
-    Source,
     Tendon,
     TendonPoint,
 )
@@ -42,7 +41,6 @@ __all__ = [
     "Sensor",
     "Shape",
     "Site",
-    "Source",
     "Tendon",
     "TendonPoint",
     "heightfield_mesh",

@@ -80,5 +80,4 @@ def with_stop(scene: Scene, stop: str | None) -> Scene:
 
 def _place(scene: Scene, field: str) -> tuple[str, str]:
     """Path and attribute under which the ledger knows an option."""
-    source = scene.sources.get(("options", "options", field))
-    return (source.path, source.attribute) if source is not None else ("option", field.removeprefix("solver_"))
+    return scene.option_places.get(field, ("option", field.removeprefix("solver_")))

@@ -492,24 +492,6 @@ class Options:
     """m/s: contacts that close more slowly are left to the compliant model."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where a value of the scene came from: scene value = factor · authored value, rotated by `frame` if given.
-
-    Where it is not `linear`, the value is made otherwise of this attribute and `others` (a pose, of the ops and frames
-    on its way), and `factor` is only the unit.
-    """
-
-    path: str
-    """USD prim path."""
-    attribute: str
-    factor: float = 1.0
-    frame: Any = None
-    linear: bool = True
-    others: tuple[str, ...] = ()
-    """"/prim.attribute" of what else the value is made of."""
-
-
 @dataclass
 class Scene:
     """Everything a simulation needs to know, in SI. Readers build it; `warpsim.Model` is compiled from it."""
@@ -535,8 +517,8 @@ class Scene:
     filter_parent: bool = True
     """A body's shapes do not collide with its parent's (the world excepted, as in MuJoCo)."""
     contact_overrides: list[ContactOverride] = field(default_factory=list)
-    sources: dict[tuple[str, str, str], Source] = field(default_factory=dict)
-    """(kind, name, field), e.g. ("joint", "/World/Hinge", "damping") → where it was authored."""
+    option_places: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Fields of the options that the ledger speaks of → prim path and attribute they were authored at."""
     ledger: list[Any] = field(default_factory=list)
     """Reader's notes: what was used, ignored or unsupported."""
     name: str = "scene"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
+from warpsim.core.errors import InputError, unknown_name
 from warpsim.core.names import Handle, find
 from warpsim.coupling.compiled import CompiledScene
 from warpsim.rigid.model import joint_names as joints
@@ -72,6 +74,23 @@ class Contents:
     def output_names(self) -> tuple[str, ...]:
         """Outputs that can be asked for."""
         return tuple(self.compiled.outputs)
+
+    def check_outputs(self, outputs: Sequence[str]) -> tuple[str, ...]:
+        """The outputs a caller asks for, each once; states, which are always shown, are left out.
+
+        Raises:
+            InputError: There is no such output, or nothing it could report on.
+        """
+        if isinstance(outputs, str):
+            raise InputError(f"outputs={outputs!r}; give a list of names, e.g. ({outputs!r},)")
+        known, states = self.compiled.outputs, {f.name for f in self.compiled.state}
+        outputs = [name for name in outputs if name not in states]
+        for name in outputs:
+            if name not in known:
+                raise unknown_name("output", name, known)
+            if not known[name].nbytes:
+                raise InputError(f"output {name!r} is empty: this scene has nothing it could report on; leave it out")
+        return tuple(dict.fromkeys(outputs))
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

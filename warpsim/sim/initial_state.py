@@ -12,6 +12,7 @@ from warpsim.autograd.exchange import as_real_tensor, scalar_dtype, tensor_shape
 from warpsim.core.errors import InputError, unknown_name
 from warpsim.core.precision import numpy_real
 from warpsim.coupling.compiled import CompiledScene
+from warpsim.sim.start import Start
 
 StateTensors = dict[str, torch.Tensor]
 """All state fields of a scene, (W, …) each."""
@@ -61,24 +62,30 @@ class InitialState:
                 raise unknown_name("field of the state", name, self.differentiable)
         return state
 
-    def picked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What callers give by field; a name that no differentiable field has is refused."""
-        for name in given:
-            if name not in self.differentiable:
-                raise unknown_name("field of the state", name, self.differentiable)
-        return dict(given)
+    def begin(self, start: Start, otherwise: Mapping[str, Any] | None = None) -> StateTensors:
+        """The state that a motion starts from.
 
-    def perturb(self, state: StateTensors, seed: int | None, position: float, velocity: float) -> StateTensors:
-        """A state moved along normal numbers of given standard deviations, from one generator per world."""
-        if seed is None:
-            raise InputError("noise needs a seed; give seed=, so that the run can be repeated")
+        Args:
+            start: What the caller wants; a field that carries no gradient is refused.
+            otherwise: Fields that count where `start` gives neither them nor a state.
+        """
+        for name in start.fields:
+            if name not in self.differentiable and name != "activation":
+                raise unknown_name("field of the state", name, self.differentiable)
+        given = start.fields if start.state is not None else {**(otherwise or {}), **start.fields}
+        made = self.state(base=start.state, **given)
+        return self.perturb(made, start) if start.noisy else made
+
+    def perturb(self, state: StateTensors, start: Start) -> StateTensors:
+        """A state moved along normal numbers of the start's standard deviations, from one generator per world."""
         if "q" not in self.fields:
             raise InputError("no body of this scene can move: there is nothing that noise could perturb")
+        seed = 0 if start.seed is None else start.seed  # a noisy start has one
         nv, manifold = self.fields["q"].tangent_size, self.fields["q"].manifold
         draws = np.stack([np.random.default_rng([seed, w]).normal(size=(2, nv)) for w in range(self._worlds)])
         noise = torch.as_tensor(draws.astype(numpy_real), device=self._device)
-        moved = manifold.shift(state["q"], position * noise[:, 0])
-        return {**state, "q": moved, "qd": state["qd"] + velocity * noise[:, 1]}
+        moved = manifold.shift(state["q"], start.position_noise * noise[:, 0])
+        return {**state, "q": moved, "qd": state["qd"] + start.velocity_noise * noise[:, 1]}
 
     def merge(self, worlds: Any, fresh: StateTensors, old: StateTensors) -> StateTensors:
         """`fresh` in the given worlds (a mask or indices), `old` in the others."""

@@ -15,10 +15,15 @@ import torch
 
 from warpsim.autograd.exchange import on_torch_stream, to_torch, to_warp
 from warpsim.autograd.step import StepSlots, record_steps
+from warpsim.core.errors import InputError
 from warpsim.engine.engine import Engine, ParameterValues
 from warpsim.rigid.model.tangent import move_derivatives
 from warpsim.scene import Scene
+from warpsim.sim.controls import ControlLayout, Controls
 from warpsim.sim.initial_state import InitialState
+from warpsim.sim.parameters_in_force import timestep_of
+from warpsim.sim.rollouts import Rollouts
+from warpsim.sim.trajectory import Trajectory
 from warpsim.tape.convergence import Unsolved
 
 _DOFS, _MOST_STEPS = 216, 64
@@ -143,3 +148,61 @@ class Linearizer:
         moved_a, moved_b = h * by_step @ a[:, :nv], h * by_step @ b[:, :nv]
         moved_a[..., :nv] += by_q
         return torch.cat([moved_a, a], 1), torch.cat([moved_b, b], 1)
+
+
+class Jacobians:
+    """A and B of the steps of a simulator's trajectories."""
+
+    def __init__(self, scene: Scene, engine: Engine, layout: ControlLayout, rollouts: Rollouts) -> None:
+        """Compiles nothing yet.
+
+        Args:
+            scene: What is stepped.
+            engine: The simulator's.
+            layout: Controls in the order of the columns of B.
+            rollouts: Knows what controls are when none are given.
+        """
+        self._scene = scene
+        self._engine = engine
+        self._layout = layout
+        self._rollouts = rollouts
+        self._linearizer: Linearizer | None = None
+
+    def jacobians(self, trajectory: Trajectory, controls: Controls | None = None) -> Linearization:
+        """A and B of every step of a trajectory, in MuJoCo's tangent space of 2·nv + na numbers; for iLQR and analysis.
+
+        Args:
+            trajectory: From a rollout of this simulator with `keep_every=1`, N + 1 rows. The parameters are those it
+                was made with, whatever is in force now.
+            controls: What it was made with, (N, W, control_size), (N, control_size) or by name; None: the defaults.
+
+        Returns:
+            A (N, W, n, n) and B (N, W, n, control_size), not in torch's graph.
+        """
+        self._engine.check_differentiable()
+        values = self._made_with(trajectory)
+        steps, names = len(trajectory.times) - 1, self._layout.names
+        if controls is None:
+            given = self._rollouts.default_controls(steps, values)
+        else:
+            given = self._layout.split(controls, steps)
+        if set(given) != set(names):
+            raise InputError(f"give all of the controls {', '.join(names)}; got {', '.join(given)}")
+        if self._linearizer is None:
+            self._linearizer = Linearizer(self._scene, self._engine, names)
+        state = {f.name: trajectory[f.name][:-1] for f in self._engine.compiled.state if f.differentiable}
+        return self._linearizer.run(state, given, values)
+
+    def _made_with(self, trajectory: Trajectory) -> ParameterValues:
+        """The parameters of a trajectory of this simulator, each of whose steps was kept."""
+        made = trajectory.made_with
+        # its model may have had room for fewer contacts
+        if made is None or trajectory.model is None or trajectory.model.layout is not self._engine.model.layout:
+            raise InputError(
+                "this trajectory was made by another simulator, or saved and loaded, so that its parameters are not "
+                "known here; roll out again with this one"
+            )
+        apart, timestep = trajectory.times[1:2], timestep_of(made)
+        if not len(apart) or abs(apart[0] - timestep) > 1e-6 * timestep:
+            raise InputError(f"the rows of the trajectory are not its steps, of {timestep:g} s; use keep_every=1")
+        return made.parameters.values

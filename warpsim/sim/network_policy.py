@@ -44,7 +44,19 @@ class NetworkPolicy(torch.nn.Module):
         velocity_scale: float = 1.0,
         seed: int = 0,
     ) -> None:
-        """Draws weights; see `Simulator.network_policy` for the arguments."""
+        """Draws weights; `Simulator.network_policy` gives model and layout.
+
+        Args:
+            model: What is controlled.
+            layout: The controls it gives.
+            hidden: Widths of the hidden layers.
+            activation: "tanh" or "relu".
+            position: Joints whose coordinates it sees as they are; None: those not in `angle`.
+            angle: Hinges of which it sees sine and cosine; None: those without limits.
+            velocity: Joints whose velocities it sees; None: all.
+            velocity_scale: Factor of the velocities.
+            seed: Of the initial weights.
+        """
         super().__init__()
         self.features = _features(model, position, angle, velocity, velocity_scale)
         if any(name == "wrench" or "." in name for name in layout.names):

@@ -1,9 +1,10 @@
 """Closed loops: a torch policy between steps, differentiated in bounded memory.
 
-The loop is cut into segments. Only the state (and pending controls) at segment starts is kept; the backward pass runs
-each segment again, policy included, and differentiates it, last segment first. So the policy's activations are held for
-one segment at a time, whatever the horizon. What the policy answered is kept, too: if it answers otherwise the second
-time, the gradient would belong to neither motion, and the backward pass raises.
+The loop is cut into segments by the tape's schedules. Only the state (and pending controls) at segment starts is
+stored, at some or all of them; the backward pass runs each segment but the last again, policy included, and
+differentiates it, last segment first. So the policy's activations are held for one segment at a time, whatever the
+horizon. What the policy answered is kept, too: if it answers otherwise the second time, the gradient would belong to
+neither motion, and the backward pass raises.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from warpsim.autograd.step import Stepper
 from warpsim.core.errors import InputError
 from warpsim.sim.controls import ControlLayout
 from warpsim.sim.initial_state import StateTensors
+from warpsim.sim.loop_starts import Carried, LoopStarts
 from warpsim.sim.sensor_noise import SensorNoise
 from warpsim.sim.trajectory import Observed
+from warpsim.tape.memory import Memory
 from warpsim.tape.parameters import StaleInputError
+from warpsim.tape.schedule import AllStarts, Plan, cut
 
 Policy = Callable[[Observed], torch.Tensor]
 
@@ -39,29 +43,25 @@ class Timing:
     Attributes:
         hold: Steps for which each control is held; the policy is asked every so many steps.
         delay: Steps after which a control acts; until the first one does, controls are zero.
-        segment: Steps that are differentiated at a time, rounded up to whole holds; None: the square root of their
-            number.
     """
 
     hold: int = 1
     delay: int = 0
-    segment: int | None = None
 
     def __post_init__(self) -> None:
-        if self.hold < 1 or self.delay < 0 or (self.segment is not None and self.segment < 1):
-            raise InputError(
-                f"hold={self.hold} and segment={self.segment} must be 1 or more, delay={self.delay} 0 or more"
-            )
+        if self.hold < 1 or self.delay < 0:
+            raise InputError(f"hold={self.hold} must be 1 or more, delay={self.delay} 0 or more")
 
     @property
     def pending(self) -> int:
         """Controls that must be remembered: the newest and those not yet replaced by it."""
         return -(-self.delay // self.hold) + 1
 
-    def segment_of(self, steps: int) -> int:
-        """Steps per segment, a multiple of `hold`."""
-        wanted = self.segment or math.isqrt(steps - 1) + 1
-        return -(-wanted // self.hold) * self.hold
+    def plan(self, steps: int, memory: Memory) -> Plan:
+        """How a loop is cut: segments of whole holds, by default as many as each has steps, all starts stored."""
+        wanted = memory.segment or math.isqrt(steps - 1) + 1
+        schedule = memory.schedule or AllStarts()
+        return cut(steps, schedule.slots(steps, -(-wanted // self.hold) * self.hold), schedule)
 
     def runs(self, steps: range) -> Iterator[range]:
         """Cuts a segment where the policy is asked and where its answer begins to act."""
@@ -103,7 +103,7 @@ class _Answers:
             f"the policy answered otherwise in the backward pass than in the forward pass: by up to "
             f"{float(off.max()):.3g} at step {step}, world {int(off.amax(-1).argmax())}. Either its weights changed in "
             "between (call backward before the optimizer's step), or it has a state of its own, such as a counter or a "
-            "memory; with segment= as long as the rollout it is asked only once, and may have one"
+            "memory; with memory=Memory(segment=…) as long as the rollout it is asked only once, and may have one"
         )
 
 
@@ -143,34 +143,44 @@ class ClosedLoop:
         self._precision = precision
 
     def run(
-        self, policy: Policy, timing: Timing, steps: int, state: StateTensors, observed: dict[str, torch.Tensor]
+        self, policy: Policy, timing: Timing, plan: Plan, state: StateTensors, observed: dict[str, torch.Tensor]
     ) -> dict[str, torch.Tensor]:
         """Trajectories of kept states and outputs, (steps + 1, W, …) each.
 
         Args:
             policy: Maps what is observed to controls.
             timing: When it is asked.
-            steps: How many.
+            plan: How many steps, and how they are cut.
             state: Initial state.
             observed: Its outputs.
         """
-        length = timing.segment_of(steps)
         like = next(iter(state.values()))
         rest = torch.zeros(self._layout.worlds, self._layout.size, dtype=torch_real, device=like.device)
-        carried: tuple[torch.Tensor, ...] = (*state.values(), *observed.values(), *[rest] * timing.pending)
         shown = (*self._kept, *self._outputs)
+        answers = [_Answers() for _ in range(plan.segments)] if plan.segments > 1 and torch.is_grad_enabled() else []
+
+        def take(number: int, carried: Carried) -> Carried:
+            span = plan.span(number)
+            steps, told = range(span.start, span.start + span.count), answers[number] if answers else None
+            return self._segment(policy, timing, steps, tuple(state), carried, told)
+
+        starts = LoopStarts(plan, lambda number, carried: take(number, carried)[len(shown) :], like.device)
+        carried: Carried = (*state.values(), *observed.values(), *[rest] * timing.pending)
         rows = {name: [{**state, **observed}[name].unsqueeze(0)] for name in shown}
-        for first in range(0, steps, length):
-            span = range(first, min(first + length, steps))
-            answers = _Answers() if length < steps and torch.is_grad_enabled() else None
+        for number in range(plan.segments):
+            if plan.cut_at(plan.span(number).start):
+                carried = tuple(tensor.detach() for tensor in carried)
+            if answers:
+                starts.passed(number, carried)
+            if not answers or number == plan.segments - 1:  # the last segment is differentiated as it was run
+                made = take(number, carried)
+            else:
+                live = [carried]
 
-            def segment(
-                *tensors: torch.Tensor, span: range = span, answers: _Answers | None = answers
-            ) -> tuple[torch.Tensor, ...]:
-                return self._segment(policy, timing, span, tuple(state), tensors, answers)
+                def again(_: torch.Tensor, number: int = number, live: list[Carried] = live) -> Carried:
+                    return take(number, live.pop() if live else starts.reach(number))
 
-            # one segment is differentiated as it was run; of several, each is run again
-            made = segment(*carried) if length >= steps else checkpoint(segment, *carried, use_reentrant=False)
+                made = checkpoint(again, rest, use_reentrant=False)  # from `rest` torch learns the device
             carried = made[len(shown) :]
             for name, block in zip(shown, made, strict=False):
                 rows[name].append(block)

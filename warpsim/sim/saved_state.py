@@ -12,8 +12,9 @@ import torch
 from warpsim.core.errors import SceneError
 from warpsim.engine.engine import ParameterValues
 from warpsim.sim.attributes.attribute import Attribute
+from warpsim.sim.current_state import CurrentState
 from warpsim.sim.initial_state import StateTensors
-from warpsim.sim.stepping import Stepping
+from warpsim.sim.parameters_in_force import ParametersInForce
 
 
 @dataclass(frozen=True)
@@ -35,34 +36,44 @@ class SavedState:
     checksum: int
 
     @classmethod
-    def of(cls, sim: Stepping) -> SavedState:
-        """Copies what a simulator holds now."""
-        with sim._engine.turn:
-            used = sim._in_force
-            parameters = {name: used.parameters.tensors[name] for name in used.named}
-            parameters |= {attribute.path: value for attribute, value in used.attributes.items()}
-            return cls(
-                {name: _plain(value) for name, value in parameters.items()},
-                {name: _plain(value) for name, value in sim._reset_to.items()},
-                {name: _plain(value) for name, value in sim._state.items()},
-                sim._steps_taken,
-                _checksum(sim._engine.defaults),
-            )
+    def of(cls, parameters: ParametersInForce, state: CurrentState, defaults: ParameterValues) -> SavedState:
+        """Copies what a simulator holds now.
 
-    def restore(self, sim: Stepping) -> None:
+        Args:
+            parameters: In force.
+            state: The current one.
+            defaults: The scene's own parameter values.
+        """
+        used = parameters.current
+        given: dict[str | Attribute, Any] = {name: used.parameters.tensors[name] for name in used.named}
+        given |= {attribute.path: value for attribute, value in used.attributes.items()}
+        return cls(
+            {name: _plain(value) for name, value in given.items()},
+            {name: _plain(value) for name, value in state.reset_to.items()},
+            {name: _plain(value) for name, value in state.values.items()},
+            state.steps,
+            _checksum(defaults),
+        )
+
+    def restore(self, parameters: ParametersInForce, state: CurrentState, defaults: ParameterValues, name: str) -> None:
         """Brings a simulator that was made in the same way to this state.
+
+        Args:
+            parameters: Its parameters.
+            state: Its state.
+            defaults: The scene's own parameter values.
+            name: Of its file or scene.
 
         Raises:
             SceneError: Its file is not what it was.
         """
-        if _checksum(sim._engine.defaults) != self.checksum:
+        if _checksum(defaults) != self.checksum:
             raise SceneError(
-                f"{sim.path or sim.scene.name} is not what it was when the simulator was saved: its parameters differ; "
-                "restore the file, or make a new simulator"
+                f"{name} is not what it was when the simulator was saved: its parameters differ; restore the file, or "
+                "make a new simulator"
             )
-        sim.set_parameters(self.parameters)
-        sim._reset_to, sim._state = dict(self.reset_to), dict(self.state)
-        sim._steps_taken = self.steps
+        parameters.set_parameters(self.parameters)
+        state.reset_to, state.values, state.steps = dict(self.reset_to), dict(self.state), self.steps
 
 
 def _plain(value: Any) -> Any:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from warpsim.tape.inputs import ResumableProvider as ResumableProvider
     from warpsim.tape.journal import Resumable as Resumable
     from warpsim.tape.knots import KnotInputs as KnotInputs
+    from warpsim.tape.memory import Memory as Memory
     from warpsim.tape.objective import RunningCost as RunningCost
     from warpsim.tape.objective import final_cost as final_cost
     from warpsim.tape.parameters import StaleInputError as StaleInputError
@@ -44,6 +45,7 @@ _PUBLIC = {
     "ResumableProvider": "warpsim.tape.inputs",
     "Resumable": "warpsim.tape.journal",
     "KnotInputs": "warpsim.tape.knots",
+    "Memory": "warpsim.tape.memory",
     "RunningCost": "warpsim.tape.objective",
     "final_cost": "warpsim.tape.objective",
     "StaleInputError": "warpsim.tape.parameters",

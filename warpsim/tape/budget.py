@@ -54,9 +54,9 @@ def readable(nbytes: int) -> str:
 
 def _positive(nbytes: int, budget: object) -> int:
     if nbytes <= 0:
-        raise InputError(f"memory_budget={budget!r} leaves no memory at all")
+        raise InputError(f"memory={budget!r} leaves no memory at all")
     return nbytes
 
 
 def _unreadable(budget: object) -> InputError:
-    return InputError(f"memory_budget={budget!r}; write bytes, a size such as '512MB', or a share such as '50%'")
+    return InputError(f"memory={budget!r}; write bytes, a size such as '512MB', or a share such as '50%'")

@@ -1,6 +1,6 @@
 """The checkpointed tape: rollouts of any length, differentiated within a memory budget.
 
-tape = CheckpointedTape(program, steps=100_000, memory_budget="64MB")
+tape = CheckpointedTape(program, steps=100_000, memory="64MB")
 print(tape.plan)
 run = tape.forward(initial_state, {"torque": torque}, keep_outputs=["cost"])
 gradients = tape.backward(run, output_seeds={"cost": EveryStep(np.ones(worlds))})
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.core.errors import InputError, UnconvergedError, unknown_name, whole_number
+from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.core.kernel_lock import KERNELS
 from warpsim.tape import budget, checks, convergence, footprint, rows, seeds
 from warpsim.tape import home as homes
@@ -24,13 +24,13 @@ from warpsim.tape import threads as teams
 from warpsim.tape.crew import crew_of
 from warpsim.tape.diagnostics import NonFiniteError, SegmentReport
 from warpsim.tape.inputs import ArrayFeed, Feed, InputProvider, ProviderFeed
-from warpsim.tape.journal import Resumable
+from warpsim.tape.memory import MemoryLike, memory_of
 from warpsim.tape.parameters import ParameterSet, StaleInputError
 from warpsim.tape.part import Keep, Part
 from warpsim.tape.program import Field, Program
-from warpsim.tape.progress import bar, quiet
+from warpsim.tape.progress import bar
 from warpsim.tape.run import Gradients, Run
-from warpsim.tape.schedule import Plan, Schedule, make_plan
+from warpsim.tape.schedule import Plan, make_plan
 from warpsim.tape.selection import Selection, names, select
 from warpsim.tape.sweep import Pullback, Sweep
 
@@ -51,10 +51,7 @@ class CheckpointedTape:
         program: Program,
         *,
         steps: int,
-        memory_budget: int | float | str | None = None,
-        segment: int | None = None,
-        schedule: Schedule | None = None,
-        storage: str | Resumable = "device",
+        memory: MemoryLike = None,
         threads: int = 1,
         groups: int | None = None,
         capture: bool = True,
@@ -66,15 +63,8 @@ class CheckpointedTape:
         Args:
             program: The step.
             steps: N, length of each rollout.
-            memory_budget: Most memory to use beyond the program's own and the caller's arrays (kept trajectories,
-                inputs, gradients), for one open run: bytes, a size such as "512MB", or a share such as "50%" of what
-                is free.
-            segment: K, steps per segment; by default all, if they fit the budget (without one: `KEPT_BYTES`), else what
-                fits the cache and the budget.
-            schedule: `FullTape()`, `AllStarts()`, `Revolve(count)` or `Windows(length)`; by default the cheapest that
-                fits.
-            storage: Where checkpoints live: "device", "host", "disk" (temporary files), or `Resumable(directory)` for
-                files from which a killed backward pass goes on when the same calls are made again.
+            memory: A budget such as "64MB", or a `Memory` with segments, schedule and storage; None: what suits the
+                machine.
             threads: CPU threads that share the worlds; or, where a program's launches are divided and there are fewer
                 worlds than threads, each launch.
             groups: Groups of worlds, which are swept one after another; by default as many as keep the memory of each
@@ -91,7 +81,8 @@ class CheckpointedTape:
         self._check = check
         self._unconverged = convergence.check_choice(unconverged)
         self._tried = False
-        self._home = homes.make(storage, program.device)
+        memory = memory_of(memory)
+        self._home = homes.make(memory.storage, program.device)
         self._parameters = ParameterSet(program.parameters)
         inside = threads > program.worlds and getattr(program, "divisible", False)
         self._team, crew = teams.Team(1 if inside else threads), crew_of(threads) if inside else None
@@ -99,9 +90,9 @@ class CheckpointedTape:
         self.plan: Plan = make_plan(
             footprint.measure(part for part, _ in split),
             steps,
-            schedule=schedule,
-            segment=segment,
-            memory_budget=None if memory_budget is None else budget.parse(memory_budget, program.device),
+            schedule=memory.schedule,
+            segment=memory.segment,
+            budget=None if memory.budget is None else budget.parse(memory.budget, program.device),
             storage=self._home.kind,
         )
         _LOG.info("plan: %s", self.plan)
@@ -162,7 +153,7 @@ class CheckpointedTape:
             journals = []
         elif self._home.restore(journals, parts):
             self._check_inputs_of_saved_run(parts)
-        return Run(plan, parts, keep, known, journals, self._advance, self._home)
+        return Run(plan, parts, keep, known, journals, self.advance, self._home)
 
     def forward(
         self,
@@ -188,20 +179,35 @@ class CheckpointedTape:
             keep_every=keep_every,
             differentiate=differentiate,
         )
-        self.finish(run, progress=progress)
+        self.advance(run, progress=progress)
         return run
 
-    def finish(self, run: Run, *, progress: bool = False) -> None:
-        """Takes all steps that are left; raises as `forward` does."""
-        try:
-            self._advance(run, self.plan.steps - run.step, progress=progress)
-        except NonFiniteError as error:
-            error.run = run
-            raise
+    def advance(self, run: Run, steps: int | None = None, *, progress: bool = False) -> None:
+        """Takes `steps` more steps of a run, by default all that are left; raises as `forward` does."""
+        with KERNELS:
+            run.checkpoints  # noqa: B018  raises if they were released
+            left = self.plan.steps - run.step
+            if steps is not None and not 0 <= steps <= left:
+                raise InputError(f"{steps} more steps after {run.step} of {self.plan.steps}")
+            end = run.step + (left if steps is None else steps)
+            self._prepare(differentiate=run.differentiable)
+            failures = []
+            with bar(self._team, self.plan.segments * len(self._sweeps), "forward", progress) as tick:
+                groups = zip(self._sweeps, run.parts, strict=True)
+                tasks = [partial(sweep.forward, part, end, tick) for sweep, part in groups]
+                if self._team.threads > 1 and len(tasks) > 1:
+                    failures = self._team.run(tasks)
+                else:
+                    for task in tasks:
+                        failures.append(task())
+            self._raise_first(failures, run)
+            for part, journal in zip(run.parts, run.journals, strict=False):
+                if part.step == self.plan.steps and not journal.exists():
+                    journal.begin(part)
 
     @KERNELS.holding
     def take_up(self, run: Run) -> Run:
-        """Goes on with another tape's run where it has come to, e.g. after too few places; `finish` takes the rest.
+        """Goes on with another tape's run where it has come to, e.g. after too few places; `advance` takes the rest.
 
         Args:
             run: Of a program with the same state, inputs, outputs and parameters, in as many groups of worlds, not
@@ -214,7 +220,7 @@ class CheckpointedTape:
             parts[-1].take_up(old)
             if old.differentiate:
                 sweep.sum_inputs(parts[-1])
-        return Run(self.plan, parts, run.keep, run.parameter_checksums, [], self._advance, self._home)
+        return Run(self.plan, parts, run.keep, run.parameter_checksums, [], self.advance, self._home)
 
     @KERNELS.holding
     def backward(
@@ -272,16 +278,14 @@ class CheckpointedTape:
         self._prepare(differentiate=True)
         if run.journals:
             self._resume(run, pulls, seeds.checksum(by_state, by_output))
-        work = list(zip(self._sweeps, run.parts, pulls, strict=True))
-
-        def pull_back(item: tuple[Sweep, Part, Pullback]) -> None:
-            try:
-                item[0].backward(item[1], item[2], tick)
-            except UnconvergedError:  # the other groups go on, so that the last step of all is named
-                pass
-
         with bar(self._team, self.plan.segments * len(self._sweeps), "backward", progress) as tick:
-            self._team.run(quiet(pull_back), work)
+            groups = zip(self._sweeps, run.parts, pulls, strict=True)
+            tasks = [partial(sweep.backward, part, pull, tick) for sweep, part, pull in groups]
+            if self._team.threads > 1 and len(tasks) > 1:
+                self._team.run(tasks)
+            else:
+                for task in tasks:
+                    task()
         unsolved = convergence.Unsolved()
         for pull in pulls:
             unsolved.add(pull.unsolved)
@@ -296,27 +300,13 @@ class CheckpointedTape:
             np.hypot.reduce([pull.norms for pull in pulls], axis=0),
         )
 
-    @KERNELS.holding
-    def _advance(self, run: Run, steps: int, *, progress: bool = False) -> None:
-        run.checkpoints  # noqa: B018  raises if they were released
-        self._prepare(differentiate=run.differentiable)
-        end = run.step + steps
-        work = list(zip(self._sweeps, run.parts, strict=True))
-        failures: list[NonFiniteError] = []
-
-        def step(item: tuple[Sweep, Part]) -> None:
-            try:
-                item[0].forward(item[1], end, tick)
-            except NonFiniteError as error:  # the other groups go on, so that all of them reach the steps before
-                failures.append(error)
-
-        with bar(self._team, self.plan.segments * len(self._sweeps), "forward", progress) as tick:
-            self._team.run(quiet(step), work)
-        if failures:
-            raise min(failures, key=lambda error: error.step)
-        for part, journal in zip(run.parts, run.journals, strict=False):
-            if part.step == self.plan.steps and not journal.exists():
-                journal.begin(part)
+    def _raise_first(self, failures: list[NonFiniteError | None], run: Run) -> None:
+        """Raises the failure of the earliest step, if there is one, with the run as far as it came."""
+        found = [error for error in failures if error is not None]
+        if found:
+            error = min(found, key=lambda error: error.step)
+            error.run = run
+            raise error
 
     def _check_inputs_of_saved_run(self, parts: list[Part]) -> None:
         """The forward pass of a saved run is not repeated, so nothing else would look at all of its inputs."""

@@ -61,7 +61,7 @@ def _try_step(
         fill_any(block.array[0], filling, whole)
     segment.fill_work(0, filling)
     before = _read_only(program, segment)
-    segment.forward(0, 1, recorded=recorded)
+    segment.steps(0, 1, recorded=recorded)()
     for name, value in _read_only(program, segment).items():
         if value != before[name]:
             raise InputError(f"the step writes its {name}; it must write only next_state, outputs and work")

@@ -144,7 +144,7 @@ def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int
     before = segment.one_slot()  # the last slot on the way back, as it was before its adjoint ran
     for slot in reversed(range(count)):
         before.copy_slot(segment, slot)
-        segment.backward(slot, 1)
+        segment.adjoint_steps(slot, 1)()
         for kind, packed in (("state", adjoints.states), ("input", adjoints.inputs)):
             place = _first_bad(packed.fields, slot)
             if place is not None:

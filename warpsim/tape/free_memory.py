@@ -27,8 +27,7 @@ def free_bytes(device: wp.Device) -> int:
     found = _of_host(sys.platform)
     if found is None:
         raise InputError(
-            f"this system ({sys.platform}) does not tell how much memory is free; give memory_budget in bytes, e.g. "
-            "'512MB'"
+            f"this system ({sys.platform}) does not tell how much memory is free; give memory= in bytes, e.g. '512MB'"
         )
     return found
 

@@ -25,8 +25,6 @@ class Home:
 
     def __init__(self, kind: str, device: wp.Device) -> None:
         """Allocates nothing yet."""
-        if kind not in storage.KINDS:
-            raise InputError(f"storage={kind!r}; use one of {', '.join(storage.KINDS)}, or Resumable(directory)")
         self.kind = kind
         self._device = device
         self._spare: list[list[storage.Checkpoints]] = []

@@ -88,8 +88,8 @@ class Journal:
         """Brings a part to where it was last saved, after its forward pass or within its backward pass."""
         with self._read() as saved:
             part.step = part.plan.steps
-            for name in ("stored", "stored_rows", "free_rows"):
-                setattr(part, name, array("q", saved[name].tobytes()))
+            for name in ("stored", "rows", "free"):
+                setattr(part.snapshots, name, array("q", saved[name].tobytes()))
             part.checksums[:] = saved["checksums"]
 
     def restore_backward(self, adjoint: Packed, pull: Pullback, sums: Mapping[str, wp.array], seeds: int) -> None:
@@ -139,9 +139,9 @@ class Journal:
             np.savez(
                 fresh,
                 identity=np.str_(self._identity),
-                stored=np.array(part.stored, dtype=np.int64),
-                stored_rows=np.array(part.stored_rows, dtype=np.int64),
-                free_rows=np.array(part.free_rows, dtype=np.int64),
+                stored=np.array(part.snapshots.stored, dtype=np.int64),
+                rows=np.array(part.snapshots.rows, dtype=np.int64),
+                free=np.array(part.snapshots.free, dtype=np.int64),
                 checksums=part.checksums,
                 **more,
             )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import bisect
-from array import array
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from warpsim.tape import revolve, rows
+from warpsim.tape import rows
 from warpsim.tape.inputs import Feed
 from warpsim.tape.schedule import Plan
+from warpsim.tape.snapshots import Snapshots
 from warpsim.tape.storage import Checkpoints
 
 
@@ -66,10 +65,7 @@ class Part:
         checksums: (segments,) CRC of the inputs that each segment read, filled by the forward pass.
         step: Steps taken so far.
         token: Stands for this part where a reference to it would keep its arrays alive.
-        taken_up: The first segment whose start a run that came from another tape can still store.
-        stored: Stack of the segments whose starts are stored, ascending; segment 0 always is.
-        stored_rows: Where they are stored.
-        free_rows: Rows that hold no snapshot.
+        snapshots: Which of the rows hold the starts of which segments.
     """
 
     plan: Plan
@@ -79,13 +75,11 @@ class Part:
     differentiate: bool
     finite: bool
     step: int = 0
-    taken_up: int = 0
     token: object = field(default_factory=object)
 
     def __post_init__(self) -> None:
         self.checksums = np.zeros(self.plan.segments, dtype=np.uint32)
-        self.stored, self.stored_rows = array("q", [0]), array("q", [0])
-        self.free_rows = array("q", range(self.plan.snapshots - 1, 0, -1))
+        self.snapshots = Snapshots(self.plan)
 
     @property
     def reached_row(self) -> int:
@@ -94,19 +88,11 @@ class Part:
 
     def next_store(self) -> int:
         """The segment whose start the forward pass is to store next, or -1 for none."""
-        last, newest = self.plan.segments - 1, self.stored[-1]
-        if not self.differentiate or not self.free_rows or newest == last or self.taken_up > last:
-            return -1
-        if newest < self.taken_up:  # what lies between is computed again on the way back
-            return self.taken_up
-        return newest + revolve.split(last - newest + 1, 1 + len(self.free_rows))
+        return self.snapshots.next_store() if self.differentiate else -1
 
     def push(self, segment: int, states: rows.Packed, slot: int = 0) -> None:
         """Makes a snapshot of a slot, the start of `segment`."""
-        row = self.free_rows.pop()
-        self.checkpoints.save(row, states, slot)
-        self.stored.append(segment)
-        self.stored_rows.append(row)
+        self.checkpoints.save(self.snapshots.push(segment), states, slot)
 
     def take_up(self, other: Part) -> None:
         """Goes on where the same run, of other slots, has come to: with its states, its snapshots if cuts are alike."""
@@ -116,18 +102,8 @@ class Part:
         if self.step:
             self.checkpoints.save(self.reached_row, theirs, other.reached_row)
         if self.plan.cuts == other.plan.cuts:
-            for segment, row in zip(other.stored[1:], other.stored_rows[1:], strict=True):
+            for segment, row in zip(other.snapshots.stored[1:], other.snapshots.rows[1:], strict=True):
                 self.push(segment, theirs, row)
-            self.taken_up = other.taken_up
+            self.snapshots.taken_up = other.snapshots.taken_up
         elif self.step:
-            self.taken_up = self.plan.segment_of(self.step - 1) + 1
-
-    def pop(self) -> None:
-        """Frees the newest snapshot."""
-        self.stored.pop()
-        self.free_rows.append(self.stored_rows.pop())
-
-    def nearest(self, segment: int) -> tuple[int, int]:
-        """The newest snapshot (segment, row) at or before `segment`."""
-        i = bisect.bisect_right(self.stored, segment) - 1
-        return self.stored[i], self.stored_rows[i]
+            self.snapshots.taken_up = self.plan.segment_of(self.step - 1) + 1

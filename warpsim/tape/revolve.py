@@ -14,7 +14,7 @@ then the m to the left with c again, for any m with
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from math import comb
 
 from warpsim.core.errors import InputError
@@ -54,8 +54,8 @@ def split(segments: int, snapshots: int) -> int:
     return max(fewest_left, segments - most_right)
 
 
-def approach(stored: int, target: int, snapshots: int, visit: Callable[[int, int, bool], None]) -> None:
-    """Goes from the newest stored segment start to the start of `target`, storing on the way as the optimum asks.
+def approach(stored: int, target: int, snapshots: int) -> Iterator[tuple[int, int, bool]]:
+    """The way from the newest stored segment start to the start of `target`, storing where the optimum asks for it.
 
     Called for target = last … first, with `target` popped from the stack of snapshots after each, this is the whole
     reversal.
@@ -64,12 +64,14 @@ def approach(stored: int, target: int, snapshots: int, visit: Callable[[int, int
         stored: Segment whose start the newest snapshot holds.
         target: Segment to be recorded next, ≥ `stored`.
         snapshots: How many snapshots may be used from `stored` on, that one included.
-        visit: Called as `visit(start, stop, store)`: advance segments start … stop - 1, then store the start of `stop`.
+
+    Yields:
+        (start, stop, store): advance segments start … stop - 1, then store the start of `stop` if so.
     """
     while stored < target:
         stop = stored + split(target - stored + 1, snapshots)
         store = snapshots > 1
-        visit(stored, stop, store)
+        yield stored, stop, store
         stored = stop
         snapshots -= store
 

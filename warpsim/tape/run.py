@@ -53,7 +53,7 @@ class Run:
         keep: Keep,
         parameters: dict[str, int],
         journals: list[Journal],
-        advance: Callable[[Run, int], None],
+        advance: Callable[[Run, int | None], None],
         home: Home,
     ) -> None:
         """Made by `CheckpointedTape.start`."""
@@ -100,10 +100,6 @@ class Run:
 
         Inputs given as arrays are read now, so a policy may write those of the next step between calls.
         """
-        left = self.plan.steps - self.step
-        steps = left if steps is None else steps
-        if not 0 <= steps <= left:
-            raise InputError(f"{steps} more steps after {self.step} of {self.plan.steps}")
         self._advance(self, steps)
 
     def state(self) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ Fewer checkpoints cost more recomputation, at the optimal rate.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from warpsim.core.errors import InputError
@@ -235,7 +235,7 @@ def make_plan(
     *,
     schedule: Schedule | None = None,
     segment: int | None = None,
-    memory_budget: int | None = None,
+    budget: int | None = None,
     storage: str = "device",
 ) -> Plan:
     """Chooses K and the number of checkpoints.
@@ -247,7 +247,7 @@ def make_plan(
             a budget, what fits `KEPT_BYTES`.
         segment: K; by default as many steps as fit the budget, where that saves much, or else the cache. A rollout is
             then cut, even if all of it would fit.
-        memory_budget: Most bytes to use, beyond the program's own.
+        budget: Maximum bytes to use, beyond the program's own.
         storage: Where checkpoints live; those on disk do not count. Anywhere but on the device means that there are to
             be checkpoints, so the rollout is cut.
 
@@ -261,7 +261,7 @@ def make_plan(
     if schedule is not None and schedule.window is not None and schedule.window < 1:
         raise InputError(f"window={schedule.window}; a window has at least one step")
     if schedule is None and segment is None and storage == "device" and _alike(footprint):
-        longest = _longest_segments(footprint, steps, KEPT_BYTES if memory_budget is None else memory_budget)
+        longest = _longest_segments(footprint, steps, KEPT_BYTES if budget is None else budget)
         if longest is not None:
             return longest
     chosen = schedule or AllStarts()
@@ -269,11 +269,11 @@ def make_plan(
     plan = _plan(footprint, steps, chosen.slots(steps, preferred), chosen, storage, segment)
     if plan.slots > _most_slots(footprint):
         raise _too_long(footprint, plan)
-    if memory_budget is None or plan.bytes <= memory_budget:
+    if budget is None or plan.bytes <= budget:
         return plan
-    fitting = _fit(footprint, steps, schedule, segment, memory_budget, storage)
+    fitting = _fit(footprint, steps, schedule, segment, budget, storage)
     if fitting is None:
-        raise _too_small(footprint, steps, schedule, segment, memory_budget, storage)
+        raise _too_small(footprint, steps, schedule, segment, budget, storage)
     return fitting
 
 
@@ -287,7 +287,7 @@ def _too_long(footprint: Footprint, plan: Plan) -> InputError:
     whole, most = plan.slots * footprint.work, LARGEST_BLOCK * footprint.groups
     return InputError(
         f"recording {plan.slots} steps at once takes {readable(footprint.work)} each, {readable(whole)} in all, and a "
-        f"block of memory holds at most {readable(most)}; leave schedule= and segment= out, with memory_budget= if "
+        f"block of memory holds at most {readable(most)}; leave schedule= and segment= out, with a budget if "
         f"memory is to spare, and the {plan.steps} steps are cut into segments; or give segment="
         f"{_most_slots(footprint)} or less"
     )
@@ -318,21 +318,33 @@ def _longest_segments(footprint: Footprint, steps: int, limit: int) -> Plan | No
     return _plan(footprint, steps, fits, AllStarts(), "device") if fits * WORTH_KEEPING >= steps else None
 
 
+def cut(steps: int, slots: int, schedule: Schedule, *, rest_first: bool = False) -> Plan:
+    """Segments of `slots` steps and the starts that a schedule stores; what they take is left open.
+
+    Args:
+        steps: N.
+        slots: K.
+        schedule: What to store.
+        rest_first: Whether the first segment is the one that may be shorter, if there are no windows.
+    """
+    segments = _segments(steps, slots, schedule.window)
+    snapshots = schedule.snapshots(segments)
+    if snapshots < 1:
+        raise InputError(f"{snapshots} snapshots; at least the initial state must be kept")
+    first = steps - (segments - 1) * slots if rest_first and not schedule.window else slots
+    return Plan(steps, slots, first, snapshots, schedule.window, "device", {}, 0)
+
+
 def _plan(
     footprint: Footprint, steps: int, slots: int, schedule: Schedule, storage: str, given: int | None = None
 ) -> Plan:
     """The plan with these numbers; `given` is the K that the caller asked for, if he did."""
-    segments = _segments(steps, slots, schedule.window)
-    first = slots if given or schedule.window else steps - (segments - 1) * slots
-    snapshots = schedule.snapshots(segments)
-    if snapshots < 1:
-        raise InputError(f"{snapshots} snapshots; at least the initial state must be kept")
-    kept = snapshots + 1  # and the state reached so far
+    plan = cut(steps, slots, schedule, rest_first=given is None)
+    kept = plan.snapshots + 1  # and the state reached so far
     on_disk = storage == "disk"
-    on_disk_bytes = kept * footprint.state if on_disk else 0
-    plan = Plan(steps, slots, first, snapshots, schedule.window, storage, {}, on_disk_bytes)
+    plan = replace(plan, storage=storage, memory={}, disk_bytes=kept * footprint.state if on_disk else 0)
     shorter = sum(plan.lengths - {slots})
-    plan.memory.update(footprint.memory(slots, shorter, segments, snapshots, 0 if on_disk else kept))
+    plan.memory.update(footprint.memory(slots, shorter, plan.segments, plan.snapshots, 0 if on_disk else kept))
     if on_disk:
         plan.memory["checkpoints"] = min(plan.disk_bytes, RESIDENT_BYTES)
     return plan
@@ -376,7 +388,7 @@ def _too_small(
         plans = [_plan(footprint, steps, schedule.slots(steps, slots), schedule, storage, segment) for slots in sizes]
     least = min(plans, key=lambda plan: plan.bytes)
     return InputError(
-        f"memory_budget={readable(budget)} is too small for {steps} steps; the least that would do is "
+        f"memory={readable(budget)} is too small for {steps} steps; the least that would do is "
         f"{least.bytes} bytes ({readable(least.bytes)}):\n{least}"
     )
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from warpsim.tape import arena as arenas
 from warpsim.tape import rows
 from warpsim.tape.arena import Arena, ArenaSize
 from warpsim.tape.crew import Crew
-from warpsim.tape.graph import SlotGraph, SlotStep, capture_slots, eager_slots
+from warpsim.tape.graph import Replay, SlotGraph, SlotStep, capture_slots, eager_slots
 from warpsim.tape.program import BoundedProgram, ExplainingProgram, Program, Shortage, SolvingProgram
 from warpsim.tape.rows import Packed
 
@@ -138,22 +139,22 @@ class Segment:
         if self.capture:  # the graphs hold all that the tapes knew
             self._tapes.clear()
 
-    def forward(self, first: int, count: int, *, recorded: bool) -> None:
-        """Steps `count` slots from `first` on; if `recorded`, their intermediates stay for `backward`."""
+    def steps(self, first: int, count: int, *, recorded: bool) -> Replay:
+        """What steps `count` slots from `first` on; if `recorded`, their intermediates stay for `adjoint_steps`."""
         self.prepare(first, count, recorded=recorded)
         graph = self._recorded if recorded else self._plain
         assert graph is not None
-        graph.run(first, count)
+        return partial(graph.run, first, count)
 
-    def backward(self, first: int, count: int) -> None:
-        """Runs the adjoints of slots `first` + `count` - 1 … `first`, which must have been stepped `recorded`.
+    def adjoint_steps(self, first: int, count: int) -> Replay:
+        """What runs the adjoints of slots `first` + `count` - 1 … `first`, which must have been stepped `recorded`.
 
         State adjoint row k + 1 and output adjoint row k go in; state adjoint row k and input adjoint row k are added
         to.
         """
         self.prepare(first, count, recorded=True)
         assert self._backward is not None
-        self._backward.run(first, count)
+        return partial(self._backward.run, first, count)
 
     def one_slot(self) -> Segment:
         """A segment of one slot that runs the same program eagerly, to look at a slot without touching this one's."""

@@ -129,7 +129,7 @@ def map_file(path: Path, nbytes: int) -> mmap.mmap:
         raise OutputError(
             f"checkpoints need {nbytes / 1e6:.4g} MB in {path.parent}, {_room(path.parent)} "
             f"({error.strerror or error}); make room there, put temporary files on a larger disk (TMPDIR), keep "
-            "checkpoints in memory (storage='host'), or give a smaller memory_budget, which takes fewer of them"
+            "checkpoints in memory (storage='host'), or give a smaller budget, which takes fewer of them"
         ) from error
 
 

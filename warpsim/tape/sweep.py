@@ -16,7 +16,7 @@ import numpy as np
 from warpsim.tape import diagnostics, revolve, rows
 from warpsim.tape.convergence import Unsolved
 from warpsim.tape.crew import Crew
-from warpsim.tape.diagnostics import SegmentReport
+from warpsim.tape.diagnostics import NonFiniteError, SegmentReport
 from warpsim.tape.parameters import StaleInputError
 from warpsim.tape.part import Part
 from warpsim.tape.program import Program
@@ -127,33 +127,44 @@ class Sweep:
             if differentiate:
                 self.segment.prepare(0, length, recorded=True)
 
-    def forward(self, part: Part, end: int, progress: Callable[[], None]) -> None:
-        """Steps a run until step `end`, storing checkpoints where the plan wants them."""
+    def forward(self, part: Part, end: int, progress: Callable[[], None]) -> NonFiniteError | None:
+        """Steps a run until step `end`, storing checkpoints where the plan wants them.
+
+        Returns:
+            What ended it before, where a state is not finite: other groups go on, so that all reach the steps before.
+        """
         next_store = part.next_store()
         states, outputs = self.segment.states, self.segment.outputs
         row = None  # where the state of `part.step` is
         try:
-            while part.step < end:
-                span = self.plan.span(self.plan.segment_of(part.step))
-                slot = part.step - span.start
-                count = min(end - part.step, span.count - slot)
-                self._enter(part, slot)
-                row = slot
-                if slot == 0 and span.segment == next_store:
-                    part.push(span.segment, states)
-                    next_store = part.next_store()
-                self._fill(part, span, slot, count)
-                self._step(part, span, slot, count, recorded=part.differentiate and span.segment == self._last)
-                bad = None
-                if part.finite and not diagnostics.finite(states, slot + count):
-                    bad = diagnostics.first_bad_state(self.segment, slot + count)
-                    count = max(bad - 1 - slot, 0)
-                part.keep.take(part.step, slot, count, states.fields, outputs.fields)
-                part.step, row = part.step + count, slot + count
-                if bad is not None:
-                    diagnostics.raise_for_state(self.segment, span.start, bad, self.worlds.start)
-                if row == span.count:
-                    progress()
+            with _quiet():
+                while part.step < end:
+                    span = self.plan.span(self.plan.segment_of(part.step))
+                    slot = part.step - span.start
+                    count = min(end - part.step, span.count - slot)
+                    self._enter(part, slot)
+                    row = slot
+                    if slot == 0 and span.segment == next_store:
+                        part.push(span.segment, states)
+                        next_store = part.next_store()
+                    self._fill(part, span, slot, count)
+                    recorded = part.differentiate and span.segment == self._last
+                    self.segment.steps(slot, count, recorded=recorded)()
+                    self._stepped(part, span, slot, count, recorded=recorded)
+                    bad = None
+                    if part.finite and not diagnostics.finite(states, slot + count):
+                        bad = diagnostics.first_bad_state(self.segment, slot + count)
+                        count = max(bad - 1 - slot, 0)
+                    part.keep.take(part.step, slot, count, states.fields, outputs.fields)
+                    part.step, row = part.step + count, slot + count
+                    if bad is not None:
+                        diagnostics.raise_for_state(self.segment, span.start, bad, self.worlds.start)
+                    if row == span.count:
+                        progress()
+            return None
+        except NonFiniteError as error:
+            self._at = self._recorded = None
+            return error
         except BaseException:
             self._at = self._recorded = None  # the slots may hold anything
             raise
@@ -164,26 +175,32 @@ class Sweep:
                 part.checkpoints.save(part.reached_row, states, row)
 
     def backward(self, part: Part, pull: Pullback, progress: Callable[[], None]) -> None:
-        """Differentiates all segments, last first; the adjoint of the initial state ends up in `pull.initial`."""
+        """Differentiates all segments, last first; the adjoint of the initial state ends up in `pull.initial`.
+
+        It ends at a solve that did not converge, where that is how it was chosen; `pull.unsolved` then tells of it.
+        """
         adjoints = self.segment.adjoints
-        for segment in reversed(range(pull.remaining(self.plan))):
-            span = self.plan.span(segment)
-            recorded = self._recorded == (part.token, segment)
-            if not recorded:
-                self._reach(part, segment)
-            self._verify(part, span)
-            if not recorded:
-                self._step(part, span, 0, span.count, recorded=True)
-            self._check_solves(pull, span)
-            self._end_adjoint.copy_row(0, adjoints.states, 0)  # as the segment after this one has left it
-            self._seed(pull, span)
-            self.segment.backward(0, span.count)
-            self._report(part, pull, span)
-            part.feed.collect(span.start, span.count, adjoints.inputs.fields, pull.input_gradients)
-            self._forget(part, pull, segment)
-            if pull.finished is not None:
-                pull.finished(segment)
-            progress()
+        with _quiet():
+            for segment in reversed(range(pull.remaining(self.plan))):
+                span = self.plan.span(segment)
+                recorded = self._recorded == (part.token, segment)
+                if not recorded:
+                    self._reach(part, segment)
+                self._verify(part, span)
+                if not recorded:
+                    self.segment.steps(0, span.count, recorded=True)()
+                    self._stepped(part, span, 0, span.count, recorded=True)
+                if not self._solved(pull, span):
+                    return
+                self._end_adjoint.copy_row(0, adjoints.states, 0)  # as the segment after this one has left it
+                self._seed(pull, span)
+                self.segment.adjoint_steps(0, span.count)()
+                self._report(part, pull, span)
+                part.feed.collect(span.start, span.count, adjoints.inputs.fields, pull.input_gradients)
+                self._forget(part, pull, segment)
+                if pull.finished is not None:
+                    pull.finished(segment)
+                progress()
         for name, block in pull.initial.items():
             block.copy_from(0, adjoints.states.fields[name], 0, 1)
 
@@ -214,45 +231,34 @@ class Sweep:
                 "copy, or run forward again"
             )
 
-    def _step(self, part: Part, span: Span, slot: int, count: int, *, recorded: bool) -> None:
-        """Steps slots from `slot` on; the slots then hold the state after them."""
+    def _stepped(self, part: Part, span: Span, slot: int, count: int, *, recorded: bool) -> None:
+        """Notes what the slots hold after steps from `slot` on."""
         whole = recorded and (slot == 0 or self._recorded == (part.token, span.segment))
-        self.segment.forward(slot, count, recorded=recorded)
         self._at = (part.token, span.start + slot + count, slot + count)
         self._recorded = (part.token, span.segment) if whole else None
 
     def _reach(self, part: Part, target: int) -> None:
         """Brings the start of segment `target` into row 0, from the newest snapshot before it."""
-        stored, row = part.nearest(target)
+        stored, row = part.snapshots.nearest(target)
         self._recorded = None
         part.checkpoints.load(row, self.segment.states, 0)
         self._at = None
-        if stored == target:
-            return
-
-        def advance(first: int, stop: int, store: bool) -> None:
+        for first, stop, store in revolve.approach(stored, target, 1 + len(part.snapshots.free)):
             for segment in range(first, stop):
                 span = self.plan.span(segment)
                 self._verify(part, span)
-                self._step(part, span, 0, span.count, recorded=False)
+                self.segment.steps(0, span.count, recorded=False)()
                 self.segment.states.copy_row(0, self.segment.states, span.count)
             if store:
                 part.push(stop, self.segment.states)
 
-        revolve.approach(stored, target, 1 + len(part.free_rows), advance)
-        self._at = None
-
-    def _check_solves(self, pull: Pullback, span: Span) -> None:
-        """Notes the solves of a recorded segment that did not converge.
-
-        Raises:
-            UnconvergedError: There are some, and that is how it was chosen.
-        """
+    def _solved(self, pull: Pullback, span: Span) -> bool:
+        """Notes the solves of a recorded segment that did not converge; False where such a solve ends the pass."""
         residuals = self.segment.unsolved(span.count)
-        if residuals is not None and residuals.any():
-            pull.unsolved.note(residuals, span.start, self.worlds.start)
-            if pull.unconverged == "raise":
-                raise pull.unsolved.error
+        if residuals is None or not residuals.any():
+            return True
+        pull.unsolved.note(residuals, span.start, self.worlds.start)
+        return pull.unconverged != "raise"
 
     def _seed(self, pull: Pullback, span: Span) -> None:
         """Writes a segment's seeds; the adjoint of its end state is its seed, or what the segment after it left."""
@@ -287,6 +293,11 @@ class Sweep:
 
     def _forget(self, part: Part, pull: Pullback, segment: int) -> None:
         """Frees the snapshot of a finished segment, unless all starts are kept for another backward pass."""
-        reuse = len(part.stored) < self.plan.segments or not pull.retain
-        if segment > 0 and reuse and part.stored[-1] == segment:
-            part.pop()
+        reuse = not (pull.retain and part.snapshots.complete)
+        if segment > 0 and reuse and part.snapshots.stored[-1] == segment:
+            part.snapshots.pop()
+
+
+def _quiet() -> np.errstate:
+    """No warnings of NumPy's: numbers that overflow are looked for, and reported, by `diagnostics`."""
+    return np.errstate(over="ignore", invalid="ignore")

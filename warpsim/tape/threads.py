@@ -78,30 +78,27 @@ class Team:
             raise InputError(f"threads={threads}; at least one is needed")
         self.threads = threads
 
-    def run(self, task: Callable[[T], None], items: Sequence[T]) -> None:
-        """Calls `task` for each item and raises the error of the first one that failed, in order of the items."""
-        if self.threads == 1 or len(items) == 1:
-            for item in items:
-                task(item)
-        else:
-            KERNELS.without(self._share, task, items)
+    def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        """Results in the order of the tasks; raises the error of the first one that failed, in that order."""
+        return KERNELS.without(self._share, tasks)
 
-    def _share(self, task: Callable[[T], None], items: Sequence[T]) -> None:
-        waiting = deque(enumerate(items))
+    def _share(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        waiting = deque(enumerate(tasks))
+        results: dict[int, T] = {}
         errors: dict[int, Exception] = {}
 
         def work() -> None:
             while waiting:
                 try:
-                    place, item = waiting.popleft()
+                    place, task = waiting.popleft()
                 except IndexError:  # another thread was quicker
                     return
                 try:
-                    task(item)
+                    results[place] = task()
                 except Exception as error:
                     errors[place] = error
 
-        helpers = [threading.Thread(target=work) for _ in range(min(self.threads, len(items)) - 1)]
+        helpers = [threading.Thread(target=work) for _ in range(min(self.threads, len(tasks)) - 1)]
         for helper in helpers:
             helper.start()
         try:
@@ -112,6 +109,7 @@ class Team:
                 helper.join()
         if errors:
             raise errors[min(errors)]
+        return [results[place] for place in range(len(tasks))]
 
     def guarded(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The same function, called by one thread at a time."""

@@ -18,6 +18,7 @@ from warpsim.optimizers.variables import Variable, Variables
 from warpsim.sim.attributes.attribute import Attribute
 from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import CONTACT_OUTPUTS, Trajectory
+from warpsim.tape.memory import Memory, MemoryLike
 from warpsim.task.bound_controls import BoundControl, FeedbackPolicy, bind, resting
 from warpsim.task.controls import Feedback
 from warpsim.task.task import Task, VariableSpec
@@ -63,7 +64,7 @@ class TaskProblem:
         sim: Simulator,
         task: Task,
         *,
-        memory_budget: int | float | str | None = None,
+        memory: MemoryLike = None,
         transmission: Transmission | None = None,
     ) -> None:
         """Binds a task to a simulator.
@@ -71,7 +72,7 @@ class TaskProblem:
         Args:
             sim: Of the file the task was read from, with the channels of the task's controls among its controls.
             task: What is wanted.
-            memory_budget: Of differentiated rollouts; None: the task's.
+            memory: Of differentiated rollouts; None: the task's.
             transmission: What becomes of controls on their way, for rollouts that are not differentiated; None: they
                 arrive as they were given.
 
@@ -79,7 +80,7 @@ class TaskProblem:
             TaskError: Something the task names does not exist or cannot vary; the message begins with its prim.
         """
         self.sim, self.task, self._transmission = sim, task, transmission
-        self._budget = task.memory_budget if memory_budget is None else memory_budget
+        self._memory = task.memory if memory is None else memory
         self.steps = task.steps or _step_count(task, sim.timestep)
         self.times = sim.timestep * np.arange(self.steps + 1)
         self._nominal = float(self.times[-1])
@@ -223,7 +224,9 @@ class TaskProblem:
 
             # a transmission remembers what was sent, so the controller must be asked once, not again on the way back
             segment = None if self._transmission is None else self.steps
-            trajectory = sim.rollout_policy(act, self.steps, parameters=parameters, outputs=outputs, segment=segment)
+            trajectory = sim.rollout_policy(
+                act, self.steps, parameters=parameters, outputs=outputs, memory=Memory(segment=segment)
+            )
             signal = policy.signal(gains, trajectory)[:-1]
             return trajectory, [self._sent(sim, bound, signal)]
         signals = [
@@ -234,7 +237,7 @@ class TaskProblem:
             controls=self._inputs(sim, signals) or None,
             parameters=parameters,
             outputs=outputs,
-            memory_budget=self._budget,
+            memory=self._memory,
         )
         return trajectory, signals
 

@@ -93,7 +93,7 @@ def _read(stage: Usd.Stage, scene: Scene, prim: Usd.Prim) -> Task:
         duration_range=_duration_range(own),
         steps=int(own.get("steps")) or None,
         search=_search(own),
-        memory_budget=str(own.get("memoryBudget")) or None,
+        memory=str(own.get("memoryBudget")) or None,
         start_code=context.start,
         name=own.path,
     )

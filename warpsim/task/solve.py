@@ -22,6 +22,7 @@ from warpsim.optimizers.multi_start import multi_start
 from warpsim.optimizers.result import Result
 from warpsim.optimizers.search import Progress, Stopping
 from warpsim.sim.simulator import Simulator
+from warpsim.tape.memory import MemoryLike
 from warpsim.task.course import Course
 from warpsim.task.folder import ResultFolder
 from warpsim.task.optimized import DEFAULT_METHOD, OptimizedTask, search_key
@@ -43,7 +44,7 @@ def optimize(
     seconds: float | None = None,
     seed: int | None = None,
     starts: int | None = None,
-    memory_budget: int | float | str | None = None,
+    memory: MemoryLike = None,
     terms: Sequence[Term] = (),
     conditions: Sequence[Condition] = (),
     folder: str | PathLike[str] | None = None,
@@ -62,7 +63,7 @@ def optimize(
         seconds: Most wall time, likewise.
         seed: Likewise.
         starts: Number of starting points, likewise.
-        memory_budget: Of differentiated rollouts, likewise.
+        memory: Of differentiated rollouts, likewise.
         terms: More terms, e.g. functions of your own.
         conditions: More conditions of success.
         folder: Where the best so far is kept while the search runs; None: nowhere.
@@ -77,7 +78,7 @@ def optimize(
     wanted = dataclasses.replace(wanted, terms=(*wanted.terms, *terms), conditions=(*wanted.conditions, *conditions))
     sim = with_channels(sim, wanted)
     search = _overridden(wanted.search, method=method, iterations=iterations, seconds=seconds, seed=seed, starts=starts)
-    problem = TaskProblem(sim, wanted, memory_budget=memory_budget)
+    problem = TaskProblem(sim, wanted, memory=memory)
     before = outcome(problem)
     kept = None if folder is None else ResultFolder(Path(fspath(folder)), problem, path)
     key = search_key(path, wanted, search)

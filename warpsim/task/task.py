@@ -66,7 +66,7 @@ class Task:
         duration_range: (least, most) s, if the duration varies too.
         steps: Number of time steps where the duration varies; None: by the scene's own time step.
         search: How to search.
-        memory_budget: Of differentiated rollouts, as in `Simulator.rollout`.
+        memory: Of differentiated rollouts, as in `Simulator.rollout`.
         start_code: Time code of the stage at which it starts.
         name: Path of its prim.
     """
@@ -79,6 +79,6 @@ class Task:
     duration_range: tuple[float, float] | None = None
     steps: int | None = None
     search: SearchSpec = field(default_factory=SearchSpec)
-    memory_budget: str | None = None
+    memory: str | None = None
     start_code: float = 0.0
     name: str = "task"

@@ -2,5 +2,6 @@
 
 from warpsim.check.gradcheck.check import Subject, default_parameters, gradcheck
 from warpsim.check.gradcheck.report import Blame, Report, Section
+from warpsim.check.gradcheck.simulator_check import check_simulator
 
-__all__ = ["Blame", "Report", "Section", "Subject", "default_parameters", "gradcheck"]
+__all__ = ["Blame", "Report", "Section", "Subject", "check_simulator", "default_parameters", "gradcheck"]

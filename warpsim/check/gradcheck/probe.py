@@ -11,7 +11,7 @@ import warp as wp
 
 from warpsim.autograd.exchange import to_warp, torch_device, torch_real
 from warpsim.autograd.parameters import Parameters
-from warpsim.autograd.rollout import RolloutCall, roll_out
+from warpsim.autograd.rollout import RolloutCall
 from warpsim.check.gradcheck.directions import Direction
 from warpsim.check.gradcheck.losses import Loss, Tensors
 from warpsim.check.gradcheck.modes import ModeObserver, StepModes
@@ -143,7 +143,8 @@ class Probe:
         first = self._initial.state(None, **batch.state)
         fixed = {n: to_warp(t, self._initial.dtypes[n]) for n, t in first.items() if n not in call.state}
         controls = {name: tensor.contiguous() for name, tensor in batch.controls.items()}
-        return roll_out(replace(call, fixed=fixed), first, controls)
+        with self._engine.turn:
+            return replace(call, fixed=fixed).run(first, controls)
 
     @property
     def device(self) -> torch.device:

@@ -16,16 +16,32 @@ from warpsim.sim.trajectory import Trajectory
 
 def check_simulator(
     sim: Simulator,
-    steps: int | None,
-    controls: Controls | None,
+    steps: int | None = None,
+    controls: Controls | None = None,
     *,
-    parameters: Sequence[str] | None,
-    loss: Callable[[Trajectory], torch.Tensor] | None,
-    outputs: Sequence[str],
-    window: int,
-    seed: int,
+    parameters: Sequence[str] | None = None,
+    loss: Callable[[Trajectory], torch.Tensor] | None = None,
+    outputs: Sequence[str] | None = None,
+    window: int = 10,
+    seed: int = 0,
 ) -> Report:
-    """Checks gradients of world 0; arguments as in `Simulator.gradcheck`."""
+    """Checks gradients of world 0 against central differences; `sim.gradcheck(…)` calls this.
+
+    A free-motion and a contact window are looked for in the rollout; each is checked with a random linear form of its
+    final state, by controls, initial state and parameters. Where gradient and differences disagree although contacts,
+    cones, limits and saturations stay the same, the guilty stage is looked for.
+
+    Args:
+        sim: What is checked, with its parameters in force and its initial state.
+        steps: Length of the rollout; None: that of `controls`, or two seconds.
+        controls: As in `Simulator.rollout`.
+        parameters: Names of the parameters to check; None: masses, sizes, friction, damping, gains, gravity.
+        loss: A function of a trajectory of one world; with it the whole rollout is checked, too.
+        outputs: What the loss reads besides the state; None: `sim.outputs`.
+        window: Maximum steps of a window.
+        seed: Of the random directions.
+    """
+    shown = sim.outputs if outputs is None else outputs
     if steps is None and controls is None:
         steps = max(1, round(2.0 / sim.timestep))
     count = given_steps(controls, steps)
@@ -37,4 +53,4 @@ def check_simulator(
         {name: sim.parameter(name)[0] for name in sorted({*names, *sim.changed_parameters})},
     )
     subject = Subject(sim.scene, sim.source, sim.model.device, point, names)
-    return gradcheck(subject, window=window, loss=loss, outputs=outputs if loss is not None else (), seed=seed)
+    return gradcheck(subject, window=window, loss=loss, outputs=shown if loss is not None else (), seed=seed)

@@ -75,8 +75,8 @@ def advise(f: Facts) -> str:
         largest = float(f.growth.perturbation.max())
         window = tame_steps(f.growth)
         parts.append(
-            f"Differentiate truncated windows of {window} steps (schedule=Windows({window})), or start from a shorter "
-            f"horizon and lengthen it: perturbations grow by {math.exp(min(largest, 700.0)):.1g}."
+            f"Differentiate truncated windows of {window} steps (memory=Memory(schedule=Windows({window}))), or start "
+            f"from a shorter horizon and lengthen it: perturbations grow by {math.exp(min(largest, 700.0)):.1g}."
         )
     if f.switches and not f.softened:
         parts.append(

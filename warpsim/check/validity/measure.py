@@ -98,7 +98,7 @@ def measure_validity(
         sim: What is simulated, with the parameters in force.
         steps: N; None: the length of `controls`.
         controls: As in `Simulator.rollout`.
-        **start: `q`, `qd`, `activation`, as in `Simulator.rollout`.
+        **start: `start`, `q`, `qd`, as in `Simulator.rollout`.
     """
     count = given_steps(controls, steps)
     actions = sim.all_controls(count, controls)

@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
             seconds=arguments.seconds,
             seed=arguments.seed,
             starts=arguments.starts,
-            memory_budget=arguments.budget,
+            memory=arguments.budget,
             folder=output,
             resume=arguments.resume,
             progress=not arguments.quiet,

@@ -18,6 +18,7 @@ from warpsim.core.errors import InputError, SimulationError, whole_number
 from warpsim.core.precision import numpy_real
 from warpsim.io.usd.writer import result_files
 from warpsim.sim.simulator import Simulator
+from warpsim.sim.start import Start
 from warpsim.sim.trajectory import CONTACT_OUTPUTS, PAGE_SUFFIXES, Trajectory, check_target
 from warpsim.solve.newton import AT_ROUNDING, CONVERGED, STATUS_TEXT
 from warpsim.tape.budget import readable
@@ -73,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     sim = open_simulator(arguments, worlds=arguments.worlds, device=arguments.device)
     if arguments.noise:
-        sim.reset(seed=arguments.seed, position_noise=arguments.noise)
+        sim.reset(start=Start(position_noise=arguments.noise, seed=arguments.seed))
     steps = whole_number("steps", _steps(arguments, sim.timestep))
     every = max(1, min(steps, round(1.0 / (arguments.fps * sim.timestep))))
     kept = 1 if steps * sim.worlds <= _MOST_ROWS else every  # the summary is of all steps, or of the frames

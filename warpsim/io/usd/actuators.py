@@ -34,9 +34,6 @@ def add_sites(context: Context, objects: PhysicsObjects) -> None:
             pose = context.frame(objects.bodies[owner]).pose.inverse() @ pose
         site = Site(str(path), str(owner) if owner is not None else None, pose.position, pose.rotation)
         context.scene.sites.append(site)
-        ops = context.transform_ops(prim, below=objects.bodies[owner] if owner is not None else None)
-        context.composed(site, "position", ops, context.units.length)
-        context.composed(site, "rotation", ops)
 
 
 def add_tendons(context: Context) -> None:
@@ -65,7 +62,6 @@ def _add_tendon(context: Context, prim: Usd.Prim) -> None:
         context.ledger.unsupported(prim, "mjc:path", "a fixed tendon runs over single hinges and slides")
         return
     tendon = Tendon(str(prim.GetPath()), joints, coefficients)
-    context.source("tendon", tendon.name, "coefficients", prim, "mjc:path:coef", 1.0)
     angular = all(kinds[name] == "hinge" for name in joints)
     length = 1.0 if angular else context.units.length
     _tendon_values(context, prim, tendon, angular, length)
@@ -82,7 +78,6 @@ def _tendon_values(context: Context, prim: Usd.Prim, tendon: Tendon, angular: bo
     spring = context.read.array(prim, "mjc:springlength")
     if spring is not None and spring.shape == (2,) and (spring >= 0).any():
         tendon.spring_range = (length * spring[0], length * (spring[1] if spring[1] >= 0 else spring[0]))
-        context.composed(tendon, "spring_range", [(prim, "mjc:springlength")], length)
     for field in ("limit", "friction"):
         context.take(tendon, f"{field}_solref", prim, f"mjc:solref{field}", scale=(1, 1))
         context.take(tendon, f"{field}_solimp", prim, f"mjc:solimp{field}", scale=(1, 1, length, 1, 1))
@@ -97,9 +92,6 @@ def _take_range(
     if flag == "false" or (low is None and high is None):
         return
     setattr(item, field, (factor * (low or 0.0), factor * (high or 0.0)))
-    for place, side in enumerate(("min", "max")):
-        kind = type(item).__name__.lower()
-        context.source(kind, item.name, f"{field}:{place}", prim, f"mjc:{name}:{side}", factor)
 
 
 def add_actuators(context: Context) -> None:
@@ -127,17 +119,9 @@ def _add_servos(context: Context, prim: Usd.Prim) -> None:
         name = str(prim.GetPath()) if len(targets) == 1 else f"{prim.GetPath()}:{target}"
         actuator = Actuator(name, "joint", target)
         actuator.gain, actuator.bias = np.array([stiffness, 0.0, 0.0]), np.array([0.0, -stiffness, -damping])
-        gain, force = context.units.gain(angular), context.units.force(angular)
-        for field, attribute, factor in (
-            ("gain:0", "newton:kp", gain),
-            ("bias:1", "newton:kp", -gain),
-            ("bias:2", "newton:kd", -gain),
-        ):
-            context.source("actuator", name, field, prim, attribute, factor)
+        force = context.units.force(angular)
         if effort is not None and np.isfinite(effort):
             actuator.force_range = (-force * effort, force * effort)
-            for place, sign in ((0, -1.0), (1, 1.0)):
-                context.source("actuator", name, f"force_range:{place}", prim, "newton:maxEffort", sign * force)
         context.scene.actuators.append(actuator)
 
 
@@ -151,10 +135,9 @@ def _add_actuator(context: Context, prim: Usd.Prim) -> None:
         return
     kind, angular = transmission
     actuator = Actuator(name, kind, str(targets[0]))
-    law = _law(context, prim, actuator)
-    if law is None:
+    if _law(context, prim, actuator) is None:
         return
-    _scale(context, actuator, angular, law)
+    _scale(context, actuator, angular)
     _take_range(context, actuator, "control_range", prim, "ctrlRange", "ctrlLimited")
     if actuator.control_range is None:
         actuator.control_range = _inherited(context, prim, actuator)
@@ -216,7 +199,6 @@ def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> _Law | None:
     constants = context.read.array(prim, "mjc:dynPrm")
     if constants is not None and len(constants):
         actuator.time_constant = float(constants[0])
-        context.composed(actuator, "time_constant", [(prim, "mjc:dynPrm")])
     return law
 
 
@@ -225,13 +207,12 @@ def _read_damping_ratio(context: Context, prim: Usd.Prim, actuator: Actuator) ->
     kind = next((joint.kind for joint in context.scene.joints if joint.name == actuator.target), actuator.transmission)
     if kind in ("hinge", "slide", "tendon") and actuator.gain[0] > 0:
         actuator.damping_ratio = float(actuator.bias[2])
-        context.composed(actuator, "damping_ratio", [(prim, "mjc:biasPrm")])
     else:
         reason = "a damping ratio needs a hinge, slide or tendon and a positive gain; the servo is not damped"
         context.ledger.unsupported(prim, "mjc:biasPrm", reason)
 
 
-def _scale(context: Context, actuator: Actuator, angular: bool, law: _Law) -> None:
+def _scale(context: Context, actuator: Actuator, angular: bool) -> None:
     """Stage units → SI: the gains take the units of force and length, the gear those of a site's torque."""
     units = context.units
     force, length = units.force(angular), 1.0 if angular else units.length
@@ -241,11 +222,6 @@ def _scale(context: Context, actuator: Actuator, angular: bool, law: _Law) -> No
     turn = units.length if actuator.transmission == "site" else 1.0
     gear = np.array([1.0, 1.0, 1.0, turn, turn, turn])
     actuator.gear = actuator.gear * gear
-    prim, name = context.prim(actuator.name), actuator.name
-    context.source("actuator", name, "gain", prim, "mjc:gainPrm", force, np.diag(per * law.gain))
-    context.source("actuator", name, "gear", prim, "mjc:gear", 1.0, np.diag(gear))
-    if any(law.bias):
-        context.source("actuator", name, "bias", prim, "mjc:biasPrm", force, np.diag(per * law.bias))
 
 
 def _inherited(context: Context, prim: Usd.Prim, actuator: Actuator) -> tuple[float, float] | None:
@@ -254,7 +230,6 @@ def _inherited(context: Context, prim: Usd.Prim, actuator: Actuator) -> tuple[fl
     joint = next((joint for joint in context.scene.joints if joint.name == actuator.target), None)
     if not factor or joint is None or joint.limit is None or not np.isfinite(joint.limit).all():
         return None
-    context.composed(actuator, "control_range", [(prim, "mjc:inheritRange")])
     middle, half = 0.5 * (joint.limit[0] + joint.limit[1]), 0.5 * (joint.limit[1] - joint.limit[0])
     return middle - factor * half, middle + factor * half
 
@@ -278,8 +253,6 @@ def apply_keyframe(context: Context) -> None:
         for joint in joints:
             size = sizes[joint.kind]
             setattr(joint, field, _to_si(context, joint.kind, values[at : at + size]))
-            unit = context.units.length if joint.kind in ("slide", "free") else 1.0
-            context.composed(joint, field, [(frames[0], name)], unit)
             at += size
 
 

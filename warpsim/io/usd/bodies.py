@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from pxr import Sdf, Usd, UsdGeom
+from pxr import Sdf, Usd
 
 from warpsim.io.usd.context import Context
 from warpsim.io.usd.extensions import lookup
 from warpsim.io.usd.frames import Pose
-from warpsim.io.usd.joints import CONE_ANGLES, Dof, JointSpec
+from warpsim.io.usd.joints import Dof, JointSpec
 from warpsim.io.usd.physics_objects import PhysicsObjects
 from warpsim.io.usd.state_names import FREE_SUFFIX, QD_ATTRIBUTE
 from warpsim.io.usd.tree import Link
@@ -17,9 +17,6 @@ from warpsim.scene import Body, Joint
 
 POSE_TOLERANCE = 1e-4
 """m and rad: joints on one body pair whose frames disagree by more are reported."""
-
-
-_WEIGHTLESS = ("newton:gravityEnabled", "physxRigidBody:disableGravity")
 
 
 def read_kinematic(context: Context, objects: PhysicsObjects) -> set[Sdf.Path]:
@@ -37,10 +34,8 @@ def add_link(context: Context, objects: PhysicsObjects, link: Link, kinematic: b
         body.gravity_compensation = 1.0
     if context.read.flag(prim, "physxRigidBody:disableGravity", False):
         body.gravity_compensation = 1.0
-    context.composed(body, "gravity_compensation", [(prim, name) for name in _WEIGHTLESS])
     context.take(body, "gravity_compensation", prim, "mjc:gravcomp")
     context.scene.bodies.append(body)
-    _pose_sources(context, prim, body, link)
     if not link.joints:
         _add_free_joint(context, prim, name)
         return
@@ -88,50 +83,9 @@ def make_joint(context: Context, spec: JointSpec, dof: Dof, link: Link) -> Joint
     joint = Joint(
         name, dof.kind, str(link.body), frame.position.copy(), -axis if link.reverse else axis, limit=dof.limit
     )
-    if dof.limit is not None and dof.limit_attributes is not None:
-        for side, attribute in enumerate(dof.limit_attributes):
-            if np.isfinite(dof.limit[side]):
-                factor = context.units.coordinate(dof.angular)
-                context.source("joint", name, f"limit:{side}", spec.prim, attribute, factor)
-    elif dof.limit is not None:
-        context.composed(joint, "limit", [(spec.prim, attribute) for attribute in CONE_ANGLES], DEGREE)
-    _anchor_source(context, spec, link, joint)
     _passive(context, spec, dof, joint)
     _constraint_softness(context, spec, dof, joint)
     return joint
-
-
-def _pose_sources(context: Context, prim: Usd.Prim, body: Body, link: Link) -> None:
-    """Records where the body's reference pose comes from: the frames of its joint, or its own ops."""
-    unit = context.units.length
-    if not link.joints:
-        ops = context.transform_ops(prim)
-        context.composed(body, "position", ops, unit)
-        context.composed(body, "rotation", ops)
-        if prim.GetAttribute("xformOp:translate").HasAuthoredValue():  # linear, through its parent's transform
-            resets = UsdGeom.Xformable(prim).GetResetXformStack()
-            outer = prim.GetStage().GetPseudoRoot() if resets else prim.GetParent()
-            linear = context.frame(outer).linear
-            context.source("body", body.name, "position", prim, "xformOp:translate", unit, linear)
-        return
-    spec, near, far = link.joints[0].prim, *((1, 0) if link.reverse else (0, 1))
-    turns = [(spec, f"physics:localRot{near}"), (spec, f"physics:localRot{far}")]
-    places = [(spec, f"physics:localPos{near}"), *turns, (spec, f"physics:localPos{far}")]
-    context.composed(body, "position", places, unit)
-    context.composed(body, "rotation", turns)
-
-
-def _anchor_source(context: Context, spec: JointSpec, link: Link, joint: Joint) -> None:
-    """Records where the joint's axis and its center in the child's frame come from."""
-    index, name = 0 if link.reverse else 1, joint.name
-    context.source("joint", name, "axis", spec.prim, "physics:axis", 1.0)
-    context.composed(joint, "axis", [(spec.prim, "physics:axis"), (spec.prim, f"physics:localRot{index}")])
-    attribute = f"physics:localPos{index}"
-    if context.read.targets(spec.prim, f"physics:body{index}") == [link.body]:
-        scale = np.diag(context.frame(context.prim(link.body)).scale)
-        context.source("joint", name, "anchor", spec.prim, attribute, context.units.length, scale)
-    else:  # the joint names a prim inside the body
-        context.composed(joint, "anchor", [(spec.prim, attribute)], context.units.length)
 
 
 def _passive(context: Context, spec: JointSpec, dof: Dof, joint: Joint) -> None:
@@ -139,24 +93,18 @@ def _passive(context: Context, spec: JointSpec, dof: Dof, joint: Joint) -> None:
         found = lookup(context, spec.prim, concept, angular=dof.angular, axis=dof.token)
         if found is not None:
             setattr(joint, concept, found.value)
-            context.source("joint", joint.name, concept, spec.prim, found.attribute, found.factor)
     rest = context.read.number(spec.prim, "mjc:springref", mark=dof.kind != "ball")
     if rest is not None and dof.kind != "ball":
         factor = 1.0 if dof.angular else context.units.length
         joint.rest = np.array([factor * rest])
-        context.source("joint", joint.name, "rest", spec.prim, "mjc:springref", factor)
     reference = context.read.number(spec.prim, "mjc:ref", mark=dof.kind != "ball")
     if reference is not None and dof.kind != "ball":
         factor = 1.0 if dof.angular else context.units.length
         joint.reference = factor * reference  # the coordinate at which the joint's two frames coincide
-        context.source("joint", joint.name, "reference", spec.prim, "mjc:ref", factor)
     low, high = (context.read.number(spec.prim, f"mjc:actuatorfrcrange:{side}") for side in ("min", "max"))
     if low is not None and high is not None and low < high:
         factor = context.units.force(dof.angular)
         joint.actuator_force_limit = (factor * low, factor * high)
-        for place, side in enumerate(("min", "max")):
-            attribute = f"mjc:actuatorfrcrange:{side}"
-            context.source("joint", joint.name, f"actuator_force_limit:{place}", spec.prim, attribute, factor)
 
 
 def _constraint_softness(context: Context, spec: JointSpec, dof: Dof, joint: Joint) -> None:
@@ -178,8 +126,6 @@ def _add_free_joint(context: Context, prim: Usd.Prim, name: str) -> None:
             joint.initial_qd[:3] = context.units.length * (turn @ velocity)
         if spin is not None:
             joint.initial_qd[3:] = DEGREE * spin
-        context.source("joint", joint.name, "initial_qd:linear", prim, "physics:velocity", context.units.length, turn)
-        context.source("joint", joint.name, "initial_qd:angular", prim, "physics:angularVelocity", DEGREE)
     context.scene.joints.append(joint)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,13 +15,7 @@ from warpsim.io.usd.frames import Frame, split_affine
 from warpsim.io.usd.ledger_scan import Ledger, prims
 from warpsim.io.usd.units import StageUnits
 from warpsim.io.usd.xform_ops import local_matrix
-from warpsim.scene import Scene, Source
-
-
-def _key(item: Any) -> tuple[str, str]:
-    """(kind, name) of a scene item among the sources; options and the medium are named after their kind."""
-    kind = type(item).__name__.lower()
-    return kind, getattr(item, "name", kind)
+from warpsim.scene import Scene
 
 
 @dataclass
@@ -103,7 +97,7 @@ class Context:
     def take(
         self, item: Any, field_name: str, prim: Usd.Prim, attribute: str, factor: float = 1.0, *, scale: Any = None
     ) -> bool:
-        """Reads an authored number, or with `scale` a vector as long, into a field of a scene item, with its source.
+        """Reads an authored number, or with `scale` a vector as long, into a field of a scene item.
 
         Args:
             item: Of the scene.
@@ -125,48 +119,4 @@ class Context:
         if value is None:
             return False
         setattr(item, field_name, value)
-        frame = None if scale is None or np.all(np.asarray(scale) == 1.0) else np.diag(scale)
-        self.source(*_key(item), field_name, prim, attribute, factor, frame)
         return True
-
-    def composed(self, item: Any, field_name: str, places: Sequence[tuple[Usd.Prim, str]], factor: float = 1.0) -> None:
-        """Records that a value is made of those of some attributes that are authored, the nearest first."""
-        authored = [(prim, name) for prim, name in places if prim.GetAttribute(name).HasAuthoredValue()]
-        if authored:
-            (prim, name), *rest = authored
-            others = tuple(f"{other.GetPath()}.{attribute}" for other, attribute in rest)
-            kind, label = _key(item)
-            self.scene.sources[kind, label, field_name] = Source(str(prim.GetPath()), name, factor, None, False, others)
-
-    def transform_ops(self, prim: Usd.Prim, *, below: Usd.Prim | None = None) -> list[tuple[Usd.Prim, str]]:
-        """The ops that place a prim, its own first, then its ancestors'; only those under `below`, if given."""
-        places: list[tuple[Usd.Prim, str]] = []
-        while prim and not prim.IsPseudoRoot() and prim != below:
-            xformable = UsdGeom.Xformable(prim)
-            if xformable:
-                places += [(prim, str(op.GetOpName())) for op in xformable.GetOrderedXformOps() if not op.IsInverseOp()]
-                if xformable.GetResetXformStack():
-                    break
-            prim = prim.GetParent()
-        return places
-
-    def source(
-        self, kind: str, name: str, field_name: str, prim: Usd.Prim, attribute: str, factor: float, frame: Any = None
-    ) -> None:
-        """Records where a value of the scene came from: one attribute, linearly.
-
-        The scene's value is factor · authored; with a (3, 3) frame, factor · frame @ authored; with a (3,) frame and a
-        number, factor · frame · authored; for an inertia, factor · frame · diag(authored) · frameᵀ; for a position,
-        plus a constant (the place of the parent prim).
-
-        Args:
-            kind: "body", "joint", "shape", "site", "drive", "actuator", "tendon", "equality", "sensor", "mesh",
-                "options" or "medium".
-            name: Of the item.
-            field_name: Its field, with ":<i>" for one component, ":linear" or ":angular" for half of a free joint's qd.
-            prim: Where the attribute is.
-            attribute: Its name.
-            factor: SI value per authored value.
-            frame: See above.
-        """
-        self.scene.sources[(kind, name, field_name)] = Source(str(prim.GetPath()), attribute, float(factor), frame)

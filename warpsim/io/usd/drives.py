@@ -52,11 +52,8 @@ def read_drive(context: Context, spec: JointSpec, dof: Dof) -> Drive:
         value = context.read.number(spec.prim, prefix + attribute)
         if value is not None:
             setattr(drive, field, factor * value)
-        context.source("drive", name, field, spec.prim, prefix + attribute, factor)
     limit = context.read.number(spec.prim, prefix + "maxForce", finite=False)
     if limit is not None and limit < 0:
         raise SceneError(f"{spec.name}.{prefix}maxForce is {limit}; it must not be negative")
     drive.max_force = np.inf if limit is None or limit >= ENDLESS else units.force(dof.angular) * limit
-    if limit is not None:
-        context.source("drive", name, "max_force", spec.prim, prefix + "maxForce", units.force(dof.angular))
     return drive

@@ -39,10 +39,6 @@ def _from_own_arrays(context: Context, joint: Joint) -> None:
     for field, value in (("initial_q", q), ("initial_qd", qd)):
         if value is not None:
             setattr(joint, field, value)
-            for part in (":linear", ":angular"):
-                context.scene.sources.pop(("joint", joint.name, field + part), None)
-            attribute = (Q_ATTRIBUTE if field == "initial_q" else QD_ATTRIBUTE) + suffix
-            context.source("joint", joint.name, field, prim, attribute, 1.0)
 
 
 def _from_state(context: Context, joint: Joint) -> None:
@@ -57,7 +53,6 @@ def _from_state(context: Context, joint: Joint) -> None:
         value = context.read.number(prim, name)
         if value is not None:
             setattr(joint, field, np.array([factor * value]))
-            context.source("joint", joint.name, field, prim, name, factor)
 
 
 def _from_pose(context: Context, objects: PhysicsObjects, link: Link, joints: list[Joint]) -> None:
@@ -77,8 +72,6 @@ def _from_pose(context: Context, objects: PhysicsObjects, link: Link, joints: li
         departure = quat_log(value) if joint.kind == "ball" else value
         if np.abs(departure).max() > _NOISE:
             joint.initial_q = value if joint.kind == "ball" else joint.reference + value
-            unit = context.units.length if joint.kind == "slide" else 1.0
-            context.composed(joint, "initial_q", context.transform_ops(objects.bodies[link.body]), unit)
 
 
 def _fit(motion: Pose, joints: list[Joint]) -> list[np.ndarray]:

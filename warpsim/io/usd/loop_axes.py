@@ -14,8 +14,7 @@ from warpsim.core.numpy_quaternions import matrix_to_quat
 from warpsim.io.usd.context import Context
 from warpsim.io.usd.drives import driven_dofs, read_drive
 from warpsim.io.usd.frames import Pose
-from warpsim.io.usd.joints import CONE_ANGLES, Dof, JointSpec
-from warpsim.io.usd.units import DEGREE
+from warpsim.io.usd.joints import Dof, JointSpec
 from warpsim.scene import Equality
 
 _ALIGNED = 1e-5
@@ -124,9 +123,6 @@ def add_axes(context: Context, joint: LoopJoint) -> None:
     equality_softness(context, prim, equality)
     _limit_softness(context, joint, equality)
     context.scene.equalities.append(equality)
-    ends = ("localPos0", "localRot0", "localPos1", "localRot1")
-    fields = {"anchor": ("localPos1",), "axes": ("localRot1",), "relative_pose": ends}
-    frame_sources(context, prim, equality, fields)
     for item in joint.dofs:
         _add_drive(context, equality, item)
 
@@ -137,7 +133,6 @@ def _add_limit(context: Context, equality: Equality, item: LoopDof, turns: int) 
         return
     if dof.kind == "ball":
         equality.turn_limit = min(max(dof.limit[1], 1e-6), np.pi)
-        context.composed(equality, "turn_limit", [(spec.prim, name) for name in CONE_ANGLES], DEGREE)
         return
     reach = np.inf if dof.kind == "slide" else np.pi / 2 if turns == 3 and item.axis == 4 else np.pi
     for side, bound in enumerate(dof.limit):
@@ -150,8 +145,6 @@ def _add_limit(context: Context, equality: Equality, item: LoopDof, turns: int) 
             continue
         place = side if item.sign > 0 else 1 - side
         equality.limits[item.axis, place] = item.sign * bound
-        factor = item.sign * context.units.coordinate(dof.angular)
-        context.source("equality", equality.name, f"limits:{item.axis}:{place}", spec.prim, attribute, factor)
 
 
 def _add_drive(context: Context, equality: Equality, item: LoopDof) -> None:
@@ -188,10 +181,3 @@ def equality_softness(context: Context, prim: Usd.Prim, equality: Equality, *, a
     width = 1.0 if angular else context.units.length
     context.take(equality, "solref", prim, "mjc:solref", scale=(1, 1))
     context.take(equality, "solimp", prim, "mjc:solimp", scale=(1, 1, width, 1, 1))
-
-
-def frame_sources(context: Context, prim: Usd.Prim, equality: Equality, fields: dict[str, tuple[str, ...]]) -> None:
-    """Records of which frames of a joint's prim some fields are made: "localPos0" and so on."""
-    for field, names in fields.items():
-        unit = 1.0 if field == "axes" else context.units.length
-        context.composed(equality, field, [(prim, f"physics:{name}") for name in names], unit)

@@ -9,7 +9,7 @@ from warpsim.io.usd.context import Context
 from warpsim.io.usd.drives import driven_dofs
 from warpsim.io.usd.frames import Pose
 from warpsim.io.usd.joints import JointSpec
-from warpsim.io.usd.loop_axes import add_axes, compound, equality_softness, frame_sources, single
+from warpsim.io.usd.loop_axes import add_axes, compound, equality_softness, single
 from warpsim.io.usd.units import DEGREE
 from warpsim.scene import Equality
 
@@ -90,14 +90,6 @@ def _add(
     equality.distance_range = distance
     equality_softness(context, spec.prim, equality)
     context.scene.equalities.append(equality)
-    near, far = ("0", "1") if spec.body0 is not None else ("1", "0")
-    turns = ("localRot0", "localRot1") if suffix else ()
-    fields = {"anchor": (f"localPos{near}", *turns), "anchor_b": (f"localPos{far}", *turns)}
-    frame_sources(context, spec.prim, equality, fields)
-    if kind == "distance":
-        for place, name in enumerate(("physics:minDistance", "physics:maxDistance")):
-            factor = context.units.length
-            context.source("equality", equality.name, f"distance_range:{place}", spec.prim, name, factor)
 
 
 def _weld(context: Context, spec: JointSpec) -> None:
@@ -108,9 +100,6 @@ def _weld(context: Context, spec: JointSpec) -> None:
     equality.relative_pose = np.concatenate([pose.position, pose.rotation])
     equality_softness(context, spec.prim, equality)
     context.scene.equalities.append(equality)
-    near, far = ("0", "1") if spec.body0 is not None else ("1", "0")
-    made_of = (f"localPos{near}", f"localRot{near}", f"localPos{far}", f"localRot{far}")
-    frame_sources(context, spec.prim, equality, {"anchor": (f"localPos{far}",), "relative_pose": made_of})
 
 
 def _kind(context: Context, name: str | None) -> str | None:
@@ -155,6 +144,4 @@ def _set_polynomial(
         value = context.read.number(prim, f"{prefix}{power}")
         if value is not None:
             coefficients[power] = value
-            factor = own / other**power
-            context.source("equality", equality.name, f"polynomial:{power}", prim, f"{prefix}{power}", factor)
     equality.polynomial = coefficients * own / other ** np.arange(5.0)

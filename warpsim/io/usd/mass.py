@@ -36,14 +36,14 @@ def set_shape_mass(
         _ignore(context, prim, "physics:mass", "zero means not set: density is used")
     elif mass is not None and prim != body:
         shape.mass = context.units.mass * mass
-        _settle(context, shape, "mass", prim, context.units.mass, hidden)
+        _settle(context, "mass", prim, hidden)
     places = [place for place in dict.fromkeys((prim, body, material)) if place is not None]  # nearest first
     densities = [(place, _positive(context, place, "physics:density")) for place in places]
     authored = [(place, value) for place, value in densities if value is not None]
     shape.density = context.units.density * authored[0][1] if authored else DEFAULT_DENSITY
     for rank, (place, _) in enumerate(authored):
         if rank == 0 and shape.mass is None:
-            _settle(context, shape, "density", place, context.units.density, hidden)
+            _settle(context, "density", place, hidden)
         else:
             _ignore(context, place, "physics:density", "a mass or a nearer density is authored")
 
@@ -67,14 +67,12 @@ def set_body_mass(context: Context, prim: Usd.Prim, body: Body, shapes: list[Sha
     if mass is not None:
         body.mass = units.mass * mass
         context.ledger.used(prim, "physics:mass")
-        context.source("body", body.name, "mass", prim, "physics:mass", units.mass)
     else:
         _ignore(context, prim, "physics:mass", "zero means not set: the colliders' mass is used")
     center = context.read.vector(prim, "physics:centerOfMass", 3, finite=False)
     if center is not None and np.isfinite(center).all():
         scale = context.frame(prim).scale
         body.com = units.length * scale * center
-        context.source("body", body.name, "com", prim, "physics:centerOfMass", units.length, np.diag(scale))
     _inertia(context, prim, body)
     has_volume = any(shape.kind != "plane" for shape in shapes)
     if body.mass is not None and not has_volume:
@@ -87,7 +85,6 @@ def set_body_mass(context: Context, prim: Usd.Prim, body: Body, shapes: list[Sha
 def _assume_inertia(context: Context, prim: Usd.Prim, body: Body, mass: float) -> None:
     """Gives a body that nothing else is known of the inertia of a small ball."""
     body.inertia = np.eye(3) * 0.4 * mass * BARE_RADIUS**2
-    context.composed(body, "inertia", [(prim, "physics:mass")], context.units.mass)
     if _turns(context.scene, body):
         context.ledger.assumed(
             prim,
@@ -120,7 +117,6 @@ def _inertia(context: Context, prim: Usd.Prim, body: Body) -> None:
             raise SceneError(f"{prim.GetPath()}.newton:inertia holds {full.size} numbers; give xx, yy, zz, xy, xz, yz")
         xx, yy, zz, xy, xz, yz = full
         body.inertia = factor * np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        context.source("body", body.name, "inertia", prim, "newton:inertia", factor)
         for name in ("physics:diagonalInertia", "physics:principalAxes"):
             _ignore(context, prim, name, "newton:inertia is used")
         return
@@ -131,7 +127,6 @@ def _inertia(context: Context, prim: Usd.Prim, body: Body) -> None:
     axes = context.read.quaternion(prim, "physics:principalAxes", zero_is_unset=True)
     turn = np.eye(3) if axes is None else quat_to_matrix(axes)
     body.inertia = factor * (turn @ np.diag(diagonal) @ turn.T)
-    context.source("body", body.name, "inertia", prim, "physics:diagonalInertia", factor, turn)
 
 
 def _refuse_collider_inertia(context: Context, prim: Usd.Prim, body: Usd.Prim) -> None:
@@ -155,11 +150,10 @@ def _ignore(context: Context, prim: Usd.Prim, name: str, reason: str) -> None:
         context.ledger.ignored(prim, name, reason)
 
 
-def _settle(context: Context, shape: Shape, field: str, prim: Usd.Prim, factor: float, hidden: str) -> None:
-    """Marks a mass or density as used with its source, or as ignored because something stronger hides it."""
+def _settle(context: Context, field: str, prim: Usd.Prim, hidden: str) -> None:
+    """Marks a mass or density as used, or as ignored because something stronger hides it."""
     attribute = f"physics:{field}"
     if hidden:
         context.ledger.ignored(prim, attribute, hidden)
     else:
         context.ledger.used(prim, attribute)
-        context.source("shape", shape.name, field, prim, attribute, factor)

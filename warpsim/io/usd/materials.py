@@ -37,7 +37,6 @@ def set_contact(context: Context, prim: Usd.Prim, material: Usd.Prim | None, sha
         found = lookup(context, prim, concept)
         if found is not None:
             setattr(shape, concept, found.value)
-            context.source("shape", shape.name, concept, prim, found.attribute, found.factor)
     for field, name in (
         ("condim", "mjc:condim"),
         ("priority", "mjc:priority"),
@@ -47,7 +46,6 @@ def set_contact(context: Context, prim: Usd.Prim, material: Usd.Prim | None, sha
         value = context.read.number(prim, name)
         if value is not None:
             setattr(shape, field, int(value))
-            context.source("shape", shape.name, field, prim, name, 1.0)
     context.take(shape, "solmix", prim, "mjc:solmix")
 
 
@@ -66,16 +64,13 @@ def _friction(context: Context, material: Usd.Prim, shape: Shape, is_mjc: bool) 
         reason = "contact has one sliding coefficient, the dynamic one"
         context.ledger.unsupported(material, "physics:staticFriction", reason)
     shape.friction[0] = static if dynamic is None and static is not None else (dynamic or 0.0)
-    context.source("shape", shape.name, "friction:0", material, chosen, 1.0)
     unit = context.units.length
     for place, name in ((1, "newton:torsionalFriction"), (2, "newton:rollingFriction")):
         value = context.read.number(material, name)
         if value is not None:
             shape.friction[place] = unit * value
-            context.source("shape", shape.name, f"friction:{place}", material, name, unit)
             if not is_mjc and value > 0:  # MuJoCo's colliders say by condim which kinds act
                 shape.condim = max(shape.condim, (4, 6)[place - 1])
-                context.composed(shape, "condim", [(material, name)])
     mode = context.read.token(material, "physxMaterial:frictionCombineMode", choices=_COMBINE)
     if mode is not None:
         shape.friction_combine = mode
@@ -94,7 +89,6 @@ def _softness(context: Context, prim: Usd.Prim, material: Usd.Prim | None, shape
         stiffness, damping = (_given(context, material, f"newton:contact{name}") for name in ("Stiffness", "Damping"))
     if solref is not None:
         shape.solref = solref
-        context.source("shape", shape.name, "solref", prim, "mjc:solref", 1.0)
     if stiffness is None or damping is None:
         return
     direct = np.array([-stiffness, -damping])
@@ -103,10 +97,7 @@ def _softness(context: Context, prim: Usd.Prim, material: Usd.Prim | None, shape
     if solref is not None:
         context.ledger.ignored(prim, "mjc:solref", "the material's newton:contactStiffness is used")
     shape.solref = direct
-    context.scene.sources.pop(("shape", shape.name, "solref"), None)
     # solref has both or none: the pair is the parameter
-    context.source("shape", shape.name, "solref:0", material, "newton:contactStiffness", -1.0)
-    context.source("shape", shape.name, "solref:1", material, "newton:contactDamping", -1.0)
 
 
 def _given(context: Context, material: Usd.Prim, name: str) -> float | None:

@@ -32,8 +32,6 @@ def placed(context: Context, prim: Usd.Prim, pose: Pose, mesh: Mesh) -> Mesh:
     faces = mesh.faces[:, ::-1] if frame.mirrored else mesh.faces
     in_world = context.units.length * (mesh.vertices @ frame.linear.T)
     made = Mesh(mesh.name, in_world @ pose.matrix, np.ascontiguousarray(faces))
-    context.composed(made, "vertices", [(prim, "points"), *context.transform_ops(prim)], context.units.length)
-    context.composed(made, "faces", [(prim, name) for name in ("faceVertexIndices", "faceVertexCounts", "orientation")])
     return made
 
 

@@ -49,7 +49,6 @@ def _gravity(context: Context, prim: Usd.Prim) -> None:
         strength = 0.0
     turned = context.units.to_world @ unit(direction)
     context.scene.options.gravity = strength * turned
-    context.source("options", "options", "gravity", prim, "physics:gravityMagnitude", factor, turned)
 
 
 def _stepping(context: Context, prim: Usd.Prim) -> None:
@@ -60,17 +59,15 @@ def _stepping(context: Context, prim: Usd.Prim) -> None:
         if rate.value <= 0:
             raise SceneError(f"{prim.GetPath()}.{rate.attribute} is {rate.value}; it must be above zero")
         options.timestep = 1.0 / rate.value
-        context.composed(options, "timestep", [(prim, rate.attribute)])
         if step is not None:
             context.ledger.ignored(prim, "mjc:option:timestep", f"{rate.attribute} is used")
     elif step is not None:
         options.timestep = step
-        context.source("options", "options", "timestep", prim, "mjc:option:timestep", 1.0)
         context.ledger.used(prim, "mjc:option:timestep")
     iterations = lookup(context, prim, "solver_iterations")
     if iterations is not None and iterations.value > 0:
         options.solver_iterations = int(iterations.value)
-        context.source("options", "options", "solver_iterations", prim, iterations.attribute, 1.0)
+        context.scene.option_places["solver_iterations"] = (str(prim.GetPath()), iterations.attribute)
     integrator = context.read.token(prim, "mjc:option:integrator")
     if integrator is not None and integrator in _INTEGRATORS:
         options.integrator = _INTEGRATORS[integrator]
@@ -119,7 +116,6 @@ def _medium(context: Context, prim: Usd.Prim) -> None:
     wind = context.read.vector(prim, "mjc:option:wind", 3)
     if wind is not None:
         medium.wind = units.length * (units.to_world @ wind)
-        context.source("medium", "medium", "wind", prim, "mjc:option:wind", units.length, units.to_world)
 
 
 def _settle_owners(context: Context, objects: PhysicsObjects, scene: Usd.Prim) -> None:

@@ -37,9 +37,6 @@ def take_apart(context: Context, prim: Usd.Prim, shape: Shape) -> None:
         for i, (vertices, faces) in enumerate(zip(found.vertices, found.faces, strict=True))
     ]
     pieces = add_pieces(context.scene, shape, meshes, settings)
-    for (kind, name, field), source in list(context.scene.sources.items()):
-        if (kind, name) == ("shape", shape.name) and field not in ("mass", "density"):
-            context.scene.sources.update({(kind, piece.name, field): source for piece in pieces})
     context.ledger.used(
         prim,
         "physics:approximation",

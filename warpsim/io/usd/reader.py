@@ -70,7 +70,7 @@ def read_usd(source: str | PathLike[str] | Usd.Stage, *, strict: bool = False, t
 
     Returns:
         The scene in SI units with z up. Names are prim paths. `scene.ledger` says what became of each authored physics
-        attribute, `scene.sources` where each value came from and by which factor.
+        attribute.
 
     Raises:
         SceneError: Something cannot be simulated; names the prim.

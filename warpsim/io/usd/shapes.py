@@ -48,9 +48,6 @@ def add_shape(context: Context, objects: PhysicsObjects, collider: Collider) -> 
     pose = frame.pose @ local
     pose = pose if owner is None else owner.inverse() @ pose
     shape.position, shape.rotation = pose.position, pose.rotation
-    ops = context.transform_ops(prim, below=body)
-    context.composed(shape, "position", [*ops, (prim, "points")], context.units.length)
-    context.composed(shape, "rotation", [*ops, (prim, "axis")])
     material = bound_material(context, prim)
     set_contact(context, prim, material, shape)
     set_shape_mass(context, prim, material, body, shape)
@@ -76,7 +73,6 @@ def _size(context: Context, prim: Usd.Prim, frame: Frame, shape: Shape) -> Pose:
     if shape.kind == "box":
         factor = 0.5 * unit * frame.scale
         shape.size = factor * _length(context, prim, "size")
-        context.source("shape", shape.name, "size", prim, "size", 1.0, factor)
         return Pose(np.zeros(3), identity)
     if shape.kind == "sphere":
         _even(context, prim, frame.scale)
@@ -109,8 +105,6 @@ def _unmirrored(frame: Frame, along: int, local: Pose) -> Pose:
 
 def _set_length(context: Context, prim: Usd.Prim, shape: Shape, place: int, name: str, factor: float) -> None:
     shape.size[place] = factor * _length(context, prim, name)
-    attribute = name if prim.GetAttribute(name) else {"radius": "radiusTop"}.get(name, name)
-    context.source("shape", shape.name, f"size:{place}", prim, attribute, factor)
 
 
 def _length(context: Context, prim: Usd.Prim, name: str) -> float:
@@ -147,7 +141,6 @@ def _mesh_size(context: Context, prim: Usd.Prim, frame: Frame, shape: Shape) -> 
     half_axes = context.read.vector(prim, ELLIPSOID, 3)
     if half_axes is not None:
         shape.kind, shape.size = "ellipsoid", context.units.length * frame.scale * half_axes
-        context.source("shape", shape.name, "size", prim, ELLIPSOID, context.units.length, np.diag(frame.scale))
         context.ledger.ignored(prim, "physics:approximation", "the collider is an ellipsoid")
         return identity
     approximation = _approximation(context, prim)
@@ -167,9 +160,7 @@ def _mesh_size(context: Context, prim: Usd.Prim, frame: Frame, shape: Shape) -> 
         found = lookup(context, prim, "sdf_resolution")
         if found is not None:
             shape.sdf_resolution = int(found.value)
-            context.source("shape", shape.name, "sdf_resolution", prim, found.attribute, 1.0)
         return identity
-    context.composed(shape, "size", [(prim, "points"), *context.transform_ops(prim)], context.units.length)
     low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
     center = 0.5 * (low + high)
     if shape.kind == "box":
@@ -184,7 +175,6 @@ def _appearance(context: Context, prim: Usd.Prim, shape: Shape) -> None:
     if colors and len(colors) == 1:
         red, green, blue = map(float, colors[0])
         shape.color = (red, green, blue)
-        context.composed(shape, "color", [(prim, "primvars:displayColor")])
     guide = UsdGeom.Imageable(prim).ComputePurpose() == UsdGeom.Tokens.guide
     if guide or context.read.value(prim, "visibility", mark=False) == "invisible":
         shape.visible = False

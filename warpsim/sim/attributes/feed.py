@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from warpsim.autograd.exchange import torch_real
-from warpsim.autograd.node import Adjoints, Made, apply
+from warpsim.autograd.node import Adjoints, Made, Node
 from warpsim.core.errors import InputError, RangeError, SceneError
 from warpsim.sim.attributes.attribute import Attribute
 from warpsim.sim.attributes.scene_map import Point, SceneMap
@@ -52,7 +52,7 @@ class Feed:
             values: In the order of `attributes`, float64, each of its attribute's shape or with the worlds in front.
             worlds: W.
         """
-        made = apply(_FeedCall(self, worlds), values)
+        made = Node.apply(_FeedCall(self, worlds), *values)
         return dict(zip(self._reach, made, strict=True))
 
     def numbers(self, rows: Sequence[np.ndarray]) -> np.ndarray:
