@@ -23,7 +23,7 @@ ORDER = {
         *("optimizers", "identification", "learn", "task", "cli", "__main__"),
     ),
     "warpsim.io": ("example_scenes", "reading_limits", "usd", "mjcf", "scene_files", "saved_motion", "load"),
-    "warpsim.view": ("items", "page", "raycast"),
+    "warpsim.view": ("items", "page", "raycast", "gltf", "plots", "live"),
     "warpsim.rigid": ("model", "work", "dynamics", "compile", "constraint", "query", "sensors", "step"),
     "warpsim.check": ("gradcheck", "validity", "panel", "records"),
     "warpsim.cli": ("failures", "commands", "main"),

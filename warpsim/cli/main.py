@@ -30,6 +30,7 @@ COMMANDS = {
         "inspect": "show what a scene contains and how it is simulated",
         "view": "show a scene or a motion in the browser",
         "render": "draw a file, for example what `simulate` wrote",
+        "plot": "draw the curves of a run record",
         "convert": "write an MJCF or URDF robot as USD",
     },
     "simulation": {

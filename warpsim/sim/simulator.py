@@ -150,6 +150,38 @@ class Simulator:
         made: dict[str, Any] = {"worlds": self.worlds, "device": self.model.device.alias, "outputs": self.outputs}
         return {**made, "controls": self.control_names, **self._options}
 
+    @in_turn
+    def observe(self, outputs: Sequence[str] | None = None) -> Observed:
+        """The current state with outputs that belong to a state: poses, energies, momenta; not those of a step.
+
+        Args:
+            outputs: What to show; None: `self.outputs`.
+        """
+        current = self._current
+        return current.show(
+            current.values, current.observe(current.values, self._parameters.current, self._shown(outputs))
+        )
+
+    def viewer(
+        self, *, sliders: Mapping[str, tuple[float, float]] | None = None, port: int = 0, browser: bool = True
+    ) -> Any:
+        """Opens a live view in the browser (extra: `pip install warpsim[live]`).
+
+        `run()` of what is returned steps this simulator under the viewer's hands; `show()` sends the current state from
+        a loop of one's own, and `play(trajectory)` shows a rollout while a search goes on. Bodies can be pulled where
+        "wrench" is among the controls.
+
+        Args:
+            sliders: USD attributes that get a slider, with its ends: {"/World/Ball.physics:mass": (0.1, 2.0)}; controls
+                have theirs anyway.
+            port: On 127.0.0.1; 0: one that is free.
+            browser: Whether to open the page; its address is `url`, and only who has it can look.
+
+        Returns:
+            A `LiveViewer`, to be closed: `with sim.viewer() as viewer: …`.
+        """
+        return provided("viewer")(self, sliders=sliders, port=port, browser=browser)
+
     def with_worlds(self, worlds: int, *, controls: Sequence[str] | None = None) -> Simulator:
         """Another simulator of the same source, with its own parameters and state, for another number of worlds.
 

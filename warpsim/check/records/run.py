@@ -23,7 +23,7 @@ from warpsim.sim.trajectory import Trajectory
 
 _MOST_ROWS = 1000
 _OUTPUTS = ("potential_energy", "kinetic_energy")
-_SOLVER_OUTPUTS = ("solver_status", "contact_count", "penetration")
+_SOLVER_OUTPUTS = ("solver_status", "solver_iterations", "contact_count", "penetration")
 
 
 def record_run(
