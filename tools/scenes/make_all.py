@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ant
+import ant_run
 import arm
 import bounce
 import bounce_shot
 import bowl
 import cartpole
+import cloth_lay
 import drag
 import gates
 import hopper
@@ -27,11 +30,14 @@ import workbench
 from common import write
 
 SCENES = (
+    ant,
+    ant_run,
     arm,
     bounce,
     bounce_shot,
     bowl,
     cartpole,
+    cloth_lay,
     drag,
     gates,
     hopper,

@@ -43,6 +43,10 @@ COMMANDS = {
         "stress": "replay an optimized result in changed simulators",
         "identify": "fit values of a scene to recordings",
     },
+    "policies": {
+        "train": "train the policy that a USD file asks for",
+        "play": "let a trained policy control a scene",
+    },
     "gradients": {
         "gradcheck": "check a scene's gradients against finite differences",
         "validity": "say how far along a rollout its gradient can be trusted",

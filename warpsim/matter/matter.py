@@ -24,7 +24,7 @@ from warpsim.core.names import find
 from warpsim.core.precision import numpy_real, real
 from warpsim.scene.matters import MatterDescription
 from warpsim.tape.arena import Arena
-from warpsim.tape.program import Arrays, Field
+from warpsim.tape.program import Arrays, Field, SlotValues
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,23 @@ class CompileContext:
         worlds: W.
         device: Of all arrays.
         body_names: Bodies in the order of `Bodies`; [0] is the world, named "".
+        shape_names: Shapes in the order of `Shapes`.
+        shape_bodies: Index of the body of each.
     """
 
     worlds: int
     device: wp.Device
     body_names: tuple[str, ...]
+    shape_names: tuple[str, ...] = ()
+    shape_bodies: tuple[int, ...] = ()
 
     def body(self, name: str) -> int:
         """Index of a body."""
         return find("body", name, self.body_names).index
+
+    def shape(self, name: str) -> int:
+        """Index of a shape."""
+        return find("shape", name, self.shape_names).index
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,7 @@ class Bodies:
         rotation: (w, x, y, z), body → world.
         velocity: rad/s, m/s: angular, then linear at the origin.
         com: m: centers of mass.
+        mass: kg.
         wrench: N, N·m: force, then torque at the center of mass, of one matter on each body. Zero to begin with; its
             `forces` writes those that it exerts.
     """
@@ -63,7 +72,23 @@ class Bodies:
     rotation: wp.array
     velocity: wp.array
     com: wp.array
+    mass: wp.array
     wrench: wp.array
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Shapes of bodies and of the world, (W, shapes) each.
+
+    Attributes:
+        position: m, in the body's frame.
+        rotation: (w, x, y, z), shape → body.
+        size: m, as `scene.Shape.size`.
+    """
+
+    position: wp.array
+    rotation: wp.array
+    size: wp.array
 
 
 @dataclass(frozen=True)
@@ -74,11 +99,13 @@ class Environment:
         timestep: (W,) s.
         gravity: (W,) vec3, m/s².
         bodies: None unless the matter `meets_bodies`.
+        shapes: Likewise.
     """
 
     timestep: wp.array
     gravity: wp.array
     bodies: Bodies | None
+    shapes: Shapes | None = None
 
 
 class Matter:
@@ -147,6 +174,10 @@ class Matter:
 
     def explain(self, work: Any, world: int) -> str | None:
         """Why a state is not finite after a step that left these intermediates, if known."""
+        return None
+
+    def unsolved(self, work: Any, values: SlotValues) -> np.ndarray | None:
+        """Where equations that a step solves were not solved, as `SolvingProgram.unsolved`; None: it solves none."""
         return None
 
     def part(self, first: int, last: int) -> Self:

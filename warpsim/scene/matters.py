@@ -7,13 +7,14 @@ are its own, the compiler for kernels, trajectories for what to draw. See docs/m
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from warpsim.core.errors import InputError, SceneError, unknown_name
+from warpsim.core.registry import provided
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 TAKEN = frozenset(
@@ -116,16 +117,29 @@ def register_matter(kind: MatterKind) -> None:
     _KINDS[kind.name] = kind
 
 
+OWN = {
+    f"{family}Physics{form}DeformableSimAPI": "deformable"
+    for family in ("", "Omni")
+    for form in ("Surface", "Volume", "Curves")
+}
+"""API schema → the kind of matter, among those that come with the package, whose prims it marks."""
+
+
 def matter_kind(name: str) -> MatterKind:
-    """A kind by name."""
+    """A kind by name; one that comes with the package is loaded when first asked for."""
+    if name not in _KINDS and name in OWN.values():
+        register_matter(provided(name)())
     if name not in _KINDS:
-        raise unknown_name("kind of matter", name, _KINDS)
+        raise unknown_name("kind of matter", name, [*_KINDS, *OWN.values()])
     return _KINDS[name]
 
 
-def matter_kinds() -> tuple[MatterKind, ...]:
-    """All that are registered, in that order."""
-    return tuple(_KINDS.values())
+def claiming_kind(prim: Any, schemas: Iterable[str]) -> MatterKind | None:
+    """The kind that a prim with some applied schemas is of; None: it is of none."""
+    own = next((OWN[schema] for schema in schemas if schema in OWN), None)
+    if own is not None:
+        return matter_kind(own)
+    return next((kind for kind in _KINDS.values() if kind.claims(prim)), None)
 
 
 def check_matters(matters: list[MatterDescription]) -> None:

@@ -25,7 +25,7 @@ from warpsim.sim.current_state import CurrentState
 from warpsim.sim.delegation import delegated
 from warpsim.sim.initial_state import InitialState
 from warpsim.sim.jacobians import Jacobians
-from warpsim.sim.network_policy import NetworkPolicy
+from warpsim.sim.network_policy import NetworkPolicy, make_network_policy
 from warpsim.sim.notebook import simulator_html
 from warpsim.sim.options import SimulatorOptions, read_scene
 from warpsim.sim.parameters_in_force import ParametersInForce
@@ -405,8 +405,8 @@ class Simulator:
         )
 
     def network_policy(self, **choices: Any) -> NetworkPolicy:
-        """A network from joint coordinates and velocities to controls, for `rollout_policy`; see `NetworkPolicy`."""
-        return NetworkPolicy(self.model, self._controls, **choices)
+        """A network from what the robot senses to controls, for `rollout_policy`; see `make_network_policy`."""
+        return make_network_policy(self.model, self._controls, **choices)
 
     def gradcheck(self, steps: int | None = None, controls: Controls | None = None, **choices: Any) -> Any:
         """Checks gradients of world 0 against central differences; print the report, or ask it whether it is `ok`.

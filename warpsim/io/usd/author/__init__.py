@@ -18,6 +18,7 @@ from warpsim.io.usd.author.bodies import (
     mesh,
     sphere,
 )
+from warpsim.io.usd.author.deformables import attach, cable, cloth, deformable_material, point_place, soft
 from warpsim.io.usd.author.joints import (
     actuator,
     distance,
@@ -36,13 +37,17 @@ from warpsim.io.usd.author.tasks import task, task_part
 
 __all__ = [
     "actuator",
+    "attach",
     "bind",
     "body",
     "box",
+    "cable",
     "capsule",
+    "cloth",
     "collision_group",
     "cone",
     "cylinder",
+    "deformable_material",
     "distance",
     "drive",
     "filter_pairs",
@@ -56,6 +61,7 @@ __all__ = [
     "move",
     "new_stage",
     "physics_scene",
+    "point_place",
     "prismatic",
     "reference",
     "revolute",
@@ -64,6 +70,7 @@ __all__ = [
     "set_attribute",
     "set_attributes",
     "site",
+    "soft",
     "sphere",
     "spherical",
     "task",
