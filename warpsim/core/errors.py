@@ -78,6 +78,10 @@ class CompileError(WarpsimError):
     """Kernels that cannot be compiled, or not be kept."""
 
 
+class UntriedWarpWarning(UserWarning):
+    """This version of Warp was not tried: captures are replayed by Warp itself, and slower."""
+
+
 class UnsupportedPhysicsWarning(UserWarning):
     """A file was read whose physics is only in part simulated."""
 

@@ -9,6 +9,7 @@ import warp as wp
 
 from warpsim.tape import arena as arenas
 from warpsim.tape import rows
+from warpsim.tape.active import recording
 from warpsim.tape.arena import Arena
 from warpsim.tape.calls import Recording
 from warpsim.tape.graph import SAMPLES
@@ -128,7 +129,7 @@ def _look_at_step(program: Program) -> tuple[int, bool]:
     tape = wp.Tape()
 
     def step() -> None:
-        with tape:
+        with recording(tape):
             program.step(
                 states.views("state", 0, by_state),
                 inputs.views("input", 0, by_input),

@@ -23,6 +23,7 @@ import warp as wp
 from warpsim.core.errors import InputError
 from warpsim.tape import arena as arenas
 from warpsim.tape import rows
+from warpsim.tape.active import recording
 from warpsim.tape.arena import Arena, ArenaSize
 from warpsim.tape.crew import Crew
 from warpsim.tape.graph import Replay, SlotGraph, SlotStep, capture_slots, eager_slots
@@ -251,7 +252,7 @@ class Segment:
 
     def _recorded_step(self, slot: int) -> None:
         tape = self._tapes[slot] = wp.Tape()
-        with tape:
+        with recording(tape):
             self._step(slot, self._work_of(slot), tape)
 
     def _tape(self, slot: int) -> wp.Tape:
