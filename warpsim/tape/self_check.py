@@ -84,7 +84,7 @@ def check_warp(device: wp.Device) -> None:
 @cache
 def _check_untried(alias: str) -> None:
     warnings.warn(
-        f"Warp {wp.config.version} was not tried with this version of warpsim, Warp {' and '.join(TRIED)} was: "
+        f"warpsim was tried with Warp {' and '.join(TRIED)}; the internals of Warp {wp.config.version} may be others: "
         "captures are replayed by Warp itself, with the same results and slower",
         UntriedWarpWarning,
         stacklevel=2,
@@ -103,9 +103,7 @@ def _derivatives(device: wp.Device) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     x, scaled = (wp.array(values, dtype=wp.float64, device=device, requires_grad=True) for _ in range(2))
     weights = _Weights()
     weights.value = wp.array(weight, dtype=wp.float64, device=device, requires_grad=True)
-    passed, total = (
-        wp.zeros(size, dtype=wp.float64, device=device, requires_grad=True) for size in (_SIZE, 2)
-    )
+    passed, total = (wp.zeros(size, dtype=wp.float64, device=device, requires_grad=True) for size in (_SIZE, 2))
     tape = wp.Tape()
 
     def forward() -> None:

@@ -78,11 +78,11 @@ def time_stages(
     idle = np.inf
     for _ in range(repeats):
         idle = min(idle, _microseconds(nothing, program.device))
-        for i, recording in enumerate(recordings):
-            least[i] = min(least[i], _microseconds(recording.replay, program.device))
+        for i, recorded in enumerate(recordings):
+            least[i] = min(least[i], _microseconds(recorded.replay, program.device))
     times = StageTimes()
-    for recording, time in zip(recordings, least, strict=True):
-        times[recording.name] = times.get(recording.name, 0.0) + max(float(time) - idle, 0.0)
+    for recorded, time in zip(recordings, least, strict=True):
+        times[recorded.name] = times.get(recorded.name, 0.0) + max(float(time) - idle, 0.0)
     del alive  # a graph does not keep the arrays it works on
     return times
 
@@ -122,7 +122,7 @@ def _record(
 
 def _record_adjoints(tape: wp.Tape, forward: list[_Recording], device: wp.Device) -> list[_Recording]:
     """Captures the way back by stages; an adjoint recorded between stages goes by the function that recorded it."""
-    owner = {i: recording.name for recording in forward for i in range(*recording.launches.indices(len(tape.launches)))}
+    owner = {i: recorded.name for recorded in forward for i in range(*recorded.launches.indices(len(tape.launches)))}
     found: list[_Recording] = []
     last = len(tape.launches)
     while last > 0:
