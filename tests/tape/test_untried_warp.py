@@ -1,4 +1,4 @@
-"""A Warp that nobody has tried: its private names are not touched, results keep their bits, its adjoints are checked."""
+"""A Warp that nobody has tried: its private names are not touched, results keep their bits, adjoints are checked."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Starts = Callable[[int], Mapping[str, torch.Tensor]]
 """Number of a draw → initial "q" (W, nq), "qd" (W, nv) and, if there are any, "activation" (W, na) of all worlds."""
 Observe = Callable[[Observed], torch.Tensor]
 """States (…, W, …) → features (…, W, n)."""
-Disturb = Callable[[int, Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]]
+Perturb = Callable[[int, Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]]
 """(number of the window, states of all worlds) → the states with which it begins."""
 
 
@@ -94,14 +94,14 @@ class Worlds:
         cost: Cost,
         starts: Starts,
         failed: Callable[[Observed], torch.Tensor] | None,
-        disturb: Disturb | None,
+        perturb: Perturb | None,
         *,
         threads: int,
         seed: int,
     ) -> None:
         """Draws the first states, and how old each world is; see `SHAC` for the arguments."""
         self._sim, self._timing, self._cost = sim, timing, cost
-        self._starts, self._failed, self._disturb, self._threads = starts, failed, disturb, threads
+        self._starts, self._failed, self._perturb, self._threads = starts, failed, perturb, threads
         self.draws, self.dropped = 0, 0
         self.state = self._fresh()
         generator = torch.Generator().manual_seed(seed)
@@ -109,8 +109,8 @@ class Worlds:
 
     def window(self, policy: Policy, observe: Observe, number: int) -> Window:
         """Lets all worlds go on for a window, in torch's graph; they stay where they end."""
-        if self._disturb is not None:
-            self.state = {n: v.detach() for n, v in self._disturb(number, self.state).items()}
+        if self._perturb is not None:
+            self.state = {n: v.detach() for n, v in self._perturb(number, self.state).items()}
         state: Mapping[str, torch.Tensor] = self.state
         frames: list[tuple[torch.Tensor, ...]] = []
         for _ in range(self._timing.parts):
