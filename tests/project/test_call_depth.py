@@ -69,9 +69,9 @@ def test_few_names_from_a_rollout_to_its_replay(stacks, memory):
 def test_few_names_on_the_way_to_parameters(stacks, memory):
     """Gradients by an array of parameters."""
     sim = ws.Simulator(ws.example_scene("pendulum"))
-    mass = sim.parameter("body.mass").clone().requires_grad_()
+    mass = sim.parameter("shape.mass").clone().requires_grad_()
     stacks.clear()
-    motion = sim.rollout(10, q=[0.5], parameters={"body.mass": mass}, memory=memory)
+    motion = sim.rollout(10, q=[0.5], parameters={"shape.mass": mass}, memory=memory)
     motion.q.square().sum().backward()
     assert mass.grad is not None and mass.grad.abs().max() > 0.0
     assert FORWARD in stacks and any("Sweep.backward" in names for names in stacks)
