@@ -13,8 +13,8 @@ from warpsim.matter.matter import CompileContext
 from warpsim.scene.description import MESH_KINDS
 
 
-def surfaces_of(context: CompileContext, shapes: Sequence[str]) -> Surfaces | None:
-    """Fields of those shapes that have one; None where none has.
+def surfaces_of(context: CompileContext, shapes: Sequence[str]) -> Surfaces:
+    """Fields of those shapes that have one.
 
     Args:
         context: Where the scene is.
@@ -25,8 +25,6 @@ def surfaces_of(context: CompileContext, shapes: Sequence[str]) -> Surfaces | No
     """
     index = [context.shape(name) for name in shapes]
     wanted = [i for i in index if context.scene.shapes[i].kind in MESH_KINDS]
-    if not wanted:
-        return None
     geometry = build_geometry(context.scene, context.device, shapes=wanted)
     out = Surfaces()
     out.index = wp.array(np.array(index, np.int32), dtype=wp.int32, device=context.device)
