@@ -87,7 +87,7 @@ def lay(sim: ws.Simulator, iterations: int = 30) -> tuple[ws.Trajectory, ws.Traj
 
     with torch.no_grad():
         first = best = run(knots)
-    search = torch.optim.Adam([knots], lr=0.01)
+    search = torch.optim.Adam([knots], lr=0.015)
     for _ in range(iterations):
         search.zero_grad()
         made = run(knots)
@@ -106,7 +106,7 @@ def flat_points() -> np.ndarray:
     return np.stack([x.ravel(), y.ravel(), np.zeros(x.size)], axis=1)
 
 
-def main(output: str | None = None, iterations: int = 30) -> None:
+def main(output: str | None = None, iterations: int = 20) -> None:
     """Lays the cloth, checks that it lies flat in its place, and writes a page that shows both motions."""
     with tempfile.TemporaryDirectory() as folder:
         write_scene(Path(folder) / "lay.usda")
