@@ -55,7 +55,8 @@ def element_arrays(
     rooms: Rooms, stencils: Mapping[str, np.ndarray], vertices: int
 ) -> tuple[dict[str, wp.array], dict[str, wp.array]]:
     """Room for masses and for what the elements of all kinds read, and for the intermediates of its derivation."""
-    physical, inner = {"mass": rooms.empty(vertices, real)}, {}
+    physical = {"mass": rooms.empty(vertices, real)}
+    inner: dict[str, wp.array] = {}
     for name, corners in stencils.items():
         if len(corners):
             types = STRUCTS[name][1].items()
