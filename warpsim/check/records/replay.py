@@ -95,4 +95,8 @@ def _first_difference(a: RunRecord, b: RunRecord) -> str:
             if name in a.trajectory and not np.array_equal(a.trajectory[name][row], b.trajectory[name][row]):
                 off = np.abs(a.trajectory[name][row] - b.trajectory[name][row]).max()
                 return f"{name} differs first at {time:.6g} s, by {off:.2e}"
+        for name, kept in a.trajectory.get("matters", {}).items():
+            if kept["crc32"][row] != b.trajectory["matters"][name]["crc32"][row]:
+                off = np.abs(kept["mean"][row] - b.trajectory["matters"][name]["mean"][row]).max()
+                return f"{name} differs first at {time:.6g} s, its mean by {off:.2e}"
     return "differs between the rows that were kept"
