@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,7 @@ class TaskProblem:
         lower: (n,) bounds of x.
         upper: (n,) likewise.
         names: (n,) what each number is.
+        watch: Is told x (W, n) and episode of each loss; None: nobody.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class TaskProblem:
         self._feedback = [FeedbackPolicy(c, sim) for c in self.controls if isinstance(c.control, Feedback)]
         self._layout()
         self._simulators = {sim.worlds: sim}
+        self.watch: Callable[[torch.Tensor, Episode], None] | None = None
         self._bound_adjoints(sim)
 
     def _layout(self) -> None:
@@ -134,7 +136,10 @@ class TaskProblem:
         return losses_side_by_side(self._losses, x)
 
     def _losses(self, x: torch.Tensor) -> torch.Tensor:
-        return self.total(self.episode(self.choice(x)))
+        episode = self.episode(self.choice(x))
+        if self.watch is not None:
+            self.watch(x, episode)
+        return self.total(episode)
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""

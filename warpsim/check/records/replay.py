@@ -95,4 +95,8 @@ def _first_difference(a: RunRecord, b: RunRecord) -> str:
             if name in a.trajectory and not np.array_equal(a.trajectory[name][frame], b.trajectory[name][frame]):
                 off = np.abs(a.trajectory[name][frame] - b.trajectory[name][frame]).max()
                 return f"{name} differs first at {time:.6g} s, by {off:.2e}"
+        for name, kept in a.trajectory.get("matters", {}).items():
+            if kept["crc32"][frame] != b.trajectory["matters"][name]["crc32"][frame]:
+                off = np.abs(kept["mean"][frame] - b.trajectory["matters"][name]["mean"][frame]).max()
+                return f"{name} differs first at {time:.6g} s, its mean by {off:.2e}"
     return "differs between the frames that were kept"
