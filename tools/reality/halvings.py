@@ -1,4 +1,4 @@
-"""Whether intervals are true on real tosses: `python -m tools.reality.halvings tosses.npz [--halvings 10] [--json out]`.
+"""Whether intervals are true on real tosses: `python -m tools.reality.halvings tosses.npz [--halvings 10]`.
 
 The training tosses of a split are halved at random, both halves fitted, and each value compared with the other half's.
 Two estimates that are equally sure differ by √2 as much as one from the truth: a true 95 % interval of one holds the
