@@ -22,7 +22,7 @@ def main() -> None:
     """Fits, searches, prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", help="tosses.npz")
-    parser.add_argument("--tosses", type=int, default=32, help="development tosses that are fitted")
+    parser.add_argument("--tosses", type=int, default=32, help="of those that seed 0 trains on")
     parser.add_argument("--multiple", type=float, default=20.0, help="of our rollouts, after which the search gives up")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
