@@ -61,6 +61,7 @@ PUBLIC_PACKAGES = (
     "warpsim.task",
     "warpsim.learn",
     "warpsim.identification",
+    "warpsim.parallel",
     "warpsim.matter",
     "warpsim.deformable",
     "warpsim.particles",
