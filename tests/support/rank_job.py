@@ -48,7 +48,7 @@ def errors() -> dict:
     try:
         rows_over_ranks(refuse, torch.arange(12.0)[:, None])
     except RangeError as error:
-        return {"worlds": error.worlds, "said": str(error), "notes": error.__notes__}
+        return {"worlds": error.worlds, "said": str(error), "notes": getattr(error, "__notes__", [])}
     return {}
 
 

@@ -92,7 +92,7 @@ class Heartbeat:
         print(
             f"warpsim: {self.name(watched)} has given no sign of life for {self._silence:g} s: it hangs, or its machine "
             "is gone; the job ends here. With torchrun --max-restarts it goes on from its last checkpoint.",
-            file=sys.stderr,
+            file=sys.__stderr__,
             flush=True,
         )
         os._exit(1)
