@@ -68,12 +68,14 @@ def train(sim: ws.Simulator, updates: int = UPDATES, progress: bool = True) -> t
         cost,
         lambda number: starts(sim, SEED + number),
         failed=fallen,
-        hold=round(PERIOD / TIMESTEP),
-        window=16,
-        episode=200,
+        period=PERIOD,
+        window=0.32,
+        episode=4.0,
         discount=0.98,
         rate=5e-4,
-        adjoint_clip=30.0,
+        rate_decay=1000,
+        world_clip=3.0,
+        normalize=None,  # joints and velocities are of one size already, and small outputs let it stand at first
         critic=Critic(len(policy.features), rate=1e-3, passes=4, seed=SEED),
         warm_up=60,
         seed=SEED,
@@ -83,10 +85,11 @@ def train(sim: ws.Simulator, updates: int = UPDATES, progress: bool = True) -> t
     def good(iteration: Iteration) -> bool:
         if iteration.number % CHECK != CHECK - 1:
             return False
-        way, fell, _ = test(policy, judge, VALIDATION)
+        way, fell, _ = test(trainer.average, judge, VALIDATION)
         return float(way.min()) > 1.5 * FORWARD and not fell.any()
 
-    return policy, trainer.train(updates, progress=progress, until=good)
+    curve = trainer.train(updates, progress=progress, until=good)
+    return trainer.average, curve
 
 
 def test(policy: ws.NetworkPolicy, sim: ws.Simulator, seed: int) -> tuple[torch.Tensor, torch.Tensor, ws.Trajectory]:

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 import warpsim as ws
-from warpsim.learn import SHAC
+from warpsim.learn import SHAC, Critic
 
 SCENE = Path(__file__).resolve().parents[1] / "scenes" / "cartpole.usda"
 POLE, PUSH = "/World/Cart/Pole/Rod.physics:mass", "/World/Push.mjc:gear"
@@ -54,12 +54,23 @@ def train(sim: ws.Simulator, updates: int = UPDATES, progress: bool = True) -> w
     masses = sim.draw({POLE: ws.Randomization(relative=0.2)}, seed=SEED)
     sim.set_parameters({**masses, PUSH: FORCE, "world.timestep": torch.full((sim.worlds,), TIMESTEP)})
     policy = sim.network_policy(hidden=(64, 64), velocity_scale=0.2, seed=SEED)
-    hold = round(PERIOD / TIMESTEP)
     trainer = SHAC(
-        sim, policy, cost, lambda number: training_starts(sim, number), hold=hold, window=16, episode=250, seed=SEED
+        sim,
+        policy,
+        cost,
+        lambda number: training_starts(sim, number),
+        period=PERIOD,
+        window=0.32,
+        episode=5.0,
+        rate=5e-3,
+        rate_decay=200,
+        critic=Critic(len(policy.features), rate=3e-3, seed=SEED),
+        evaluate_every=50,
+        evaluate_seconds=8.0,
+        seed=SEED,
     )
     trainer.train(updates, progress=progress)
-    return policy
+    return trainer.best_policy()
 
 
 def test(policy: ws.NetworkPolicy, sim: ws.Simulator, mass: float) -> tuple[int, ws.Trajectory]:

@@ -1,4 +1,4 @@
-"""Pages of the documentation site that follow from the code: the API reference, the commands, the changes.
+"""Pages of the documentation site that follow from the code: the API reference, the commands, the changes, the gallery.
 
 A hook of MkDocs (see `mkdocs.yml`): they are made while the site is built, so that none can be out of date.
 """
@@ -21,6 +21,10 @@ sys.path.insert(0, str(ROOT))
 
 import warpsim  # noqa: E402
 from warpsim.cli.main import COMMANDS, make_parser  # noqa: E402
+from warpsim.io.usd.reader import open_stage  # noqa: E402
+from warpsim.task.targets import with_targets  # noqa: E402
+from warpsim.view.page import page_html  # noqa: E402
+from warpsim.view.page.stage_content import stage_page  # noqa: E402
 
 HELP_COLUMNS = "100"
 _NOT_SEARCHED = "---\nsearch: {exclude: true}\n---\n"
@@ -31,12 +35,34 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {
         "api/index.md": api_index(),
         "commands.md": commands_page(),
+        "gallery.md": gallery_page(),
         "changelog.md": _NOT_SEARCHED + (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("](docs/", "]("),
         **{f"api/{package}.md": api_page(package) for package in warpsim.PUBLIC_PACKAGES},
     }
+    pages |= {f"gallery/{name}.html": scene_page(name) for name in scene_names()}
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
     return files
+
+
+def scene_names() -> list[str]:
+    """Of the example scenes."""
+    return sorted(path.stem for path in (ROOT / "scenes").glob("*.usda"))
+
+
+def scene_page(name: str) -> str:
+    """An example scene, with its task's targets, to orbit and to click on."""
+    stage = open_stage(ROOT / "scenes" / f"{name}.usda")
+    return page_html(with_targets(stage_page(stage, name), stage))
+
+
+def gallery_page() -> str:
+    """Thumbnails of all example scenes, each a link to its page."""
+    cells = [f"[![{name}](images/gallery/{name}.png)<br>{name}](gallery/{name}.html)" for name in scene_names()]
+    cells += [""] * (-len(cells) % 3)
+    rows = [f"| {' | '.join(cells[k : k + 3])} |" for k in range(0, len(cells), 3)]
+    head = "The scenes in `scenes/`, as `warpsim view scenes/NAME.usda` shows them: a click opens the page."
+    return "\n".join(["# Gallery", "", head, "", "| | | |", "|---|---|---|", *rows])
 
 
 def api_index() -> str:

@@ -3,8 +3,7 @@
 Public names are loaded on first use, so that `import warpsim` is quick and needs neither torch nor USD nor MuJoCo.
 """
 
-import importlib
-
+from warpsim.core.registry import on_first_use
 from warpsim.version import __version__ as __version__
 
 _PUBLIC = {
@@ -60,6 +59,7 @@ PUBLIC_PACKAGES = (
     "warpsim.optimizers",
     "warpsim.task",
     "warpsim.learn",
+    "warpsim.gym",
     "warpsim.identification",
     "warpsim.parallel",
     "warpsim.matter",
@@ -76,14 +76,4 @@ PUBLIC_PACKAGES = (
 )
 """The declared API: the names in `__all__` of these packages. Everything else may change without notice."""
 
-
-def __getattr__(name: str) -> object:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'warpsim' has no attribute {name!r}; public names: {', '.join(__all__)}")
-    value = getattr(importlib.import_module(_PUBLIC[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = on_first_use(__name__, globals(), _PUBLIC)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,6 +97,38 @@ def test_the_largest_deviation_is_shown(tmp_path):
     assert "(by 0.75)" in str(found) and "seed: 1 → 3  (by 2)" in str(found)
     renamed = replace(before, device="elsewhere")
     assert compare(before, renamed).inputs["device"][2] is None
+
+
+def test_the_share_of_saturated_steps_is_compared():
+    sim = Simulator(motor())
+    controls = torch.full((20, 1), 0.5, dtype=sim.torch_dtype)
+    gentle = record_run(sim, controls=controls)
+    controls[:5] = 2.0
+    found = compare(gentle, record_run(sim, controls=controls))
+    assert found.results["saturated, %"] == ("0", "25")
+
+
+def test_a_record_costs_no_python_per_step():
+    """What it adds to a rollout is read from whole arrays: twenty times the steps, as many calls."""
+    sim = Simulator(ball())
+
+    def calls(steps: int) -> int:
+        record_run(sim, steps)  # compiles and captures
+        count = 0
+
+        def watch(frame: object, event: str, argument: object) -> None:
+            nonlocal count
+            count += event == "call"
+
+        sys.setprofile(watch)
+        try:
+            record_run(sim, steps)
+        finally:
+            sys.setprofile(None)
+        return count
+
+    few, many = calls(20), calls(400)
+    assert many < few + 100, (few, many)
 
 
 def test_a_changed_scene_is_not_replayed(tmp_path):

@@ -9,8 +9,8 @@ import torch
 from warpsim.check.panel import CASES, run_panel
 from warpsim.check.panel.cases import _BOUNCE, _TUMBLE, _tumble
 from warpsim.check.panel.closed_forms import bounce_height, slopes
-from warpsim.check.panel.naive import cube
-from warpsim.check.panel.table import Line, format_lines
+from warpsim.check.panel.naive import billiard, bounce, cube
+from warpsim.check.panel.table import Line, count_off, format_lines
 from warpsim.cli.main import main
 
 QUICK = ("projectile", "fall", "billiard, places", "glancing balls", "checkpointing")
@@ -29,6 +29,18 @@ def test_ours_is_exact(name):
 @pytest.mark.parametrize("name", [case.name for case in CASES if case.name not in QUICK])
 def test_ours_is_exact_where_many_steps_are_taken(name):
     assert all(line.ok for line in lines(name)), lines(name)
+
+
+def test_naive_simulations_reach_what_closed_forms_say():
+    """Only their derivatives are wrong: a dropped ball after one bounce, two balls that meet and swap velocities."""
+    z, e, g, time = 1.0, 0.8, 9.81, 0.7
+    hit = np.sqrt(2 * z / g)
+    up, left = e * g * hit, time - hit
+    found = bounce(torch.tensor([z, 0.0, e], dtype=torch.float64), h=1e-4, time=time, gravity=g)
+    assert float(found) == pytest.approx(up * left - g * left**2 / 2, abs=2e-3)
+    apart = torch.tensor([0.0, 1.0, 2.0, -1.0], dtype=torch.float64)  # meet after 0.8 / 3 s
+    found = billiard(apart, h=1e-4, time=0.5, radius=0.1)
+    assert float(found) == pytest.approx(2.0 * 0.8 / 3 - (0.5 - 0.8 / 3), abs=2e-3)
 
 
 def test_naive_autodiff_of_an_elastic_wall_has_the_wrong_sign():
@@ -62,3 +74,5 @@ def test_columns_of_the_table_stand_below_one_another():
     head, first, second = format_lines(lines).splitlines()
     assert len(head) == len(first) and second == f"{second[: len(head)]}  OFF"
     assert head.index("derivative") == first.index("by the") == second.index(" b ") + 1
+    assert count_off(lines) == ("1 of 2 within what the time step explains", 1)
+    assert count_off(lines[:1]) == ("1 of 1 within what the time step explains", 0)

@@ -38,6 +38,18 @@ def ball(restitution: float = 0.8, **options) -> Scene:
     return scene
 
 
+@pytest.mark.parametrize("factor", [1e120, 1e-120])
+def test_growth_beyond_what_numbers_hold(factor):
+    growth = measure_growth(np.repeat(factor * np.eye(2)[None], 5, 0), 0.01)
+    assert growth.perturbation[-1] == pytest.approx(5 * np.log(factor), rel=1e-12)
+    assert growth.adjoint[0] - growth.adjoint[-1] == pytest.approx(5 * np.log(factor), rel=1e-12)
+
+
+def test_a_step_that_forgets_everything_has_no_growth():
+    growth = measure_growth(np.zeros((3, 2, 2)), 0.01)
+    assert np.isfinite(growth.perturbation).all() and growth.perturbation[-1] < -100.0
+
+
 def test_growth_of_a_known_map():
     """A constant map grows perturbations and adjoints by its largest eigenvalue per step."""
     step = np.diag([1.1, 0.9])
@@ -201,3 +213,22 @@ def test_the_command_and_its_picture(tmp_path, capsys):
     assert "advice:" in out and "Lyapunov" in out and picture.is_file()
     drawn = plot_validity(measure_validity(Simulator(scene), 100))
     assert drawn.ndim == 3 and drawn.std() > 0
+
+
+def test_switches_and_the_curve_are_drawn_where_they_happen():
+    found = measure_validity(Simulator(str(SCENES / "stack.usda")), 30)
+    assert found.switches
+    drawn = plot_validity(found).astype(int)
+    height, width = drawn.shape[:2]
+    strips = (height - 24) // 4
+    orange = np.abs(drawn - (214, 160, 90)).max(-1) == 0
+    blue = np.abs(drawn - (52, 102, 184)).max(-1) == 0
+    places = sorted({round(84 + s.time / found.times[-1] * (width - 84 - 16)) for s in found.switches})
+    for row in range(4):
+        strip = slice(row * strips, (row + 1) * strips)
+        columns = np.flatnonzero(orange[strip].sum(0) > strips // 2)  # a line from below the title to the floor
+        assert len(columns) and all(np.abs(np.array(places) - c).min() <= 1 for c in columns)
+        rows = np.flatnonzero(orange[strip].any(1))
+        assert 22 <= rows.min() <= 23 and strips - 7 <= rows.max() <= strips - 6
+        inside = np.flatnonzero(blue[strip].any(1))
+        assert inside.min() >= 20 and inside.max() <= strips - 4

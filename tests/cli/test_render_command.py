@@ -81,7 +81,7 @@ def test_command_writes_films_pictures_and_sheets(animated, tmp_path):
         (["robot.xml", "-o", "x.gif"], "no file 'robot.xml'"),
         (["ball.obj", "-o", "x.gif"], "no file 'ball.obj'; give a .usd"),
         (["ball.usda", "-o", "x.gif", "--keyframe", "home"], "keyframes are read from MJCF files"),
-        (["ball.usda", "-o", "x.mp4"], ".gif or .png"),
+        (["ball.usda", "-o", "x.avi"], ".gif, .mp4 or .webm"),
         (["ball.usda", "-o", "x.gif", "--sheet"], "a sheet is one picture"),
         (["ball.usda", "-o", "nowhere/x.gif"], "no folder"),
         (["ball.usda", "-o", "x.gif", "--size", "big"], "480x320"),

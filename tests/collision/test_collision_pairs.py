@@ -10,7 +10,7 @@ from collision_support import two_shape_scene
 from warpsim.collision.pairs import collision_pairs
 from warpsim.core.errors import UnknownNameError
 from warpsim.io.mjcf import scene_from_mjmodel
-from warpsim.scene.description import ContactOverride
+from warpsim.scene.constraints import ContactOverride
 
 TREE = """
 <mujoco><worldbody>

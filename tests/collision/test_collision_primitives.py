@@ -77,6 +77,22 @@ def test_capsule_on_box_is_mujocos_where_the_axis_stays_outside(count, rng):
 
 
 @pytest.mark.parametrize("count", [200, FULL])
+def test_capsule_that_ends_inside_a_box_is_mujocos(count, rng):
+    scene = two_shape_scene("capsule", "box", sizes=((0.1, 0.3, 0.0), SIZES["box"]))
+    position, rotation = random_poses("capsule", rng, count, 0.5)
+    found = ContactBench(scene, position, rotation).run()
+    oracle = mujoco_contacts(scene, position, rotation)
+    half = rotate(rotation[:, 0], np.tile([0.0, 0.0, 0.3], (count, 1)))
+    inverse, compared = rotation[:, 1] * [1, -1, -1, -1], 0
+    for sign in (-1.0, 1.0):
+        end = rotate(inverse, position[:, 0] + sign * half - position[:, 1])
+        for world in np.flatnonzero((np.abs(end) < SIZES["box"]).all(axis=1)):
+            assert_same_contacts(found, oracle[world], world, 1e-9)
+            compared += 1
+    assert compared > count / 10
+
+
+@pytest.mark.parametrize("count", [200, FULL])
 @pytest.mark.parametrize(("first", "second"), ALL_PAIRS)
 def test_gradients_in_both_poses_and_sizes(first, second, count, rng):
     scene = two_shape_scene(first, second)

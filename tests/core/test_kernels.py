@@ -7,13 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROJECT = Path(__file__).resolve().parents[2]
 
 _COMPILE = """
 import sys
 import warp as wp
 from warpsim.core import kernels
-from warpsim.tape import knots
+from warpsim.tape import calls, knots
 kernels.initialize()
 sys.stderr.isatty = lambda: {terminal}
 wp.load_module("warpsim.tape.calls", device="cpu")
@@ -47,6 +49,27 @@ def test_help_and_light_commands_load_no_torch(tmp_path):
     )
     done = _run(code, tmp_path)
     assert done.stdout.strip() == "[] False", done.stderr
+
+
+_RUN = """
+import sys
+from warpsim.cli.main import main
+code = main({arguments!r})
+import warp as wp
+loaded = dict(sys.modules)
+ours = [n for n in loaded if n.startswith("warpsim") and not n.startswith("warpsim.geometry")]  # which measures meshes
+kernels = [n for n in ours if wp.Kernel in map(type, vars(loaded[n]).values())]
+print([code, [n for n in ("torch", "mujoco", "matplotlib") if n in loaded], kernels])
+"""
+
+
+@pytest.mark.parametrize("command", ["inspect", "convert"])
+def test_commands_that_simulate_nothing_load_no_kernels(command, tmp_path):
+    """Warp reads the source of each kernel when its module is loaded, which takes longer than the command."""
+    scene = str(PROJECT / "scenes" / "humanoid.usda")
+    arguments = [command, scene, *([str(tmp_path / "out.usda")] if command == "convert" else [])]
+    done = _run(_RUN.format(arguments=arguments), tmp_path)
+    assert done.stdout.splitlines()[-1:] == ["[0, [], []]"], done.stdout + done.stderr
 
 
 def test_doctor_tells_what_a_report_needs(tmp_path):

@@ -14,7 +14,9 @@ import warp as wp
 
 import warpsim as ws
 from warpsim.check.records import record_run, replay
+from warpsim.coupling.compiled import CompiledScene
 from warpsim.io.saved_motion import read_motion
+from warpsim.rigid.compile.compile import compile_model
 from warpsim.sim.describe import describe
 from warpsim.tape.memory import Memory
 
@@ -213,7 +215,7 @@ def test_network_drives_the_arm_in_kernels_as_in_torch(path: Path) -> None:
 
 
 def test_contents_are_described(sim: ws.Simulator) -> None:
-    text = describe(sim, sim.scene)
+    text = describe(sim.scene)
     assert "net.x[9, 3]" in text and "1 matter" in text and "net.center" in text
 
 
@@ -286,3 +288,27 @@ def test_scene_of_matter_alone(path: Path) -> None:
     made = alone.rollout(5, start={"net.v": torch.zeros(9, 3, dtype=torch.float64, requires_grad=True)})
     made["net.x"][-1].sum().backward()
     assert float(made["net.x"][-1, 0, -1, 2].detach()) < float(made["net.x"][0, 0, -1, 2].detach())
+
+
+def test_a_parameter_that_must_be_positive_is_refused_by_world(path: Path) -> None:
+    sim = ws.Simulator(path, worlds=3)
+    shape = tuple(sim.parameter("net.mass").shape)
+    values = torch.full(shape, 0.1, dtype=torch.float64)
+    values[2] = -1.0
+    with pytest.raises(ws.RangeError, match="net.mass.*above 0") as caught:
+        sim.rollout(2, parameters={"net.mass": values})
+    assert list(caught.value.worlds) == [2]
+
+
+def test_several_numbers_that_must_be_positive_are_refused_by_world() -> None:
+    description = ws.MatterDescription(kind="k", name="m", parameters={"p": np.ones(4)}, positive=("p",))
+
+    class Several:
+        name, authored = "m", {"p": None}
+
+    Several.description = description
+    scene = CompiledScene(compile_model(ws.Scene()), (Several(),))
+    scene.check_values("m.p", np.ones((3, 4)))
+    with pytest.raises(ws.RangeError, match="above 0") as caught:
+        scene.check_values("m.p", np.where(np.arange(12).reshape(3, 4) == 6, 0.0, 1.0))
+    assert list(caught.value.worlds) == [1]

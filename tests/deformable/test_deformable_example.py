@@ -1,16 +1,19 @@
-"""The example that throws a cloth: it arrives, and the page can be written."""
+"""The examples with cloth: each asserts its own result, and its page can be written."""
 
 from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "cloth_throw.py"
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def test_cloth_arrives_at_its_target(tmp_path):
-    spec = importlib.util.spec_from_file_location("cloth_throw", EXAMPLE)
+@pytest.mark.parametrize("name", ["cloth_throw", "cloth_identify", pytest.param("cloth_lay", marks=pytest.mark.long)])
+def test_an_example_succeeds(name, tmp_path):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
-    example.main(tmp_path / "page.html")  # asserts that it arrives
+    example.main(str(tmp_path / "page.html"))
     assert (tmp_path / "page.html").stat().st_size > 100_000

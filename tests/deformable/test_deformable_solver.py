@@ -9,10 +9,10 @@ import warp as wp
 from deformable_support import block, grid_sheet, mixed_matter
 from warpsim.core.errors import SceneError, UnknownNameError
 from warpsim.core.precision import real, vec3, vec6
-from warpsim.deformable.block_ldl import Factor, block_factor, block_solve
 from warpsim.deformable.contact import Contacts
 from warpsim.deformable.description import Curve, Matter, Sheet, Volume
 from warpsim.deformable.inertia import Inertia
+from warpsim.deformable.matrix import Factor, factor_matrix, make_factor, solve_matrix
 from warpsim.deformable.model import build
 from warpsim.deformable.newton import line_minimum
 from warpsim.deformable.program import DeformableProgram
@@ -22,8 +22,8 @@ from warpsim.deformable.terms import Elements, elastic_energy, energy_line
 @wp.kernel(enable_backward=False)
 def _factor_kernel(f: Factor, shift: int, shifted: wp.array(dtype=wp.int32)):
     w = wp.tid()
-    shifted[w] = block_factor(f, w, shift)
-    block_solve(f, w)
+    shifted[w] = factor_matrix(f, w, shift)
+    solve_matrix(f, w)
 
 
 @wp.kernel(enable_backward=False)
@@ -54,47 +54,40 @@ def _minimum_kernel(
     alpha[i] = line_minimum(c[i], none, m, f, 0, a)
 
 
-def dense(model, rng: np.random.Generator, shift: float) -> tuple[np.ndarray, np.ndarray]:
-    """A random symmetric matrix (3n, 3n) on a model's pattern, written into its blocks, and a right-hand side."""
+def dense(model, rng: np.random.Generator, shift: float) -> tuple[Factor, np.ndarray, np.ndarray]:
+    """A random symmetric matrix (3n, 3n) on a model's pattern, in blocks and whole, and a right-hand side."""
     p = model.pattern
-    matrix = np.zeros((3 * p.size, 3 * p.size))
-    blocks = np.zeros((1, len(p.row), 3, 3))
-    for column in range(p.size):
-        for k in range(p.start[column], p.start[column + 1]):
-            part, row = rng.standard_normal((3, 3)), p.row[k]
-            if row == column:
-                part = part + part.T + shift * np.eye(3)
-            blocks[0, k] = part
-            matrix[3 * row : 3 * row + 3, 3 * column : 3 * column + 3] = part
-            matrix[3 * column : 3 * column + 3, 3 * row : 3 * row + 3] = part.T
+    factor = make_factor(p, model.points, 1, model.device)
+    blocks = rng.standard_normal((p.size + len(p.couplings), 3, 3))
+    blocks[: p.size] += blocks[: p.size].transpose(0, 2, 1) + shift * np.eye(3)
+    matrix = np.zeros((p.size, 3, p.size, 3))
+    for k in range(p.size):
+        matrix[k, :, k] = blocks[k]
+    for (row, column), part in zip(p.couplings, blocks[p.size :], strict=True):
+        matrix[row, :, column], matrix[column, :, row] = part, part.T
     right = rng.standard_normal((1, p.size, 3))
-    model.factor.blocks.assign(blocks)
-    model.factor.vector.assign(right)
-    model.factor.column.fill_(np.nan)
-    return matrix, right.ravel()
+    factor.blocks.assign(blocks[None])
+    factor.vector.assign(right)
+    return factor, matrix.reshape(3 * p.size, -1), right.ravel()
 
 
 @pytest.mark.parametrize("shift", [60.0, 0.0])
 def test_factor_solves_what_numpy_solves(rng, shift):
-    model = build(mixed_matter(rng))
-    matrix, right = dense(model, rng, shift)
+    factor, matrix, right = dense(build(mixed_matter(rng)), rng, shift)
     shifted = wp.zeros(1, dtype=wp.int32)
-    wp.launch(_factor_kernel, dim=1, inputs=[model.factor, 0], outputs=[shifted])
+    wp.launch(_factor_kernel, dim=1, inputs=[factor, 0], outputs=[shifted])
     truth = np.linalg.solve(matrix, right)
-    found = model.factor.vector.numpy().ravel()
-    assert np.abs(found - truth).max() <= 1e-8 * np.abs(truth).max()
+    assert np.abs(factor.vector.numpy().ravel() - truth).max() <= 1e-8 * np.abs(truth).max()
     # Sylvester: as many pivots are negative as eigenvalues are
     assert shifted.numpy()[0] == np.count_nonzero(np.linalg.eigvalsh(matrix) < 0)
 
 
-def test_replaced_pivots_give_a_direction_that_goes_down(rng):
-    model = build(mixed_matter(rng))
-    _, right = dense(model, rng, 0.0)
-    model.factor.inertia.fill_(1.0)
+def test_raised_pivots_give_a_direction_that_goes_down(rng):
+    factor, _, right = dense(build(mixed_matter(rng)), rng, 0.0)
     shifted = wp.zeros(1, dtype=wp.int32)
-    wp.launch(_factor_kernel, dim=1, inputs=[model.factor, 1], outputs=[shifted])
+    wp.launch(_factor_kernel, dim=1, inputs=[factor, 1], outputs=[shifted])
     assert shifted.numpy()[0] > 0
-    assert np.vdot(model.factor.vector.numpy(), right) > 0.0
+    assert np.vdot(factor.vector.numpy(), right) > 0.0
 
 
 @pytest.mark.parametrize("alpha", [-0.7, 0.3, 1.0, 2.5])

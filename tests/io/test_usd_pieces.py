@@ -82,7 +82,7 @@ def test_one_prim_becomes_one_weight_and_many_colliders():
     volume, com, inertia = solid("mesh", (1, 1, 1), mesh.vertices, mesh.faces)
     sim = Simulator(scene)
     assert sim.model.body.mass.numpy()[0, 1] == pytest.approx(800.0 * volume, rel=1e-9)
-    assert f"[mesh as {len(pieces)} convex pieces" in describe(sim, sim.scene)
+    assert f"[mesh as {len(pieces)} convex pieces" in describe(sim.scene)
 
 
 def test_settings_are_read_and_the_rest_is_in_the_ledger():

@@ -23,6 +23,7 @@ NAMES = {
     "bounce_shot",
     "bowl",
     "cartpole",
+    "cloth_lay",
     "drag",
     "gates",
     "hopper",

@@ -306,3 +306,13 @@ def test_half_a_step_beyond_the_ends_still_counts():
     for outside in (-0.0051, 0.1051):
         with pytest.raises(InputError, match="outside of the rollout"):
             at(outside).rows(times)
+
+
+def test_effort_is_that_of_the_steps_named():
+    """The last row has no step of its own and stands for the last one; others are just their own."""
+    sim = Simulator(arm())
+    controls = torch.arange(STEPS * sim.control_size, dtype=torch.float64).reshape(STEPS, 1, sim.control_size)
+    episode = episode_of(sim, sim.rollout(controls=controls), {sim.control_names[0]: controls})
+    effort = Effort()
+    for rows, steps in (((2, 4), (2, 4)), ((0, STEPS + 1), (0, STEPS)), ((STEPS, STEPS + 1), (STEPS - 1, STEPS))):
+        assert torch.equal(effort.errors(episode, slice(*rows)), controls[slice(*steps)])

@@ -258,3 +258,42 @@ def test_wrong_calls():
         minimize(FunctionProblem([1.0], loss=lambda x: torch.tensor(1.0)), "lbfgs")
     with pytest.raises(InputError, match="must be one number"):
         minimize(FunctionProblem([1.0], loss=lambda x: x), "lbfgs")
+
+
+@pytest.mark.parametrize("method", ["adam", "lbfgs"])
+def test_a_search_goes_on_where_a_candidate_has_no_gradient(method):
+    """Toward 3 from −1, without a gradient above 2: the best so far counts, and the dropped candidates are told."""
+    problem = FunctionProblem([-1.0], loss=lambda x: Unconverged.apply(x) - 6.0 * x.sum(), upper=[5.0])
+    options = {"rate": 0.7} if method == "adam" else {}
+    result = minimize(problem, method, iterations=40, **options)
+    assert 1.5 < float(result.x) <= 2.0
+    assert result.stopped == "stalled" and result.message
+    if method == "adam":
+        assert "solver_status" in result.message and "could not be simulated" in result.message
+
+
+@pytest.mark.parametrize("jacobian", ["differences", "reverse"])
+def test_a_fit_goes_on_where_a_candidate_has_no_gradient(jacobian):
+    """Residuals x² and x − 3: the steps toward their optimum that lead above 2 are shortened."""
+
+    def residuals(x):
+        return torch.cat([Unconverged.apply(x).reshape(1) * 0.01, x - 3.0])
+
+    problem = FunctionProblem([0.5], residuals=residuals)
+    result = minimize(problem, "levenberg_marquardt", iterations=40, jacobian=jacobian)
+    assert 1.5 < float(result.x) <= 2.0
+    with pytest.raises(UnconvergedError):
+        minimize(FunctionProblem([3.0], residuals=residuals), "levenberg_marquardt", jacobian=jacobian)
+
+
+@pytest.mark.parametrize("method", ["adam", "lbfgs", "levenberg_marquardt", "cem"])
+def test_a_saved_search_that_lacks_something_says_so(method):
+    def residuals(x):
+        return x - torch.tensor([1.0, 2.0])
+
+    problem = FunctionProblem([0.0, 0.0], residuals=residuals)
+    state = json.loads(json.dumps(minimize(problem, method, iterations=1).state))
+    minimize(problem, method, iterations=2, resume=state)
+    state["iterate"]["memory"] = {}
+    with pytest.raises(InputError, match="start anew"):
+        minimize(problem, method, iterations=2, resume=state)

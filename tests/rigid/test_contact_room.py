@@ -270,6 +270,14 @@ class TestEveryWayToSimulate:
         assert caught.value.trajectory.q.isfinite().all()
         assert sim.model.max_contacts == 4
 
+    def test_room_that_just_fits_is_taken(self, monkeypatch):
+        """What counts is what is added to the places there are."""
+        sim = Simulator(trio(0.01))
+        few, enough = (contact_room._bytes(sim.model.with_room(n)) for n in (sim.model.max_contacts, 12))
+        monkeypatch.setattr(contact_room, "free_bytes", lambda device: enough - few)
+        sim.rollout(steps=20)
+        assert sim.model.max_contacts == 12
+
     def test_a_budget_bounds_the_room(self):
         """It holds a step with the places there are, and not one with those that are needed."""
         least = Simulator(trio()).plan(20, memory=Memory(segment=1, schedule=Revolve(1))).bytes

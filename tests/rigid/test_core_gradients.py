@@ -13,8 +13,8 @@ from isolated_stage import check_direction, direction_for
 from random_models import random_state
 from rigid_support import INTEGRATORS, ROBOTS, Rollout, initial_state, random_model, robot, scene_of
 from warpsim.rigid.compile.compile import compile_model
+from warpsim.rigid.model.fields import control_fields
 from warpsim.rigid.model.model import Model
-from warpsim.rigid.work.state import control_fields
 from warpsim.scene import Body, Drive, Joint, Medium, Options, Scene, Shape
 
 CONTROLS = ("joint_force", "actuator", "drive_target", "drive_velocity", "wrench")

@@ -24,8 +24,9 @@ from warpsim.rigid.dynamics.integrate import semi_implicit
 from warpsim.rigid.dynamics.inverse_dynamics import residual_at_solution
 from warpsim.rigid.dynamics.kinematics import kinematics
 from warpsim.rigid.dynamics.passive import passive
+from warpsim.rigid.model.fields import control_fields
 from warpsim.rigid.step import step
-from warpsim.rigid.work.state import control_fields, state_fields
+from warpsim.rigid.work.state import state_fields
 
 STATES = ("random", "rest", "identity")
 

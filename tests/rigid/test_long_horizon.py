@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from warpsim.io.mjcf import read_mjcf
-from warpsim.scene.description import Drive
+from warpsim.scene.actuation import Drive
 from warpsim.sim.simulator import Simulator
 
 MODEL = """

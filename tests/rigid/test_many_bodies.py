@@ -42,7 +42,7 @@ def test_accelerations_are_mujocos():
     scene = scene_of(model)
     scene.options.solver_tolerance = 1e-14
     e = evaluation(scene, {"q": data.qpos[None], "qd": data.qvel[None], "warm_start": 0.0})
-    assert e.model.sparsity.trees == COUNT >= int(MIN_TREES)
+    assert e.model.sparsity.trees == COUNT >= MIN_TREES
     c = e.forward().constraint
     ours = c.qdd.numpy()[0]
     assert np.abs(ours - data.qacc).max() < 1e-7 * np.abs(data.qacc).max()

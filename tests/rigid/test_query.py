@@ -100,6 +100,23 @@ def test_more_random_trees_match_mujoco():
         assert all(error < TOLERANCE for error in errors.values()), (seed, errors)
 
 
+@pytest.mark.parametrize("q", [-0.5, 0.2, 0.9])
+def test_the_energy_of_a_tendon_with_slack_is_mujocos(q):
+    """Below, within and above the lengths at which its spring rests."""
+    model = mujoco.MjModel.from_xml_string(
+        """<mujoco><option gravity="0 0 0"><flag energy="enable"/></option>
+          <worldbody><body><joint name="j" type="slide"/><geom size=".1"/></body></worldbody>
+          <tendon><fixed stiffness="7" springlength=".1 .4"><joint joint="j" coef="1"/></fixed></tendon></mujoco>"""
+    )
+    data = mujoco.MjData(model)
+    data.qpos[:] = q
+    mujoco.mj_forward(model, data)
+    ours = our_model(model)
+    found = query.potential_energy(ours, query.make_state(ours, {"q": data.qpos})).numpy()[0]
+    assert found == pytest.approx(data.energy[0], abs=1e-12)
+    assert (found == 0.0) == (0.1 <= q <= 0.4)
+
+
 def scalars(ours: Model, state) -> dict[str, wp.array]:
     """One array per differentiable query."""
     motion = query.evaluate(ours, state)

@@ -12,7 +12,8 @@ from warpsim.io.usd import author
 from warpsim.io.usd.reader import read_usd
 from warpsim.rigid.compile.compile import compile_model
 from warpsim.rigid.compile.derive import Derivation
-from warpsim.rigid.sensors.layout import KINDS, sensor_layout
+from warpsim.rigid.model.sensor_kinds import KINDS
+from warpsim.rigid.sensors.layout import sensor_layout
 from warpsim.rigid.sensors.noise import normal_numbers
 from warpsim.rigid.step.program import RigidProgram
 from warpsim.scene import Sensor

@@ -8,6 +8,7 @@ import torch
 
 from warpsim.core.errors import InputError, RangeError, SceneError, SimulationError
 from warpsim.optimizers.candidates import losses_side_by_side
+from warpsim.rigid.compile.compile import compile_model
 from warpsim.scene import Body, Drive, Joint, Scene, Shape, validate
 from warpsim.sim.simulator import Simulator
 
@@ -133,3 +134,23 @@ def test_what_is_refused_is_not_in_force(sim):
         sim.set_parameters({"world.timestep": -1.0})
     assert sim.timestep == before and torch.isfinite(sim.step().q).all()
     sim.reset()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("body.mass", -1.0),
+        ("world.timestep", 0.0),
+        ("shape.size", -0.1),
+        ("shape.friction", np.nan),
+        ("joint.axis", 0.0),
+    ],
+)
+def test_a_model_is_as_strict(name, value):
+    """Below the simulator, where tools and tests set parameters of a compiled model."""
+    model = compile_model(scene(), worlds=2)
+    before = model.authored[name].numpy().copy()
+    with pytest.raises(RangeError, match=name):
+        model.set_parameter(name, np.full(before.shape, value))
+    assert np.array_equal(model.authored[name].numpy(), before)
+    model.set_parameter(name, before)

@@ -10,7 +10,7 @@ import warp as wp
 from rigid_support import random_model, scene_of
 from warpsim.core.precision import numpy_real, real
 from warpsim.rigid.compile.compile import compile_model
-from warpsim.solve.hessian import factor_hessian, solve_hessian
+from warpsim.solve.hessian import ENVELOPE, FOREST, HessianKernels, HessianStorage
 from warpsim.solve.rows import DRY_FRICTION, ELLIPTIC, EQUALITY, UNILATERAL, RowCapacity, Rows, allocate_rows
 from warpsim.solve.sparsity import MIN_TREES, TreeSparsity, hessian_sizes
 
@@ -22,22 +22,30 @@ SIZES = {
 }
 
 
-@wp.kernel(enable_backward=False)
-def _solve_kernel(
-    t: TreeSparsity,
-    rows: Rows,
-    y: wp.array2d(dtype=real),
-    matrix: wp.array2d(dtype=real),
-    implicit: wp.array2d(dtype=real),
-    known: int,
-    factor: wp.array2d(dtype=real),
-    envelope: wp.array2d(dtype=wp.int32),
-    x: wp.array2d(dtype=real),
-    failed: wp.array(dtype=wp.int32),
-):
-    w = wp.tid()
-    failed[w] = factor_hessian(rows, t, w, y, matrix, implicit, known, factor, envelope)
-    solve_hessian(t, w, factor, envelope, x)
+def _solve_kernel(storage: HessianStorage) -> wp.Kernel:
+    factor_hessian, solve_hessian = storage.factor, storage.solve
+
+    @wp.kernel(enable_backward=False, name=f"solve_{storage.name}_kernel")
+    def solve_kernel(
+        t: TreeSparsity,
+        rows: Rows,
+        y: wp.array2d(dtype=real),
+        matrix: wp.array2d(dtype=real),
+        implicit: wp.array2d(dtype=real),
+        known: int,
+        factor: wp.array2d(dtype=real),
+        envelope: wp.array2d(dtype=wp.int32),
+        x: wp.array2d(dtype=real),
+        failed: wp.array(dtype=wp.int32),
+    ):
+        w = wp.tid()
+        failed[w] = factor_hessian(rows, t, w, y, matrix, implicit, known, factor, envelope)
+        solve_hessian(t, w, factor, envelope, x)
+
+    return solve_kernel
+
+
+_SOLVE_KERNELS = HessianKernels(_solve_kernel(ENVELOPE), _solve_kernel(FOREST))
 
 
 def _forest_xml(trees: int) -> str:
@@ -159,7 +167,13 @@ def _solved(problem: Problem, rows: Rows, y: np.ndarray, right: np.ndarray, fact
         on_device(problem.implicit),
         known,
     ]
-    wp.launch(_solve_kernel, dim=1, inputs=inputs, outputs=[factor, problem.envelope, x, failed], device=device)
+    wp.launch(
+        _SOLVE_KERNELS.of(problem.model.sparsity),
+        dim=1,
+        inputs=inputs,
+        outputs=[factor, problem.envelope, x, failed],
+        device=device,
+    )
     assert failed.numpy()[0] == 0
     return x.numpy()[0], factor
 
@@ -168,7 +182,7 @@ def _solved(problem: Problem, rows: Rows, y: np.ndarray, right: np.ndarray, fact
 def test_the_factor_solves_with_the_hessian(seed, trees):
     """Rows of all kinds and sizes couple dofs of several trees at random; some dofs are listed twice."""
     problem = Problem(seed, trees)
-    assert (problem.model.sparsity.trees >= int(MIN_TREES)) == (trees > 0)
+    assert (problem.model.sparsity.trees >= MIN_TREES) == (trees > 0)
     right = problem.rng.normal(size=problem.model.nv)
     x, _ = _solved(problem, problem.device_rows(), problem.y(), right)
     np.testing.assert_allclose(problem.product(x), right, rtol=0.0, atol=2e-7 * np.abs(problem.mass @ x).max())

@@ -123,10 +123,14 @@ class Browser:
 
     def open(self, path: Path, wishes: str = "play=0&theme=light") -> None:
         """Opens a page from disk and waits until it has been drawn."""
-        self.call("Page.navigate", url=f"{path.resolve().as_uri()}#{wishes}")
+        self.visit(f"{path.resolve().as_uri()}#{wishes}")
+
+    def visit(self, url: str) -> None:
+        """Opens a page by its address and waits until it has been drawn."""
+        self.call("Page.navigate", url=url)
         until = time.monotonic() + PATIENCE
         while not self.evaluate("'warpsim' in window"):
-            assert time.monotonic() < until, f"{path} did not load: {self.errors}"
+            assert time.monotonic() < until, f"{url} did not load: {self.errors}"
             time.sleep(0.05)
         self.run("page.draw()")
 

@@ -16,11 +16,12 @@ from warpsim.rigid.compile.compile import compile_model
 from warpsim.rigid.compile.derive import Derivation
 from warpsim.rigid.constraint.contact_output import contact_forces
 from warpsim.rigid.constraint.stage import constraint_forces
+from warpsim.rigid.model.fields import control_fields, output_fields
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.step import step
-from warpsim.rigid.step.program import RigidProgram, output_fields
+from warpsim.rigid.step.program import RigidProgram
 from warpsim.rigid.work.constraint_work import ConstraintScratch, ConstraintWork
-from warpsim.rigid.work.state import Work, control_fields, state_fields
+from warpsim.rigid.work.state import Work, state_fields
 from warpsim.scene import Body, Joint, Options, Scene, Shape
 from warpsim.tape.arena import Arena, Arenas, ArenaSize
 from warpsim.tape.checkpointed import CheckpointedTape

@@ -14,10 +14,11 @@ from warpsim.core.precision import numpy_real
 from warpsim.io.mjcf import scene_from_mjmodel
 from warpsim.rigid.compile.compile import compile_model
 from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.model.fields import control_fields
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.step import step
 from warpsim.rigid.step.program import RigidProgram
-from warpsim.rigid.work.state import Scratch, Work, control_fields, make_scratch, make_work, state_fields
+from warpsim.rigid.work.state import Scratch, Work, make_scratch, make_work, state_fields
 from warpsim.scene import Scene
 from warpsim.tape.arena import Arena, Arenas, ArenaSize
 from warpsim.tape.checkpointed import CheckpointedTape

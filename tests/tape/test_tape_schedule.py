@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pytest
 import warp as wp
 
@@ -13,7 +14,9 @@ from warpsim.core.errors import InputError
 from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Memory, Revolve, Windows, budget, footprint, revolve
 from warpsim.tape.footprint import Footprint
 from warpsim.tape.free_memory import free_bytes
-from warpsim.tape.schedule import KEPT_BYTES, make_plan
+from warpsim.tape.program import Field
+from warpsim.tape.rows import Packed
+from warpsim.tape.schedule import KEPT_BYTES, LARGEST_BLOCK, make_plan
 from warpsim.tape.storage import RESIDENT_BYTES
 
 COST = Footprint(
@@ -284,3 +287,24 @@ def test_wrong_arguments() -> None:
         revolve.advances(0, 1)
     with pytest.raises(InputError):
         revolve.split(1, 1)
+
+
+def test_no_segment_is_longer_than_a_block_of_memory_holds() -> None:
+    """Warp counts the bytes of an array in 32 bits; what is chosen stays below, what is asked for is refused."""
+    most = LARGEST_BLOCK // COST.work
+    with pytest.raises(InputError, match=rf"recording {2 * most} steps.*segment={most} or less"):
+        make_plan(COST, 2 * most, schedule=FullTape())
+    with pytest.raises(InputError, match="segment= out of memory="):
+        make_plan(COST, 2 * most, segment=most + 1)
+    assert make_plan(COST, 2 * most, segment=most).slots == most
+    for limit in (3 * LARGEST_BLOCK, 30 * LARGEST_BLOCK):
+        assert make_plan(COST, 2 * most, budget=limit).slots <= most
+
+
+@pytest.mark.long
+def test_checkpoints_may_be_larger_than_what_is_counted_in_32_bits() -> None:
+    field = Field("x", (1, 2**20), wp.float64)
+    rows = Packed.allocate((field,), 300, wp.get_device("cpu"))  # 2.5 GB
+    rows.fields["x"].write(299, np.ones((1, 2**20)))
+    assert rows.data.nbytes > 2**31
+    assert rows.fields["x"].read(299).min() == 1.0 and rows.fields["x"].read(298).max() == 0.0

@@ -83,7 +83,7 @@ def test_the_nearest_tests_come_first(tmp_path):
     own = ImportGraph(ROOT, "warpsim")
     modules = [path.relative_to(ROOT).as_posix() for path in (ROOT / "warpsim").rglob("[a-z]*.py")]
     assert [module for module in modules if not own.tests_for(module)] == []
-    assert "tests/view/test_render.py" in own.tests_for("warpsim/view/raycast/camera.py")[:4]
+    assert "tests/view/test_render.py" in own.tests_for("warpsim.view.items.camera.py")[:4]
 
 
 def test_a_fault_is_caught_survives_or_is_unclear(tmp_path, monkeypatch):

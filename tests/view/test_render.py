@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -21,13 +23,25 @@ from render_support import (
 )
 from warpsim.core.errors import InputError, SceneError, UnknownNameError
 from warpsim.io.usd import author
+from warpsim.io.usd.motion import ContactFrame
 from warpsim.io.usd.reader import read_usd
 from warpsim.scene import Body, Mesh, Scene, Shape
+from warpsim.sim.simulator import Simulator
+from warpsim.view.items.focus import find_focus
+from warpsim.view.items.forces import force_segments
 from warpsim.view.items.item import BOX, SPHERE, Item
+from warpsim.view.items.scene_items import SceneReader
 from warpsim.view.items.triangles import make_triangles
 from warpsim.view.raycast import Camera, fit_camera, look_at, render_rollout, render_stage
-from warpsim.view.raycast.focus import find_focus
-from warpsim.view.raycast.shading import AMBIENT_DOWN, AMBIENT_UP, SUN_DIRECTION, SUN_STRENGTH
+from warpsim.view.raycast.shading import (
+    AMBIENT_DOWN,
+    AMBIENT_UP,
+    GROUND,
+    GROUND_SHARE,
+    LINE,
+    SUN_DIRECTION,
+    SUN_STRENGTH,
+)
 
 RED, GREEN = (0.8, 0.05, 0.05), (0.05, 0.7, 0.05)
 
@@ -315,8 +329,9 @@ def test_endless_ground_reaches_the_horizon_and_has_no_acne():
     camera = look_at(np.array([0.0, -5.0, 2.0]), np.array([0.0, 0.0, 1.5]), aspect=1.5)
     image = picture(stage, camera).astype(int)
     lower = image[HEIGHT // 2 :]
-    darkest = lit(0.8 * np.array([0.7, 0.7, 0.7]), (0, 0, 1))
-    assert (lower >= darkest).all()  # a sunlit checkerboard, nowhere in its own shadow
+    darkest = lit(0.25 * (GROUND + GROUND_SHARE * (0.8 - GROUND)) + 0.75 * LINE, (0, 0, 1))
+    assert (lower >= darkest - 1).all()  # a sunlit grid, nowhere in its own shadow
+    assert (darkest > lit(GROUND, (0, 0, 1), sunlit=False)).all()
     sky = backdrop(camera).astype(int)
     assert np.abs(image[: HEIGHT // 3] - sky[: HEIGHT // 3]).max() <= 2
 
@@ -472,3 +487,33 @@ def test_errors_name_the_fix(tmp_path):
         render_stage(stage, times=[0.0], frames=2)
     with pytest.raises(SceneError, match="cannot open"):
         render_stage(tmp_path / "missing.usda")
+
+
+def test_contact_forces_are_arrows_from_where_they_act():
+    stage, world = new_stage()
+    body = author.body(world, "Body")
+    author.box(body, "Box", (0.2, 0.2, 0.2), color=(0.05, 0.05, 0.05))
+    scene = read_usd(stage)
+    frame = ContactFrame(np.array([[0.0, 0.1, 0.0]]), np.array([[5.0, 0.0, 0.0]]))  # inside of the box, and yet seen
+    camera = top_view(0.12, (0.1, 0.1, 10.0))
+    plain, drawn = (
+        render_rollout(scene, Poses(scene), camera=camera, contacts=contacts, **SIZE)[0].astype(int)
+        for contacts in (None, [frame])
+    )
+    rows, columns = np.nonzero(np.abs(drawn - plain).max(axis=2) > 40)
+    x = 0.1 + ((columns + 0.5) / HEIGHT * 2.0 - WIDTH / HEIGHT) * 0.12
+    size = find_focus([SceneReader(scene).items({"/World/Body": np.eye(4)})]).size
+    # The usual force is drawn 0.4 of the scene's size long, and a head of 0.04 follows.
+    assert x.min() == pytest.approx(-0.008 * size, abs=0.005) and x.max() == pytest.approx(0.44 * size, abs=0.005)
+    assert ((rows + 0.5) / HEIGHT).mean() == pytest.approx(0.5, abs=0.02)
+    starts, ends = force_segments(ContactFrame(np.zeros((2, 3)), np.array([[0, 0, 1.0], [0, 0, 99.0]])), 2.0, 1.0)
+    assert ends[:, 2] == pytest.approx([0.2, 0.7]) and not starts.any()  # the longest arrow is 0.7 of the size
+
+
+def test_saved_contacts_are_drawn(tmp_path):
+    sim = Simulator(Path(__file__).parents[2] / "scenes" / "stack.usda")
+    outputs = ("body_position", "body_rotation", "contact_points", "contact_point_forces")
+    saved = sim.rollout(4, outputs=outputs).save(tmp_path / "motion.usda")[0]
+    with_arrows, without = (render_stage(saved, times=[4.0], contacts=on)[0].astype(int) for on in (True, False))
+    changed = np.abs(with_arrows - without).max(axis=2) > 30
+    assert changed.any() and changed.mean() < 0.2

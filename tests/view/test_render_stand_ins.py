@@ -174,6 +174,7 @@ def test_robots_are_seen_where_mujocos_rays_meet_them(assets_dir, robot):
     stage, _ = export_scene(read_mjcf(path, strict=False))
     camera = top_view(0.4)
     hits = rays_that_hit(mujoco.MjModel.from_xml_path(str(path)), camera)
-    seen = silhouette(stage, camera) > 0.5
+    covered = silhouette(stage, camera)
     assert hits.sum() > 500
-    assert (seen != hits).sum() < 0.05 * hits.sum()  # pixels on rims, which are covered in part
+    wrong = np.where(hits, covered < 0.4, covered > 0.6)  # of pixels on rims that are half covered either will do
+    assert wrong.sum() < 0.05 * hits.sum()

@@ -11,6 +11,7 @@ from browser_support import Browser, require_browser
 from page_support import BALL, PLACES, RADIUS, ball_page, textured_stage, tumbling
 from warpsim.view.page import Page, write_page
 from warpsim.view.page.content import BodyInfo, LossCurve, Target
+from warpsim.view.page.focus import page_focus
 from warpsim.view.page.scene_content import motion_take
 from warpsim.view.page.stage_content import stage_page
 
@@ -102,6 +103,19 @@ def test_the_ball_is_where_it_must_be(ball):
     x, y = projected(PLACES[2], *VIEWS[1])
     assert is_red(picture[round(y - 0.85 * pixels), round(x)]) and is_red(picture[round(y), round(x + 0.85 * pixels)])
     assert not is_red(picture[round(y - 1.2 * pixels), round(x)])
+
+
+def test_the_first_view_is_the_ray_casters(ball):
+    ball.run("page.setLayout(false)")
+    settle(ball)
+    position, _, aspect = ball.run("page.camera()")
+    wanted = page_focus(ball_page()).camera(aspect)
+    assert np.array(position) == pytest.approx(wanted.position, abs=1e-6)
+    x, y = ball.run("page.project([0, 0, 1])")
+    toward = np.array([0.0, 0.0, 1.0]) - wanted.position
+    across, up = (toward @ axis / (toward @ wanted.forward) for axis in (wanted.right, wanted.up))
+    pixels = (1.0 + across / wanted.half_width) * WIDTH / 2, (1.0 - up / wanted.half_height) * HEIGHT / 2
+    assert (x, y) == pytest.approx(pixels, abs=0.5)
 
 
 def test_between_frames_it_is_between(ball):

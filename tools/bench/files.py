@@ -1,11 +1,11 @@
-"""What files cost, as ratios of processor time: reading and writing USD, and meshes that come from the cache.
+"""What files cost, as ratios of processor time: reading and writing USD, records, meshes from the cache.
 
     python -m tools.bench.files [--repeats N] [--json FILE] [--markdown FILE]
 
 Each figure is a time over another of the same process, taken in turns, so that the machine cancels: of a large stage
 over a small one (linear reading gives the ratio of their sizes), of reading over USD's own opening of the file, of
-loading a mesh's pieces over finding them. What is written is read back and compared first. Exit code 1 if a ratio is
-above its bar.
+recording a run over the run, of loading a mesh's pieces over finding them. What is written is read back and compared
+first. Exit code 1 if a ratio is above its bar.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pxr import Usd
 
 from tools.bench.report import add_files, environment, publish
 from tools.bench.timing import Workload, measure
+from warpsim.check.records import record_run
 from warpsim.geometry.decomposition import decompose
 from warpsim.io.usd import author
 from warpsim.io.usd.motion import Motion
@@ -30,9 +31,12 @@ from warpsim.io.usd.reader import read_usd
 from warpsim.io.usd.writer import write_result
 from warpsim.scene import Decomposition, Scene
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE
+from warpsim.sim.simulator import Simulator
 
 SOURCE = Path(__file__).resolve().parents[2] / "scenes" / "humanoid.usda"
+STACK = SOURCE.with_name("stack.usda")
 FRAMES = 1000
+RECORDED = 1000
 SMALL, LARGE = 25, 100
 """Links of the two chains whose reading is compared."""
 
@@ -130,6 +134,14 @@ def ratios(folder: Path, repeats: int) -> Iterator[Ratio]:
         15.0,
         lambda: write_result(out, SOURCE, scene, motion),
         lambda: read_usd(SOURCE),
+        repeats,
+    )
+    sim = Simulator(STACK)
+    yield ratio(
+        f"record {RECORDED} steps of {STACK.name} / roll them out",
+        2.0,
+        lambda: record_run(sim, RECORDED),
+        lambda: sim.rollout(RECORDED),
         repeats,
     )
     vertices, faces = torus()

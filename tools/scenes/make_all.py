@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ant
+import ant_run
 import arm
 import bounce
 import bounce_shot
 import bowl
 import cartpole
+import cloth_lay
 import drag
 import gates
 import hopper
 import humanoid
 import incline
 import pendulum
+import pour
 import projectile
 import push
 import quadrotor
@@ -27,17 +31,21 @@ import workbench
 from common import write
 
 SCENES = (
+    ant,
+    ant_run,
     arm,
     bounce,
     bounce_shot,
     bowl,
     cartpole,
+    cloth_lay,
     drag,
     gates,
     hopper,
     humanoid,
     incline,
     pendulum,
+    pour,
     projectile,
     push,
     quadrotor,

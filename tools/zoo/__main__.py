@@ -19,6 +19,7 @@ def main() -> int:
     parser.add_argument("--states", type=int, default=28)
     parser.add_argument("--steps", type=int, default=200, help="of the motion; 0: none")
     parser.add_argument("--no-gradients", action="store_true")
+    parser.add_argument("--details", action="store_true", help="a line for every pair that differs in a state")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--markdown", type=Path, help="file to write the table to")
     options = parser.parse_args()
@@ -33,6 +34,8 @@ def main() -> int:
         )
         rows.append(row)
         print(to_markdown([row]).splitlines()[2], flush=True)
+        if options.details:
+            print(*row.details, sep="\n", flush=True)
     text = to_markdown(rows)
     if options.markdown:
         options.markdown.write_text(text, encoding="utf-8")

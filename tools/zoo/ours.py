@@ -10,9 +10,10 @@ from warpsim.check.gradcheck.verdicts import WRONG
 from warpsim.core.precision import numpy_real
 from warpsim.rigid.compile.compile import compile_model
 from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.model.fields import control_fields
 from warpsim.rigid.step import step
 from warpsim.rigid.step.program import RigidProgram
-from warpsim.rigid.work.state import control_fields, make_scratch, make_work, state_fields
+from warpsim.rigid.work.state import make_scratch, make_work, state_fields
 from warpsim.scene import Scene
 from warpsim.sim.simulator import Simulator
 from warpsim.tape import CheckpointedTape

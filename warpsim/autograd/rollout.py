@@ -50,7 +50,7 @@ class RolloutCall:
         spec: Which tape.
         state: Differentiable state fields, in the order of their tensors.
         parameters: Parameters in force; their tensors come next.
-        weights: Those of `spec.policy`, (n,), last of the tensors; None without a policy.
+        weights: Those of `spec.policy`, (n,) or (W, n), last of the tensors; None without a policy.
         fixed: State fields that carry no gradient, (W, …).
         keep_every: Rows of the trajectory are this many steps apart.
         progress: Show a bar.
@@ -263,7 +263,8 @@ def _collect(
         *(parameters.get(name) for name in call.parameters.tensors),
     ]
     if call.spec.policy is not None:
-        found.append(sum_worlds(to_torch(engine.network(call.spec.policy).weights.grad)))
+        gradient = to_torch(engine.network(call.spec.policy).weights.grad)
+        found.append(gradient.clone() if len(shapes[-1]) == 2 else sum_worlds(gradient))  # each world's own, or shared
     return found
 
 

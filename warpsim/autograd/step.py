@@ -20,6 +20,7 @@ from warpsim.tape import diagnostics
 from warpsim.tape.convergence import Unsolved
 from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.rows import Packed
+from warpsim.tape.segment import Adjoints as SlotAdjoints
 from warpsim.tape.segment import Segment
 
 
@@ -34,6 +35,10 @@ class StepSlots:
         self._rows: dict[tuple[int, str, int], torch.Tensor] = {}
         self._seeds: dict[str, torch.Tensor] = {}
         self._pulled: dict[str, torch.Tensor] = {}
+
+    def shapes(self, names: Sequence[str]) -> dict[str, torch.Size]:
+        """Shapes (W, …) of state fields and controls."""
+        return {name: (self._states if name in self._states else self._inputs)[name].shape[1:] for name in names}
 
     def forward(self, given: Mapping[str, torch.Tensor], count: int = 1, *, recorded: bool) -> None:
         """Takes `count` steps from copies of the given states and controls, (W, …) by field; controls are held."""
@@ -83,12 +88,7 @@ class StepSlots:
             passed: Likewise of what `passed` returned, (count − 1, W, …) each.
             count: Steps taken by `forward`, recorded.
         """
-        memory = self.segment.adjoints
-        if not self._pulled:
-            seeded = {name: tensor[1:] for name, tensor in _tensors(memory.states).items()}
-            self._seeds = {**seeded, **_tensors(memory.outputs)}
-            self._pulled = {name: tensor[0] for name, tensor in _tensors(memory.states).items()}
-            self._pulled |= _tensors(memory.inputs)
+        memory = self._prepared_adjoints()
         memory.zero()
         for name, tensor in adjoints.items():
             self._seeds[name][count - 1].copy_(tensor)
@@ -99,6 +99,37 @@ class StepSlots:
             name: tensor[:count].sum(0) if name in self._inputs else tensor.clone()
             for name, tensor in self._pulled.items()
         }
+
+    def backward_each(
+        self, field: str, covectors: Sequence[torch.Tensor], into: Mapping[str, Sequence[torch.Tensor]]
+    ) -> None:
+        """Pulls covectors of a state after one recorded step back, one after another.
+
+        Args:
+            field: Of the state.
+            covectors: (W, …) each.
+            into: For given states and controls, by name: tensors (W, …) that receive the adjoint of each covector.
+        """
+        memory = self._prepared_adjoints()
+        seed = self._seeds[field][0]
+        pulled = [(self._pulled[name][0] if name in self._inputs else self._pulled[name], into[name]) for name in into]
+        pull = self.segment.adjoint_steps(0, 1)
+        for k, covector in enumerate(covectors):
+            memory.zero()
+            seed.copy_(covector)
+            pull()
+            for tensor, rows in pulled:
+                rows[k].copy_(tensor)
+
+    def _prepared_adjoints(self) -> SlotAdjoints:
+        """The adjoints' memory, with tensors over it."""
+        memory = self.segment.adjoints
+        if not self._pulled:
+            seeded = {name: tensor[1:] for name, tensor in _tensors(memory.states).items()}
+            self._seeds = {**seeded, **_tensors(memory.outputs)}
+            self._pulled = {name: tensor[0] for name, tensor in _tensors(memory.states).items()}
+            self._pulled |= _tensors(memory.inputs)
+        return memory
 
 
 def _tensors(packed: Packed) -> dict[str, torch.Tensor]:

@@ -30,6 +30,7 @@ COMMANDS = {
         "inspect": "show what a scene contains and how it is simulated",
         "view": "show a scene or a motion in the browser",
         "render": "draw a file, for example what `simulate` wrote",
+        "plot": "draw the curves of a run record",
         "convert": "write an MJCF or URDF robot as USD",
     },
     "simulation": {
@@ -41,6 +42,10 @@ COMMANDS = {
         "optimize": "solve the task in a USD file",
         "stress": "replay an optimized result in changed simulators",
         "identify": "fit values of a scene to recordings",
+    },
+    "policies": {
+        "train": "train the policy that a USD file asks for",
+        "play": "let a trained policy control a scene",
     },
     "gradients": {
         "gradcheck": "check a scene's gradients against finite differences",

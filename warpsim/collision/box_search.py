@@ -85,8 +85,18 @@ def deepest_parameter(local: vec3, axis: vec3, size: vec3) -> real:
 
 
 @wp.func
+def inner_end(local: vec3, axis: vec3, size: vec3) -> int:
+    """Place of the end of a segment (local ± axis, box frame) that lies inside the box, the first of two; −1: none."""
+    for i in range(2):
+        end = local + axis * real(2 * i - 1)
+        if wp.abs(end[0]) < size[0] and wp.abs(end[1]) < size[1] and wp.abs(end[2]) < size[2]:
+            return 2 * i
+    return -1
+
+
+@wp.func
 def piercing_feature(local: vec3, axis: vec3, size: vec3) -> int:
-    """Feature for a segment that enters the box: the shortest way out, across a face or an edge (separating axes)."""
+    """Feature for a segment through the box: the shortest way out, across a face or an edge (separating axes)."""
     best = real(-1.0e30)
     feature = int(0)
     for k in range(3):
@@ -198,10 +208,15 @@ def find_capsule_box(
     """Up to two contacts: the ends of the part of the segment that lies over the face it touches.
 
     Where the deepest point is on an edge or corner, it is the first, and the far end over the nearest face the second.
+    A segment that ends inside the box touches by that end alone, across the face nearest to it, as in MuJoCo.
     """
     inverse = wp.transpose(frame)
     local = inverse @ (center - position)
     local_axis = inverse @ axis
+    inner = inner_end(local, local_axis, size)
+    if inner >= 0:
+        candidate_feature[world, start] = wp.int64(inner + 16 * box_region(local + local_axis * real(inner - 1), size))
+        return 1
     t = deepest_parameter(local, local_axis, size)
     feature = deepest_on_box(local, local_axis, size, t)
     region = (feature % EDGE_CROSSING) // 16

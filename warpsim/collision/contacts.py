@@ -29,6 +29,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.collision.broad import BroadPhase
+from warpsim.collision.candidates import default_room
 from warpsim.collision.geometry import Geometry, build_geometry
 from warpsim.collision.groups import GROUPS, PairGroup, group_of
 from warpsim.collision.kinds import KIND_CODE, pair_case
@@ -149,7 +150,7 @@ class PairTable:
     @property
     def max_contacts(self) -> int:
         """A default for the contact places of a world: all candidates of a small scene, a share of a large one's."""
-        return min(self.candidates, max(32, 4 * self.shape_kind.shape[0]))
+        return default_room(self.candidates, self.shape_kind.shape[0])
 
 
 @dataclass(frozen=True)

@@ -134,6 +134,37 @@ def facing_origin(
 
 
 @wp.func
+def _depth_of_flat(a: Core, b: Core, hulls: HullData) -> Closest:
+    """Where A − B has no volume: along the line between the cores' places."""
+    result = Closest()
+    result.normal = wp.normalize(b.position - a.position)
+    if wp.length(result.normal) < real(0.5):
+        result.normal = vec3(real(1.0), real(0.0), real(0.0))
+    result.point_a = support_of(a, hulls, result.normal)
+    result.point_b = support_of(b, hulls, -result.normal)
+    result.distance = wp.dot(to_world(b, result.point_b) - to_world(a, result.point_a), result.normal)
+    return result
+
+
+@wp.func
+def _add_first_faces(
+    w: wp.array(dtype=vec3),
+    corner: wp.array(dtype=wp.vec3i),
+    normal: wp.array(dtype=vec3),
+    offset: wp.array(dtype=real),
+):
+    """The four faces of the first simplex, seen from outside."""
+    for f in range(4):
+        i = (f + 1) % 4
+        j = (f + 2) % 4
+        k = (f + 3) % 4
+        if wp.dot(wp.cross(w[j] - w[i], w[k] - w[i]), w[f] - w[i]) < real(0.0):
+            add_face(i, j, k, f, w, corner, normal, offset)
+        else:
+            add_face(i, k, j, f, w, corner, normal, offset)
+
+
+@wp.func
 def epa(
     a: Core,
     b: Core,
@@ -151,21 +182,8 @@ def epa(
     result = Closest()
     n = complete_simplex(a, b, hulls, count, w, wa, wb)
     if n < 4:
-        result.normal = wp.normalize(b.position - a.position)
-        if wp.length(result.normal) < real(0.5):
-            result.normal = vec3(real(1.0), real(0.0), real(0.0))
-        result.point_a = support_of(a, hulls, result.normal)
-        result.point_b = support_of(b, hulls, -result.normal)
-        result.distance = wp.dot(to_world(b, result.point_b) - to_world(a, result.point_a), result.normal)
-        return result
-    for f in range(4):
-        i = (f + 1) % 4
-        j = (f + 2) % 4
-        k = (f + 3) % 4
-        if wp.dot(wp.cross(w[j] - w[i], w[k] - w[i]), w[f] - w[i]) < real(0.0):
-            add_face(i, j, k, f, w, corner, normal, offset)
-        else:
-            add_face(i, k, j, f, w, corner, normal, offset)
+        return _depth_of_flat(a, b, hulls)
+    _add_first_faces(w, corner, normal, offset)
     faces = int(4)
     best = nearest_face(faces, offset)
     way = normal[best]

@@ -149,7 +149,7 @@ def find_under_hull(
         point = wp.zeros(shape=(CLIP_POINTS,), dtype=vec3)
         for i in range(count):
             point[i] = patch_point(hull, patch, (place + i) % size, normal, hulls)
-        chosen = widest_quad(count, 1, point)
+        chosen = widest_quad(count, point)
         count = PLANE_CONTACTS
     total = int(0)
     for i in range(count):

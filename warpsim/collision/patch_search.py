@@ -1,4 +1,4 @@
-"""Which points of two patches touch: the incident one clipped by the reference polygon. Never taped."""
+"""Which points of two patches touch: one clipped by the sides of the other. Never taped."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import warp as wp
 from warpsim.collision.core import Core
 from warpsim.collision.patch import patch_normal, patch_point, patch_size
 from warpsim.collision.patch_contact import (
-    BELOW_CORNER,
     CORNER,
     CROSSING,
     LINE_CROSSING,
+    LINE_END,
+    OVER_CORNER,
     ROUND_LINE,
     patch_code,
     patch_contact,
     point_place,
-    side_normal,
+    polygon_side,
 )
 from warpsim.collision.patch_features import Meeting, find_meeting
 from warpsim.collision.selection import TIE
@@ -37,26 +38,54 @@ def meeting_code(meeting: Meeting, place: int, m: int, k: int) -> wp.int64:
 
 
 @wp.func
-def cut_code(meeting: Meeting, edge: int, side: int, sides: int) -> wp.int64:
-    """Code of the point where an edge of the polygon being clipped meets a side.
-
-    The edge is an incident one (edge ≥ 0), or what an earlier side (−1 − edge) has left, which meets the new side at
-    the reference's corner between the two.
-    """
-    if edge >= 0:
-        place = CROSSING
-        if meeting.point >= 0:
-            place = LINE_CROSSING
-        return meeting_code(meeting, place, side, edge)
-    earlier = -1 - edge
-    corner = side
-    if earlier == (side + 1) % sides:
-        corner = earlier
-    return meeting_code(meeting, BELOW_CORNER, corner, 0)
+def clip_line(
+    reference: Core,
+    incident: Core,
+    meeting: Meeting,
+    hulls: HullData,
+    point: wp.array(dtype=vec3),
+    code: wp.array(dtype=wp.int64),
+) -> int:
+    """Cuts the incident line by the reference polygon's sides; returns 2, or 0 where nothing is left of it."""
+    normal = patch_normal(reference, meeting.reference, hulls)
+    first = meeting.point
+    last = (first + 1) % patch_size(incident, meeting.incident, hulls)
+    point[0] = patch_point(incident, meeting.incident, first, meeting.way, hulls)
+    point[1] = patch_point(incident, meeting.incident, last, meeting.way, hulls)
+    code[0] = meeting_code(meeting, LINE_END, 0, first)
+    code[1] = meeting_code(meeting, LINE_END, 0, last)
+    for m in range(patch_size(reference, meeting.reference, hulls)):
+        a, beyond = polygon_side(reference, meeting.reference, m, normal, hulls)
+        from_side = wp.dot(point[0] - a, beyond)
+        to_side = wp.dot(point[1] - a, beyond)
+        if from_side > real(0.0) and to_side > real(0.0):
+            return 0
+        if from_side > real(0.0) or to_side > real(0.0):
+            end = int(0)
+            if to_side > real(0.0):
+                end = 1
+            point[end] = point[0] + (point[1] - point[0]) * (from_side / (from_side - to_side))
+            code[end] = meeting_code(meeting, LINE_CROSSING, m, first)
+    return 2
 
 
 @wp.func
-def clip_patch(
+def cut_code(meeting: Meeting, edge: int, side: int, sides: int) -> wp.int64:
+    """Code of the point where an edge of the reference polygon meets a side of the incident one.
+
+    The edge is the polygon's own (edge ≥ 0), or what another side (−1 − edge) has left, which meets this one over the
+    corner between the two.
+    """
+    if edge >= 0:
+        return meeting_code(meeting, CROSSING, edge, side)
+    other = -1 - edge
+    if other == (side + 1) % sides:
+        return meeting_code(meeting, OVER_CORNER, 0, other)
+    return meeting_code(meeting, OVER_CORNER, 0, side)
+
+
+@wp.func
+def clip_polygon(
     reference: Core,
     incident: Core,
     meeting: Meeting,
@@ -68,49 +97,44 @@ def clip_patch(
     spare_code: wp.array(dtype=wp.int64),
     spare_edge: wp.array(dtype=int),
 ) -> int:
-    """Clips the incident patch by the reference polygon's sides (Sutherland and Hodgman); returns the points left.
+    """Clips the reference polygon by the incident one's sides (Sutherland and Hodgman); returns the points left.
 
-    `edge` says of each point which line leads on from it: an incident edge, or −1 − a side of the reference.
+    `edge` says of each point which line leads on from it: an edge of the polygon, or −1 − a side. Corners and sides are
+    taken backward from the last, and each side's list begins with what follows the first point: that is where MuJoCo's
+    begin, and which four of more points are chosen depends on it.
     """
     normal = patch_normal(reference, meeting.reference, hulls)
-    upright = normal
-    size = patch_size(incident, meeting.incident, hulls)
+    upright = patch_normal(incident, meeting.incident, hulls)
+    size = patch_size(reference, meeting.reference, hulls)
+    sides = patch_size(incident, meeting.incident, hulls)
     count = wp.min(size, CLIP_POINTS)
-    first = int(0)
-    if meeting.point >= 0:
-        count = 2
-        first = meeting.point
-    else:
-        upright = -patch_normal(incident, meeting.incident, hulls)
     for i in range(count):
-        k = (first + i) % size
-        point[i] = patch_point(incident, meeting.incident, k, meeting.way, hulls)
-        code[i] = meeting_code(meeting, CORNER, 0, k)
-        edge[i] = k
-        if meeting.point >= 0:
-            edge[i] = first
-    sides = patch_size(reference, meeting.reference, hulls)
-    for m in range(sides):
-        a = patch_point(reference, meeting.reference, m, normal, hulls)
-        b = patch_point(reference, meeting.reference, (m + 1) % sides, normal, hulls)
-        beyond = side_normal(a, b, upright)
+        corner = size - 1 - i
+        point[i] = patch_point(reference, meeting.reference, corner, normal, hulls)
+        code[i] = meeting_code(meeting, CORNER, corner, 0)
+        edge[i] = (corner + size - 1) % size
+    for s in range(sides):
+        m = (2 * sides - 2 - s) % sides
+        a, beyond = polygon_side(incident, meeting.incident, m, upright, hulls)
         kept = int(0)
+        there = real(0.0)
+        if count > 0:
+            there = wp.dot(point[0] - a, beyond)
         for i in range(count):
             j = (i + 1) % count
-            here = wp.dot(point[i] - a, beyond)
+            here = there
             there = wp.dot(point[j] - a, beyond)
-            if here <= real(0.0) and kept < CLIP_POINTS:
-                spare[kept] = point[i]
-                spare_code[kept] = code[i]
-                spare_edge[kept] = edge[i]
-                kept += 1
-            crosses = (here <= real(0.0)) != (there <= real(0.0))
-            if crosses and kept < CLIP_POINTS and (meeting.point < 0 or i == 0 or count > 2):
+            if (here <= real(0.0)) != (there <= real(0.0)) and kept < CLIP_POINTS:
                 spare[kept] = point[i] + (point[j] - point[i]) * (here / (here - there))
                 spare_code[kept] = cut_code(meeting, edge[i], m, sides)
                 spare_edge[kept] = edge[i]
                 if there > real(0.0):
                     spare_edge[kept] = -1 - m
+                kept += 1
+            if there <= real(0.0) and kept < CLIP_POINTS:
+                spare[kept] = point[j]
+                spare_code[kept] = code[j]
+                spare_edge[kept] = edge[j]
                 kept += 1
         count = kept
         for i in range(count):
@@ -126,57 +150,34 @@ def quad_area(a: vec3, b: vec3, c: vec3, d: vec3) -> real:
     return wp.length(wp.cross(c - a, d - b))
 
 
-@wp.struct
-class _Span:
-    """A quadrilateral on the corners of a polygon, and the widest that was met."""
-
-    corner: wp.vec4i
-    widest: wp.vec4i
-    area: real  # of the widest, twice
-
-
 @wp.func
-def _pushed(span: _Span, k: int, times: int, count: int, point: wp.array(dtype=vec3)) -> _Span:
-    """Corner k moved on around the polygon, at most so many times, while that beats the widest clearly."""
-    for _move in range(times):
-        q = span.corner
-        q[k] = (q[k] + 1) % count
-        area = quad_area(point[q[0]], point[q[1]], point[q[2]], point[q[3]])
-        if area <= span.area + TIE * span.area:
-            return span
-        span.corner = q
-        span.widest = q
-        span.area = area
-    return span
+def widest_quad(count: int, point: wp.array(dtype=vec3)) -> wp.vec4i:
+    """Four corners of a convex polygon that span much of it, the first among them.
 
-
-@wp.func
-def widest_quad(count: int, turns: int, point: wp.array(dtype=vec3)) -> wp.vec4i:
-    """Four corners of a convex polygon that span much of it, as MuJoCo chooses them: by calipers, from some starts.
-
-    The first corner walks along the first `turns` places; from each, the last corner moves on step by step, and after
-    each step the two in between follow as far as that widens the quadrilateral. Growth by less than rounding does not
-    count, so that regular polygons keep their corners.
+    The last of the first four corners moves on for as long as that widens the quadrilateral; after each of its steps
+    the third and then the second follow as far as they gain by it. Growth by less than rounding does not count, so
+    that regular polygons keep their corners.
     """
-    span = _Span()
-    span.corner = wp.vec4i(0, 1, 2, 3)
-    span.widest = span.corner
-    span.area = quad_area(point[0], point[1], point[2], point[3])
-    for start in range(turns):
-        q = span.corner
-        q[0] = start
-        for k in range(1, 4):  # nobody stands where the one before has come to
-            if q[k] == q[k - 1]:
-                q[k] = (q[k] + 1) % count
-        span.corner = q
-        for _round in range(count * count):
-            before = span.area
-            span = _pushed(span, 3, 1, count, point)
-            if span.area == before:
-                break
-            span = _pushed(span, 2, count, count, point)
-            span = _pushed(span, 1, count, count, point)
-    return span.widest
+    corner = wp.vec4i(0, 1, 2, 3)
+    area = quad_area(point[0], point[1], point[2], point[3])
+    mover = int(3)
+    while mover > 0:
+        trial = corner
+        trial[mover] = (trial[mover] + 1) % count
+        wider = quad_area(point[trial[0]], point[trial[1]], point[trial[2]], point[trial[3]])
+        gains = wider > area + TIE * area
+        if gains:
+            area = wider
+            corner = trial
+        if mover == 3:
+            mover = 0
+            if gains:
+                mover = 2
+        elif not gains:
+            mover -= 1
+            if mover == 0:
+                mover = 3
+    return corner
 
 
 @wp.func
@@ -203,18 +204,19 @@ def find_on_patches(
     spare = wp.zeros(shape=(CLIP_POINTS,), dtype=vec3)
     spare_code = wp.zeros(shape=(CLIP_POINTS,), dtype=wp.int64)
     spare_edge = wp.zeros(shape=(CLIP_POINTS,), dtype=int)
-    count = int(0)
+    reference = a
+    incident = b
     if meeting.second == 1:
-        count = clip_patch(b, a, meeting, hulls, point, code, edge, spare, spare_code, spare_edge)
+        reference = b
+        incident = a
+    count = int(0)
+    if meeting.point >= 0:
+        count = clip_line(reference, incident, meeting, hulls, point, code)
     else:
-        count = clip_patch(a, b, meeting, hulls, point, code, edge, spare, spare_code, spare_edge)
+        count = clip_polygon(reference, incident, meeting, hulls, point, code, edge, spare, spare_code, spare_edge)
     total = int(0)
     for i in range(count):
-        distance = real(0.0)
-        if meeting.second == 1:
-            distance, _p, _n = patch_contact(b, a, code[i], hulls, normal)
-        else:
-            distance, _p, _n = patch_contact(a, b, code[i], hulls, normal)
+        distance, _p, _n = patch_contact(reference, incident, code[i], hulls, normal)
         if distance < margin:
             point[total] = point[i]
             code[total] = code[i]
@@ -224,7 +226,7 @@ def find_on_patches(
         total = 2
     chosen = wp.vec4i(0, 1, 2, 3)
     if total > PATCH_CONTACTS:
-        chosen = widest_quad(total, total, point)
+        chosen = widest_quad(total, point)
         total = PATCH_CONTACTS
     for i in range(total):
         candidate_feature[world, start + i] = code[chosen[i]]

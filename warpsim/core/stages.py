@@ -53,6 +53,23 @@ def observe(observer: Observer | None) -> Iterator[None]:
         _observer.reset(token)
 
 
+@contextmanager
+def after_stage(name: str, then: Callable[[], None]) -> Iterator[None]:
+    """Has `then` called after every outermost stage of a name; whoever observes already goes on doing so."""
+    watching = _observer.get()
+
+    def run_both(called: str, run: Callable[[], None]) -> None:
+        if watching is None:
+            run()
+        else:
+            watching(called, run)
+        if called == name:
+            then()
+
+    with observe(run_both):
+        yield
+
+
 def _name(module: str, function: str) -> str:
     """Innermost package and file, and the function where it is not the file's namesake."""
     parts = module.split(".")[1:][-2:]

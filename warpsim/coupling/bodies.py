@@ -48,12 +48,13 @@ class BodyWork:
     rotation: wp.array
     velocity: wp.array
     com: wp.array
+    mass: wp.array  # the model's own
     wrenches: list[wp.array]  # (W, nbody) vec6, one per matter that meets bodies
     sums: list[wp.array]  # with the control's, then with one matter's more each
 
     def seen_by(self, place: int) -> Bodies:
         """The bodies, for one of the matters that meet them."""
-        return Bodies(self.position, self.rotation, self.velocity, self.com, self.wrenches[place])
+        return Bodies(self.position, self.rotation, self.velocity, self.com, self.mass, self.wrenches[place])
 
 
 def make_body_work(m: Model, arena: Arena, matters: int) -> BodyWork:
@@ -65,6 +66,7 @@ def make_body_work(m: Model, arena: Arena, matters: int) -> BodyWork:
         rotation=arena.array(shape, quat),
         velocity=arena.array(shape, vec6),
         com=arena.array(shape, vec3),
+        mass=m.body.mass,
         wrenches=[arena.array(shape, vec6, accumulator=True) for _ in range(matters)],
         sums=[arena.array(shape, vec6) for _ in range(matters)],
     )

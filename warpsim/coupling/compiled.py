@@ -15,11 +15,11 @@ from warpsim.coupling.program import CoupledProgram
 from warpsim.matter.matter import CompileContext, Matter
 from warpsim.rigid.compile.compile import compile_model
 from warpsim.rigid.compile.derive import Derivation
+from warpsim.rigid.model.fields import control_fields, observable_fields, output_fields
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.parameter_checks import check_parameter_values
-from warpsim.rigid.step.observe import observable_fields
-from warpsim.rigid.step.program import RigidProgram, output_fields
-from warpsim.rigid.work.state import control_fields, state_fields
+from warpsim.rigid.step.program import RigidProgram
+from warpsim.rigid.work.state import state_fields
 from warpsim.scene import Scene
 from warpsim.scene.matters import matter_kind
 from warpsim.tape.program import Field
@@ -140,7 +140,7 @@ class CompiledScene:
 def compile_scene(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "cpu") -> CompiledScene:
     """Compiles rigid bodies and all other matters of a scene."""
     model = compile_model(scene, worlds=worlds, device=device)
-    context = CompileContext(worlds, model.device, model.layout.body_names)
+    context = CompileContext(worlds, model.device, model.layout.body_names, scene)
     matters = tuple(matter_kind(d.kind).compile(d, context) for d in scene.matters)
     for matter in matters:
         matter.check()

@@ -13,11 +13,11 @@ from warpsim.core.errors import unknown_name
 from warpsim.core.stages import run_stage
 from warpsim.coupling.bodies import BodyWork, make_body_work, observe_bodies, sum_wrenches
 from warpsim.coupling.fields import own_arrays, scene_fields, scene_name
-from warpsim.matter.matter import Environment, Matter
+from warpsim.matter.matter import Environment, Matter, Shapes
+from warpsim.rigid.model.fields import control_fields, observable_fields, output_fields
 from warpsim.rigid.model.model import Model
-from warpsim.rigid.step.observe import Observation, make_observation, observable_fields, observe
-from warpsim.rigid.step.program import RigidProgram, StepWork, output_fields, world_range
-from warpsim.rigid.work.state import control_fields
+from warpsim.rigid.step.observe import Observation, make_observation, observe
+from warpsim.rigid.step.program import RigidProgram, StepWork, world_range
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field, Shortage, SlotValues
 
@@ -89,7 +89,7 @@ class CoupledProgram:
         unused = [f for name, f in known.items() if name not in controls]
         self._held = dict(held) if held is not None else _zeros(unused, self.device)
         self._still = () if model.nv else tuple(name for name in outputs if name in rigid_outputs)
-        self._meeting = [m.name for m in self.matters if m.meets_bodies] if self.rigid is not None else []
+        self._meeting = [m.name for m in self.matters if m.meets_bodies]
 
     def make_work(self, arena: Arena) -> CoupledWork:
         """Intermediates of one step."""
@@ -119,7 +119,7 @@ class CoupledProgram:
             if work.still is not None:
                 observe(self.model, no_motion(self.model), work.still, outputs, self._still)
 
-        self.around(state, inputs, work, next_state, bodies, outputs)
+        self.around(state, inputs, work, next_state, bodies, outputs, tape)
 
     def around(
         self,
@@ -129,12 +129,13 @@ class CoupledProgram:
         next_state: Arrays,
         bodies: Callable[[Arrays], None],
         outputs: Arrays = NO_ARRAYS,
+        tape: wp.Tape | None = None,
     ) -> None:
         """What matters do before and after a step of the bodies, which `bodies` takes under the given controls."""
         controls = {**self._held, **inputs}
         if work.bodies is not None:
-            observe_bodies(self.model, state, work.bodies)
-        around = {m.name: self._around(m, work) for m in self.matters}
+            observe_bodies(self.model, state if self.model.nv else no_motion(self.model), work.bodies)
+        around = {m.name: self._around(m, work, tape) for m in self.matters}
         for matter in self.matters:
             own = own_arrays(matter, "state", matter.state, state)
             told = own_arrays(matter, "controls", matter.controls, controls)
@@ -168,11 +169,12 @@ class CoupledProgram:
         if shown:
             run_stage(scene_name(matter, "observe"), lambda: matter.observe(after, shown))
 
-    def _around(self, matter: Matter, work: CoupledWork) -> Environment:
-        world, bodies = self.model.world, None
+    def _around(self, matter: Matter, work: CoupledWork, tape: wp.Tape | None) -> Environment:
+        world, bodies, shape = self.model.world, None, self.model.shape
         if work.bodies is not None and matter.name in self._meeting:
             bodies = work.bodies.seen_by(self._meeting.index(matter.name))
-        return Environment(world.timestep, world.gravity, bodies)
+        shapes = Shapes(shape.position, shape.rotation, shape.size)
+        return Environment(world.timestep, world.gravity, bodies, shapes, tape)
 
     def _wrench(self, inputs: Arrays, work: CoupledWork) -> dict[str, wp.array]:
         """The control's wrench with those of matters added, where any exert one."""
@@ -196,8 +198,11 @@ class CoupledProgram:
         return None if self.rigid is None or work.rigid is None else self.rigid.shortage(work.rigid)
 
     def unsolved(self, work: CoupledWork, values: SlotValues) -> np.ndarray | None:
-        """Where the constraint solver did not converge."""
-        return None if self.rigid is None or work.rigid is None else self.rigid.unsolved(work.rigid, values)
+        """The largest residuals of solves that did not converge, the bodies' and the matters'."""
+        found = [] if self.rigid is None or work.rigid is None else [self.rigid.unsolved(work.rigid, values)]
+        found += [m.unsolved(work.matters[m.name], values) for m in self.matters]
+        there = [residuals for residuals in found if residuals is not None]
+        return np.maximum.reduce(there) if there else None
 
     def split(self, groups: int) -> list[CoupledProgram]:
         """Programs over contiguous ranges of worlds, sharing this one's parameters."""

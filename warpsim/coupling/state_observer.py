@@ -9,7 +9,8 @@ import warp as wp
 from warpsim.coupling.compiled import CompiledScene
 from warpsim.coupling.fields import own_arrays, scene_fields
 from warpsim.coupling.program import no_motion
-from warpsim.rigid.step.observe import make_observation, observable_fields, observe
+from warpsim.rigid.model.fields import observable_fields
+from warpsim.rigid.step.observe import make_observation, observe
 from warpsim.tape import arena as arenas
 from warpsim.tape.graph import Replay, capture
 from warpsim.tape.program import Arrays

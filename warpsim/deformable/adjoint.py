@@ -13,73 +13,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import warp as wp
 
 from warpsim.core.indexing import natural
 from warpsim.core.precision import real, vec3
-from warpsim.deformable.bend import bend_work
-from warpsim.deformable.block_ldl import Factor, block_factor, block_solve
-from warpsim.deformable.contact import Contacts, prepare_contacts
-from warpsim.deformable.contact_adjoint import ContactAdjoint
+from warpsim.deformable.contact import Contacts, contact_work, prepare_contacts
+from warpsim.deformable.corners import Corners, corner_kernel, element_adjoint, gather_kernel, step_sum_kernel
 from warpsim.deformable.inertia import Inertia
-from warpsim.deformable.membrane import membrane_work
+from warpsim.deformable.matrix import Factor, factor_matrix, solve_matrix
 from warpsim.deformable.newton import add_contacts, assemble
-from warpsim.deformable.segment import segment_work
+from warpsim.deformable.springs import Springs, add_springs, spring_work
+from warpsim.deformable.step_terms import Terms
 from warpsim.deformable.terms import Elements
-from warpsim.deformable.tetrahedron import tet_work
 from warpsim.deformable.types import FREE, PINNED
-
-PARAMETERS: dict[str, tuple[wp.Kernel, tuple[str, ...]]] = {
-    "membrane": (membrane_work, ("area", "shape", "mu", "lam", "viscosity")),
-    "tetrahedra": (tet_work, ("volume", "shape", "mu", "lam", "viscosity")),
-    "segments": (segment_work, ("length", "stiffness", "viscosity")),
-    "bends": (bend_work, ("coefficient", "stiffness")),
-}
-"""Kind of element → the kernel of its λᵀ∇Ψ, and the parameters that it reads, in order."""
-WITHOUT_START = ("bends",)
-"""Kinds whose energy reads the end of the step alone."""
-
-
-@dataclass
-class Corners:
-    """Copies of what the elements of one kind read, with adjoints.
-
-    Attributes:
-        vertex: (n, corners).
-        first: (vertices + 1,) where each vertex's corners start in `corner`.
-        corner: Corners of all vertices, element · corners + corner.
-        x, end, multiplier: (W, n, corners).
-        h: (W, n) time step.
-        work: (W, n).
-    """
-
-    vertex: wp.array
-    first: wp.array
-    corner: wp.array
-    x: wp.array
-    end: wp.array
-    multiplier: wp.array
-    h: wp.array
-    work: wp.array
-
-
-def make_corners(vertices: np.ndarray, count: int, worlds: int, device: wp.Device) -> Corners:
-    """Room for the elements (n, corners) of one kind in a matter of `count` vertices."""
-    n, corners = vertices.shape
-    order = np.argsort(vertices.ravel(), kind="stable").astype(np.int32)
-    first = np.searchsorted(vertices.ravel()[order], np.arange(count + 1)).astype(np.int32)
-
-    def room() -> wp.array:
-        return wp.zeros((worlds, n, corners), dtype=vec3, device=device, requires_grad=True)
-
-    return Corners(
-        wp.array(vertices, dtype=wp.int32, device=device),
-        wp.array(first, dtype=wp.int32, device=device),
-        wp.array(order, dtype=wp.int32, device=device),
-        *(room() for _ in range(3)),
-        *(wp.zeros((worlds, n), dtype=real, device=device, requires_grad=True) for _ in range(2)),
-    )
 
 
 @dataclass
@@ -93,7 +39,8 @@ class AdjointScratch:
         by_start: (W, n) −∂_x(λᵀ∇Ψ) where Ψ reads the start of the step.
         gradient: (W, n) room for ∇Ψ, which is not used.
         acceleration: (W, n) (v⁺ − v)/h.
-        contact: None without obstacles.
+        work: (W,) room for λᵀ∇ of rows.
+        seed: (2, W) −1, their adjoints: of contacts, of springs.
     """
 
     corners: dict[str, Corners]
@@ -102,7 +49,8 @@ class AdjointScratch:
     by_start: wp.array
     gradient: wp.array
     acceleration: wp.array
-    contact: ContactAdjoint | None
+    work: wp.array
+    seed: wp.array
 
 
 @wp.kernel(enable_backward=False)
@@ -110,6 +58,7 @@ def _multiplier_kernel(
     m: Inertia,
     elements: Elements,
     contacts: Contacts,
+    springs: Springs,
     f: Factor,
     x: wp.array2d(dtype=vec3),
     v: wp.array2d(dtype=vec3),
@@ -123,78 +72,30 @@ def _multiplier_kernel(
     multiplier: wp.array2d(dtype=vec3),
     by_end: wp.array2d(dtype=vec3),
     by_start: wp.array2d(dtype=vec3),
+    seed: wp.array2d(dtype=real),
 ):
     """λ of each world."""
     w = natural(wp.tid())
     h = m.time_step[w]
+    seed[0, w] = real(-1.0)
+    seed[1, w] = real(-1.0)
     assemble(m, elements, f, w, x, end, 0, gradient)
     for i in range(end.shape[1]):
         acceleration[w, i] = (next_v[w, i] - v[w, i]) / h
     prepare_contacts(contacts, w, h, x, v)
     add_contacts(contacts, m, f, w, acceleration, gradient)
-    block_factor(f, w, 0)
+    add_springs(springs, m.node, w, h, x, v, acceleration, gradient, f.blocks)
+    factor_matrix(f, w, 0)
     for i in range(end.shape[1]):
         if m.node[i] >= 0:
             f.vector[w, m.node[i]] = h * (h * adj_end[w, i] + adj_velocity[w, i])
-    block_solve(f, w)
+    solve_matrix(f, w)
     for i in range(end.shape[1]):
         by_end[w, i] = vec3()
         by_start[w, i] = vec3()
         multiplier[w, i] = vec3()
         if m.node[i] >= 0:
             multiplier[w, i] = f.vector[w, m.node[i]]
-
-
-@wp.kernel(enable_backward=False)
-def _corner_kernel(
-    vertex: wp.array2d(dtype=wp.int32),
-    time_step: wp.array(dtype=real),
-    x: wp.array2d(dtype=vec3),
-    end: wp.array2d(dtype=vec3),
-    multiplier: wp.array2d(dtype=vec3),
-    # out
-    x_corner: wp.array3d(dtype=vec3),
-    end_corner: wp.array3d(dtype=vec3),
-    multiplier_corner: wp.array3d(dtype=vec3),
-    h: wp.array2d(dtype=real),
-    adj_x: wp.array3d(dtype=vec3),
-    adj_end: wp.array3d(dtype=vec3),
-    adj_multiplier: wp.array3d(dtype=vec3),
-    adj_h: wp.array2d(dtype=real),
-    adj_work: wp.array2d(dtype=real),
-):
-    """Copies corners, clears their adjoints and seeds θ̄ = −∂_θ(λᵀ∇Ψ)."""
-    w, e = wp.tid()
-    for c in range(vertex.shape[1]):
-        i = vertex[e, c]
-        x_corner[w, e, c] = x[w, i]
-        end_corner[w, e, c] = end[w, i]
-        multiplier_corner[w, e, c] = multiplier[w, i]
-        adj_x[w, e, c] = vec3()
-        adj_end[w, e, c] = vec3()
-        adj_multiplier[w, e, c] = vec3()
-    h[w, e] = time_step[w]
-    adj_h[w, e] = real(0.0)
-    adj_work[w, e] = real(-1.0)
-
-
-@wp.kernel(enable_backward=False)
-def _gather_kernel(
-    first: wp.array(dtype=wp.int32),
-    corner: wp.array(dtype=wp.int32),
-    adj_x: wp.array3d(dtype=vec3),
-    adj_end: wp.array3d(dtype=vec3),
-    # in and out
-    by_start: wp.array2d(dtype=vec3),
-    by_end: wp.array2d(dtype=vec3),
-):
-    """Sums the corners of each vertex."""
-    w, i = wp.tid()
-    corners = adj_end.shape[2]
-    for k in range(first[i], first[i + 1]):
-        e, c = corner[k] // corners, corner[k] % corners
-        by_start[w, i] += adj_x[w, e, c]
-        by_end[w, i] += adj_end[w, e, c]
 
 
 @wp.kernel(enable_backward=False)
@@ -272,86 +173,145 @@ def _world_kernel(
 
 
 @wp.kernel(enable_backward=False)
-def _step_sum_kernel(adj_h: wp.array2d(dtype=real), adj_time_step: wp.array(dtype=real)):
-    w = natural(wp.tid())
-    total = real(0.0)
-    for e in range(adj_h.shape[1]):
-        total += adj_h[w, e]
-    adj_time_step[w] += total
+def _pin_multiplier_kernel(
+    m: Inertia,
+    adj_elastic: wp.array2d(dtype=vec3),
+    # out
+    multiplier: wp.array2d(dtype=vec3),
+    by_end: wp.array2d(dtype=vec3),
+    by_start: wp.array2d(dtype=vec3),
+):
+    """−R̄ at pinned vertices, for the adjoint R̄ of the elastic force on them: then θ̄ = ∂_θ(R̄ᵀ∇Ψ)."""
+    w, i = wp.tid()
+    by_end[w, i] = vec3()
+    by_start[w, i] = vec3()
+    multiplier[w, i] = vec3()
+    if m.kind[i] == PINNED:
+        multiplier[w, i] = -adj_elastic[w, m.pin[i]]
 
 
-def step_adjoint(
-    model: Any,
-    scratch: AdjointScratch,
-    state: Mapping[str, wp.array],
-    control: Mapping[str, wp.array],
-    next_state: Mapping[str, wp.array],
-) -> None:
-    """Adds to the gradients of a step's state, controls and parameters those of its next state.
+@wp.kernel(enable_backward=False)
+def _add_kernel(
+    by_end: wp.array2d(dtype=vec3),
+    by_start: wp.array2d(dtype=vec3),
+    # in and out
+    adj_end: wp.array2d(dtype=vec3),
+    adj_x: wp.array2d(dtype=vec3),
+):
+    w, i = wp.tid()
+    adj_end[w, i] += by_end[w, i]
+    adj_x[w, i] += by_start[w, i]
 
-    Args:
-        model: A `DeformableModel`.
-        scratch: Shared by all steps.
-        state: x and v at the start, with gradients.
-        control: force and pin; gradients where they have one.
-        next_state: x and v at the end, with gradients.
-    """
-    x, v, end, next_v = state["x"], state["v"], next_state["x"], next_state["v"]
-    inertia, p = model.inertia, model.physical
-    worlds, count = x.shape
 
-    def launch(kernel: wp.Kernel, dim: Any, inputs: list, outputs: list) -> None:
-        wp.launch(kernel, dim=dim, inputs=inputs, outputs=outputs, device=model.device, record_tape=False)
+class StepAdjoint:
+    """Adds to the gradients of a step's state, controls, surroundings and parameters those of its next state."""
 
-    launch(
-        _multiplier_kernel,
-        worlds,
-        [inertia, model.elements, model.contacts, model.factor, x, v, next_v, end, end.grad, next_v.grad],
-        [scratch.gradient, scratch.acceleration, scratch.multiplier, scratch.by_end, scratch.by_start],
-    )
-    for kind, c in scratch.corners.items():
-        launch(
-            _corner_kernel,
-            (worlds, c.vertex.shape[0]),
-            [c.vertex, p["time_step"], x, end, scratch.multiplier],
-            [c.x, c.end, c.multiplier, c.h, c.x.grad, c.end.grad, c.multiplier.grad, c.h.grad, c.work.grad],
+    def __init__(self, model: Any, scratch: AdjointScratch, factor: Factor) -> None:
+        """Takes the scratch that all steps share.
+
+        Args:
+            model: A `DeformableModel`.
+            scratch: Vectors and copies of corners.
+            factor: Room for the matrix.
+        """
+        self._model, self._scratch, self._factor = model, scratch, factor
+
+    def run(
+        self,
+        terms: Terms,
+        state: Mapping[str, wp.array],
+        control: Mapping[str, wp.array],
+        next_state: Mapping[str, wp.array],
+        elastic: wp.array,
+    ) -> None:
+        """One step's.
+
+        Args:
+            terms: Of the step.
+            state: x and v at the start, with gradients.
+            control: force and pin; gradients where they have one.
+            next_state: x and v at the end, with gradients.
+            elastic: ∇Ψ of pinned vertices; counts where it has a gradient.
+        """
+        x, v, end, next_v = state["x"], state["v"], next_state["x"], next_state["v"]
+        inertia, p, scratch = terms.inertia, self._model.physical, self._scratch
+        worlds, count = x.shape
+        if elastic.grad is not None and elastic.size:
+            rooms = [scratch.multiplier, scratch.by_end, scratch.by_start]
+            self._launch(_pin_multiplier_kernel, (worlds, count), [inertia, elastic.grad], rooms)
+            self._elements(terms, x, end)
+            self._launch(_add_kernel, (worlds, count), [scratch.by_end, scratch.by_start], [end.grad, x.grad])
+        self._launch(
+            _multiplier_kernel,
+            worlds,
+            [inertia, terms.elements, terms.contacts, terms.springs, self._factor]
+            + [x, v, next_v, end, end.grad, next_v.grad],
+            [
+                scratch.gradient,
+                scratch.acceleration,
+                scratch.multiplier,
+                scratch.by_end,
+                scratch.by_start,
+                scratch.seed,
+            ],
         )
-        _element_adjoint(model, kind, c)
-        launch(
-            _gather_kernel,
+        self._elements(terms, x, end)
+        self._rows(terms, state)
+        shared = [scratch.multiplier, scratch.by_start, scratch.by_end, v, next_v, end.grad, next_v.grad]
+        self._launch(
+            _vertex_kernel,
             (worlds, count),
-            [c.first, c.corner, c.x.grad, c.end.grad],
-            [scratch.by_start, scratch.by_end],
+            [inertia, *shared],
+            [x.grad, v.grad, control["force"].grad, control["pin"].grad, p["mass"].grad],
         )
-        if p["time_step"].grad is not None:
-            launch(_step_sum_kernel, worlds, [c.h.grad], [p["time_step"].grad])
-    if scratch.contact is not None:
-        scratch.contact.run(state, next_state, scratch.multiplier)
-    shared = [scratch.multiplier, scratch.by_start, scratch.by_end, v, next_v, end.grad, next_v.grad]
-    launch(
-        _vertex_kernel,
-        (worlds, count),
-        [inertia, *shared],
-        [x.grad, v.grad, control["force"].grad, control["pin"].grad, p["mass"].grad],
-    )
-    del shared[1]
-    world_gradients = [p[name].grad for name in ("mass_damping", "gravity", "time_step")]
-    launch(_world_kernel, worlds, [inertia, *shared], world_gradients)
+        del shared[1]
+        world_gradients = [p["mass_damping"].grad, terms.gravity.grad, terms.time_step.grad]
+        self._launch(_world_kernel, worlds, [inertia, *shared], world_gradients)
 
+    def _launch(self, kernel: wp.Kernel, dim: Any, inputs: list, outputs: list) -> None:
+        wp.launch(kernel, dim=dim, inputs=inputs, outputs=outputs, device=self._model.device, record_tape=False)
 
-def _element_adjoint(model: Any, kind: str, c: Corners) -> None:
-    """Runs the adjoint of a kind's λᵀ∇Ψ."""
-    kernel, names = PARAMETERS[kind]
-    corners = [c.end, c.multiplier] if kind in WITHOUT_START else [c.x, c.end, c.multiplier, c.h]
-    inputs = [*corners, *(model.physical[f"{kind}.{name}"] for name in names)]
-    wp.launch(
-        kernel,
-        dim=c.work.shape,
-        inputs=inputs,
-        outputs=[c.work],
-        adj_inputs=[array.grad for array in inputs],
-        adj_outputs=[c.work.grad],
-        adjoint=True,
-        device=model.device,
-        record_tape=False,
-    )
+    def _elements(self, terms: Terms, x: wp.array, end: wp.array) -> None:
+        """θ̄ = −∂_θ(λᵀ∇Ψ) of all elements, for the λ in the scratch."""
+        scratch = self._scratch
+        worlds, count = x.shape
+        for kind, c in scratch.corners.items():
+            self._launch(
+                corner_kernel,
+                (worlds, c.vertex.shape[0]),
+                [c.vertex, terms.time_step, x, end, scratch.multiplier],
+                [c.x, c.end, c.multiplier, c.h, c.x.grad, c.end.grad, c.multiplier.grad, c.h.grad, c.work.grad],
+            )
+            element_adjoint(self._model, kind, c)
+            self._launch(
+                gather_kernel,
+                (worlds, count),
+                [c.first, c.corner, c.x.grad, c.end.grad],
+                [scratch.by_start, scratch.by_end],
+            )
+            if terms.time_step.grad is not None:
+                self._launch(step_sum_kernel, worlds, [c.h.grad], [terms.time_step.grad])
+
+    def _rows(self, terms: Terms, state: Mapping[str, wp.array]) -> None:
+        """Contacts and springs at fixed a; one thread sums a world, in the order of its rows."""
+        c, s, scratch = terms.contacts, terms.springs, self._scratch
+        common = [terms.time_step, state["x"], state["v"]]
+        moved = [scratch.acceleration, scratch.multiplier]
+        if c.count:
+            lists = [c.kind, c.pairs, c.pair]
+            self._pull(contact_work, lists, [*terms.contact_arrays, *common], moved, 0)
+        if s.count:
+            self._pull(spring_work, [s.vertex], [*terms.spring_arrays, *common], moved, 1)
+
+    def _pull(self, kernel: wp.Kernel, lists: list, read: list, held: list, which: int) -> None:
+        wp.launch(
+            kernel,
+            dim=self._scratch.work.shape[0],
+            inputs=[*lists, *read, *held],
+            outputs=[self._scratch.work],
+            adj_inputs=[*(None for _ in lists), *(array.grad for array in read), *(None for _ in held)],
+            adj_outputs=[self._scratch.seed[which]],
+            adjoint=True,
+            device=self._model.device,
+            record_tape=False,
+        )

@@ -1,9 +1,14 @@
-"""Contact of vertices with shapes that stand still: an elliptic cone with absolute stiffness, at the end of the step.
+"""Contact of vertices with shapes, which may move: an elliptic cone with absolute stiffness, at the end of the step.
 
-With n and r the gradient and value of a shape's distance at x (less the vertex's radius), u = v, D = h²k + hc, a row is
-y = a + bias: y_n = n·a + (k(r + hu_n) + cu_n)/D + μ‖u_t‖/h, y_t = a_t + u_t/h. Its cost is 0 above the cone, where
-y_n ≥ μ‖y_t‖; ½D(y_n² + ι‖y_t‖²) where μ|y_n|/ι ≥ ‖y_t‖ below it; and ½D(y_n − μ‖y_t‖)²/(1 + μ²/ι) between. The term
-μ‖u_t‖/h takes back the lift that sliding at the start of the step would cause; ι makes sticking creep less.
+With n and r the gradient and value of a shape's distance at x (less the vertex's radius), u the velocity of the vertex
+less that of the shape there, D = h²k + hc, a row is y = a + bias: y_n = n·a + (k(r + hu_n) + cu_n)/D + μ‖u_t‖/h,
+y_t = a_t + u_t/h. Its cost is 0 above the cone, where y_n ≥ μ‖y_t‖; ½D(y_n² + ι‖y_t‖²) where μ|y_n|/ι ≥ ‖y_t‖ below it;
+and ½D(y_n − μ‖y_t‖)²/(1 + μ²/ι) between. The term μ‖u_t‖/h takes back the lift that sliding at the start of the step
+would cause; ι makes sticking creep less.
+
+Within a step a shape moves at its velocity of the start, so a stiff contact could throw a light body. D and ιD are
+therefore taken in series with what the body yields: D/(1 + Dσ), with σ = 2n/m for n contacts on a body of mass m. What
+all of them exert then changes its velocity by less than what it is relative to the matter. σ = 0 for what stands still.
 """
 
 from __future__ import annotations
@@ -11,28 +16,37 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.collision.sdf import primitive_sdf
-from warpsim.core.precision import mat33, quat, real, vec3
-from warpsim.core.spatial import quat_rotate, quat_rotate_back, quat_unit
+from warpsim.core.precision import mat33, quat, real, vec2, vec3, vec6
+from warpsim.core.spatial import angular, linear, quat_rotate, quat_rotate_back, quat_unit
 
 STICKING = wp.constant(real(100.0))
 """ι: how much heavier friction weighs than the normal row."""
+_NEAR = wp.constant(real(0.02))
+"""m: rows of vertices that are farther from a shape than this, and than what they move in some steps, are left out."""
+_STEPS = wp.constant(real(4.0))
+_MARGIN = wp.constant(real(2e-3))
+"""m: contacts are counted smoothly as they come closer than this."""
 
 
 @wp.struct
 class Contacts:
-    """Shapes and how vertices touch them; normals and biases are those of the step."""
+    """Shapes and how vertices touch them; pairs, normals and biases are those of the step."""
 
     count: int
     kind: wp.array(dtype=wp.int32)  # (n,) codes of `collision.kinds`
     position: wp.array2d(dtype=vec3)  # (W, n) m
     rotation: wp.array2d(dtype=quat)  # (W, n)
+    velocity: wp.array2d(dtype=vec6)  # (W, n) rad/s, m/s: angular, then linear at the position
     size: wp.array2d(dtype=vec3)  # (W, n) m
     friction: wp.array2d(dtype=real)  # (W, n) μ
+    yielding: wp.array2d(dtype=real)  # (W, n) σ, 1/kg
     stiffness: wp.array2d(dtype=real)  # (W, vertices) k, N/m
     damping: wp.array2d(dtype=real)  # (W, vertices) c, N s/m
     radius: wp.array2d(dtype=real)  # (W, vertices) m
-    normal: wp.array3d(dtype=vec3)  # (W, n, vertices)
-    bias: wp.array3d(dtype=vec3)  # (W, n, vertices) y − a
+    pairs: wp.array(dtype=wp.int32)  # (W,) how many are near
+    pair: wp.array2d(dtype=wp.int32)  # (W, n · vertices) shape · vertices + vertex
+    normal: wp.array2d(dtype=vec3)  # (W, n · vertices), pair by pair
+    bias: wp.array2d(dtype=vec3)  # (W, n · vertices) y − a
 
 
 @wp.func
@@ -44,45 +58,51 @@ def contact_normal(kind: int, position: vec3, rotation: quat, size: vec3, x: vec
 
 
 @wp.func
-def contact_bias(n: vec3, r: real, v: vec3, mu: real, k: real, c: real, h: real) -> vec3:
-    """y − a of a vertex at distance r that moves at v."""
-    along = wp.dot(n, v)
-    slip = v - along * n
+def velocity_at(velocity: vec6, position: vec3, x: vec3) -> vec3:
+    """Of the point of a moving shape that is at x, m/s."""
+    return linear(velocity) + wp.cross(angular(velocity), x - position)
+
+
+@wp.func
+def contact_bias(n: vec3, r: real, u: vec3, mu: real, k: real, c: real, h: real) -> vec3:
+    """y − a of a vertex at distance r that moves at u."""
+    along = wp.dot(n, u)
+    slip = u - along * n
     gap = (k * (r + h * along) + c * along) / (h * h * k + h * c) + mu * wp.length(slip) / h
     return gap * n + slip / h
 
 
 @wp.func
-def contact_gradient(n: vec3, y: vec3, weight: real, mu: real) -> vec3:
-    """Gradient of a row's cost by a: the force that is missing, N."""
+def contact_gradient(n: vec3, y: vec3, weight: real, sticking: real, mu: real) -> vec3:
+    """Gradient of a row's cost by a: what the vertex exerts on the shape, N."""
     yn = wp.dot(n, y)
     yt = y - yn * n
     t = wp.length(yt)
     if yn >= mu * t:
         return vec3()
-    if -mu * yn >= STICKING * t:
-        return weight * (yn * n + STICKING * yt)
-    scaled = weight * (yn - mu * t) / (real(1.0) + mu * mu / STICKING)
+    if -mu * yn >= sticking * t:
+        return weight * (yn * n + sticking * yt)
+    scaled = weight * (yn - mu * t) / (real(1.0) + mu * mu / sticking)
     if t > real(0.0):
         return scaled * (n - (mu / t) * yt)
     return scaled * n
 
 
 @wp.func
-def contact_cost(n: vec3, y: vec3, weight: real, mu: real) -> real:
+def contact_cost(n: vec3, y: vec3, weight: real, sticking: real, mu: real) -> real:
     """A row's cost."""
     yn = wp.dot(n, y)
     t = wp.length(y - yn * n)
     if yn >= mu * t:
         return real(0.0)
-    if -mu * yn >= STICKING * t:
-        return real(0.5) * weight * (yn * yn + STICKING * t * t)
+    if -mu * yn >= sticking * t:
+        return real(0.5) * weight * (yn * yn + sticking * t * t)
     gap = yn - mu * t
-    return real(0.5) * weight * gap * gap / (real(1.0) + mu * mu / STICKING)
+    return real(0.5) * weight * gap * gap / (real(1.0) + mu * mu / sticking)
 
 
 @wp.func
-def contact_hessian(n: vec3, y: vec3, weight: real, mu: real) -> mat33:
+def contact_hessian(n: vec3, y: vec3, weight: real, sticking: real, mu: real) -> mat33:
     """Second derivative of a row's cost by a, kg."""
     yn = wp.dot(n, y)
     yt = y - yn * n
@@ -90,9 +110,9 @@ def contact_hessian(n: vec3, y: vec3, weight: real, mu: real) -> mat33:
     if yn >= mu * t:
         return mat33()
     tangential = wp.identity(n=3, dtype=real) - wp.outer(n, n)
-    if -mu * yn >= STICKING * t:
-        return weight * (wp.outer(n, n) + STICKING * tangential)
-    scaled = weight / (real(1.0) + mu * mu / STICKING)
+    if -mu * yn >= sticking * t:
+        return weight * (wp.outer(n, n) + sticking * tangential)
+    scaled = weight / (real(1.0) + mu * mu / sticking)
     if t > real(0.0):
         side = n - (mu / t) * yt
         turn = tangential - wp.outer(yt, yt) / (t * t)
@@ -101,46 +121,125 @@ def contact_hessian(n: vec3, y: vec3, weight: real, mu: real) -> mat33:
 
 
 @wp.func
-def contact_weight(c: Contacts, w: int, i: int, h: real) -> real:
-    """D of a vertex, kg."""
-    return h * (h * c.stiffness[w, i] + c.damping[w, i])
+def in_series(weight: real, yielding: real) -> real:
+    """A weight and what the other side yields, kg."""
+    return weight / (real(1.0) + weight * yielding)
+
+
+@wp.func
+def contact_weights(k: real, c: real, h: real, yielding: real) -> vec2:
+    """D of a row, kg, and ι, both with what the body yields."""
+    weight = h * (h * k + c)
+    normal = in_series(weight, yielding)
+    return vec2(normal, in_series(STICKING * weight, yielding) / normal)
+
+
+@wp.func
+def row_weights(c: Contacts, w: int, s: int, i: int, h: real) -> vec2:
+    """`contact_weights` of a pair."""
+    return contact_weights(c.stiffness[w, i], c.damping[w, i], h, c.yielding[w, s])
+
+
+@wp.func
+def closing(gap: real) -> real:
+    """1 where a gap will be closed, 0 beyond a margin, smooth between."""
+    if gap <= real(0.0):
+        return real(1.0)
+    if gap >= _MARGIN:
+        return real(0.0)
+    share = gap / _MARGIN
+    return (real(1.0) - share) * (real(1.0) - share) * (real(1.0) + real(2.0) * share)
 
 
 @wp.func
 def prepare_contacts(c: Contacts, w: int, h: real, x: wp.array2d(dtype=vec3), v: wp.array2d(dtype=vec3)):
-    """Normals and biases of all vertices at the start of a step."""
-    for s in range(c.count):
-        for i in range(x.shape[1]):
-            distance, n = contact_normal(c.kind[s], c.position[w, s], c.rotation[w, s], c.size[w, s], x[w, i])
-            r = distance - c.radius[w, i]
-            c.normal[w, s, i] = n
-            c.bias[w, s, i] = contact_bias(n, r, v[w, i], c.friction[w, s], c.stiffness[w, i], c.damping[w, i], h)
+    """Lists the pairs that are near at the start of a step, with their normals and biases."""
+    if c.count > 0:
+        found = int(0)
+        count = x.shape[1]
+        for s in range(c.count):
+            for i in range(count):
+                distance, n = contact_normal(c.kind[s], c.position[w, s], c.rotation[w, s], c.size[w, s], x[w, i])
+                r = distance - c.radius[w, i]
+                u = v[w, i] - velocity_at(c.velocity[w, s], c.position[w, s], x[w, i])
+                if r < _NEAR + _STEPS * h * wp.length(u):
+                    c.pair[w, found] = s * count + i
+                    c.normal[w, found] = n
+                    c.bias[w, found] = contact_bias(n, r, u, c.friction[w, s], c.stiffness[w, i], c.damping[w, i], h)
+                    found += 1
+        c.pairs[w] = found
+
+
+@wp.func
+def row_gradient(
+    kind: int,
+    position: vec3,
+    rotation: quat,
+    velocity: vec6,
+    size: vec3,
+    friction: real,
+    yielding: real,
+    k: real,
+    c: real,
+    radius: real,
+    h: real,
+    x: vec3,
+    v: vec3,
+    a: vec3,
+) -> vec3:
+    """∇s of one pair from all that it depends on, for derivatives; N."""
+    distance, n = contact_normal(kind, position, rotation, size, x)
+    u = v - velocity_at(velocity, position, x)
+    bias = contact_bias(n, distance - radius, u, friction, k, c, h)
+    weights = contact_weights(k, c, h, yielding)
+    return contact_gradient(n, a + bias, weights[0], weights[1], friction)
 
 
 @wp.kernel
 def contact_work(
     kind: wp.array(dtype=wp.int32),
-    # copies for each pair
-    x: wp.array3d(dtype=vec3),
-    v: wp.array3d(dtype=vec3),
-    a: wp.array3d(dtype=vec3),
-    multiplier: wp.array3d(dtype=vec3),
-    position: wp.array3d(dtype=vec3),
-    rotation: wp.array3d(dtype=quat),
-    size: wp.array3d(dtype=vec3),
-    friction: wp.array3d(dtype=real),
-    stiffness: wp.array3d(dtype=real),
-    damping: wp.array3d(dtype=real),
-    radius: wp.array3d(dtype=real),
-    h: wp.array3d(dtype=real),
+    pairs: wp.array(dtype=wp.int32),
+    pair: wp.array2d(dtype=wp.int32),
+    position: wp.array2d(dtype=vec3),
+    rotation: wp.array2d(dtype=quat),
+    velocity: wp.array2d(dtype=vec6),
+    size: wp.array2d(dtype=vec3),
+    friction: wp.array2d(dtype=real),
+    yielding: wp.array2d(dtype=real),
+    stiffness: wp.array2d(dtype=real),
+    damping: wp.array2d(dtype=real),
+    radius: wp.array2d(dtype=real),
+    time_step: wp.array(dtype=real),
+    x: wp.array2d(dtype=vec3),
+    v: wp.array2d(dtype=vec3),
+    a: wp.array2d(dtype=vec3),
+    multiplier: wp.array2d(dtype=vec3),
     # out
-    work: wp.array3d(dtype=real),
+    work: wp.array(dtype=real),
 ):
-    """λᵀ∇s of each pair of a shape and a vertex, at fixed a."""
-    w, s, i = wp.tid()
-    distance, n = contact_normal(kind[s], position[w, s, i], rotation[w, s, i], size[w, s, i], x[w, s, i])
-    step, k, c = h[w, s, i], stiffness[w, s, i], damping[w, s, i]
-    mu = friction[w, s, i]
-    bias = contact_bias(n, distance - radius[w, s, i], v[w, s, i], mu, k, c, step)
-    weight = step * (step * k + c)
-    work[w, s, i] = wp.dot(multiplier[w, s, i], contact_gradient(n, a[w, s, i] + bias, weight, mu))
+    """λᵀ∇s of all pairs of a world, at fixed a."""
+    w = wp.tid()
+    h = time_step[w]
+    count = x.shape[1]
+    total = real(0.0)
+    for p in range(pairs[w]):
+        s = pair[w, p] // count
+        i = pair[w, p] % count
+        row = row_gradient(
+            kind[s],
+            position[w, s],
+            rotation[w, s],
+            velocity[w, s],
+            size[w, s],
+            friction[w, s],
+            yielding[w, s],
+            stiffness[w, i],
+            damping[w, i],
+            radius[w, i],
+            h,
+            x[w, i],
+            v[w, i],
+            a[w, i],
+        )
+        total += wp.dot(multiplier[w, i], row)
+    work[w] = total

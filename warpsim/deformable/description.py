@@ -106,6 +106,9 @@ class Matter:
         contact_stiffness: k of each vertex, N/m; one value or one for each.
         contact_damping: c of each vertex, N s/m; at most kh keeps it from sticking.
         radius: Distance from a shape at which a vertex touches it, m.
+        sprung: Vertices that springs attach to places, which each step is given.
+        spring_stiffness: k of each spring, N/m; one value or one for each.
+        spring_damping: c of each spring, N s/m; likewise.
     """
 
     points: Any
@@ -116,6 +119,9 @@ class Matter:
     contact_stiffness: Any = 1e3
     contact_damping: Any = 0.0
     radius: Any = 0.0
+    sprung: Sequence[int] = field(default_factory=tuple)
+    spring_stiffness: Any = 1e3
+    spring_damping: Any = 0.0
 
 
 OBSTACLE_KINDS = ("plane", "sphere", "box", "capsule", "cylinder", "cone", "ellipsoid")
@@ -155,7 +161,7 @@ def check(matter: Matter) -> None:
         used[vertices] = True
         _check_material(part, len(vertices))
         _check_rest(part, vertices, points)
-    for what in ("fixed", "pinned"):
+    for what in ("fixed", "pinned", "sprung"):
         chosen = np.asarray(getattr(matter, what), np.int64)
         if chosen.size and (chosen.min() < 0 or chosen.max() >= len(points)):
             raise SceneError(f"{what}: vertex {int(chosen.max())} of {len(points)}")

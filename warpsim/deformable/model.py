@@ -13,16 +13,16 @@ import warp as wp
 from warpsim.collision.kinds import KIND_CODE
 from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.core.kernels import initialize
-from warpsim.core.precision import mat33, numpy_real, quat, real, vec3
+from warpsim.core.precision import mat33, numpy_real, quat, real, vec3, vec6
 from warpsim.deformable.bend import Bends
-from warpsim.deformable.block_ldl import Factor
 from warpsim.deformable.contact import Contacts
 from warpsim.deformable.derive import derive
 from warpsim.deformable.description import Matter, check
 from warpsim.deformable.inertia import Inertia
+from warpsim.deformable.matrix import Pattern, make_pattern
 from warpsim.deformable.membrane import Membrane
-from warpsim.deformable.pattern import Pattern, make_pattern
 from warpsim.deformable.segment import Segments
+from warpsim.deformable.springs import Springs
 from warpsim.deformable.terms import Elements
 from warpsim.deformable.tetrahedron import Tetrahedra
 from warpsim.deformable.topology import Topology, make_topology
@@ -34,7 +34,7 @@ _STRUCTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "segments": (Segments, {"length": real, "stiffness": real, "viscosity": real}),
     "bends": (Bends, {"coefficient": vec4, "stiffness": real}),
 }
-DIRECT = ("time_step", "gravity", "mass_damping", "obstacles.", "contact.")
+DIRECT = ("time_step", "gravity", "mass_damping", "obstacles.", "contact.", "springs.")
 """Beginnings of the names of parameters that steps read as they are authored."""
 _INNER = {"membrane": ("plate", "mass"), "tetrahedra": ("mass",), "segments": ("beam", "mass")}
 
@@ -55,6 +55,7 @@ class DeformableModel:
         physical: What steps read, (W, …): derived from `authored`, and "time_step", "gravity", "mass_damping".
         inner: Intermediates of the derivation.
         obstacles: Kinds of the shapes that vertices touch.
+        sprung: (springs,) vertices that springs hold.
         tolerance: m/s², of the residual √(rᵀM⁻¹r / Σm).
         maximum_iterations: Of Newton's method in a step.
     """
@@ -66,10 +67,11 @@ class DeformableModel:
     pattern: Pattern
     kind: np.ndarray
     index: Mapping[str, wp.array]
-    authored: Mapping[str, wp.array]
-    physical: Mapping[str, wp.array]
+    authored: dict[str, wp.array]
+    physical: dict[str, wp.array]
     inner: Mapping[str, wp.array]
     obstacles: tuple[str, ...]
+    sprung: np.ndarray
     tolerance: float
     maximum_iterations: int
 
@@ -98,7 +100,7 @@ class DeformableModel:
 
     def authored_gradients(self) -> dict[str, np.ndarray]:
         """Gradients of the authored parameters, from those of the derived ones, which stay as they are."""
-        kept = {name: array.grad.numpy().copy() for name, array in self.physical.items()}
+        kept = {name: array.grad.numpy().copy() for name, array in self.physical.items() if array.grad is not None}
         for group in (self.authored, self.inner):
             for array in group.values():
                 array.grad.zero_()
@@ -120,7 +122,6 @@ class DeformableModel:
         for name, values in (("kind", self.kind), ("node", self.pattern.node), ("pin", pin)):
             setattr(out, name, wp.array(values.astype(np.int32), dtype=wp.int32, device=self.device))
         out.mass, out.damping = self.physical["mass"], self.physical["mass_damping"]
-        out.gravity, out.time_step = self.physical["gravity"], self.physical["time_step"]
         return out
 
     @cached_property
@@ -140,32 +141,29 @@ class DeformableModel:
 
     @cached_property
     def contacts(self) -> Contacts:
-        """What vertices touch."""
+        """How vertices touch; where shapes are is a step's own."""
         out = Contacts()
         if not self.obstacles:
             return out
         out.count = len(self.obstacles)
         codes = np.array([KIND_CODE[kind] for kind in self.obstacles], np.int32)
         out.kind = wp.array(codes, dtype=wp.int32, device=self.device)
-        for name in ("position", "rotation", "size", "friction"):
-            setattr(out, name, self.physical[f"obstacles.{name}"])
         for name in ("stiffness", "damping", "radius"):
             setattr(out, name, self.physical[f"contact.{name}"])
-        shape = (self.worlds, out.count, self.count)
+        shape = (self.worlds, out.count * self.count)
+        out.pairs = wp.zeros(self.worlds, dtype=wp.int32, device=self.device)
+        out.pair = wp.zeros(shape, dtype=wp.int32, device=self.device)
         out.normal, out.bias = (wp.zeros(shape, dtype=vec3, device=self.device) for _ in range(2))
         return out
 
     @cached_property
-    def factor(self) -> Factor:
-        """Scratch of the linear solver."""
-        p, out, w = self.pattern, Factor(), self.worlds
-        out.size = p.size
-        for name in ("start", "row", "update"):
-            setattr(out, name, wp.array(getattr(p, name), dtype=wp.int32, device=self.device))
-        out.inertia = wp.zeros((w, p.size), dtype=real, device=self.device)
-        out.blocks = wp.zeros((w, len(p.row)), dtype=mat33, device=self.device)
-        out.column = wp.zeros((w, p.longest), dtype=mat33, device=self.device)
-        out.vector = wp.zeros((w, p.size), dtype=vec3, device=self.device)
+    def springs(self) -> Springs:
+        """Springs; where their other ends are is a step's own."""
+        out = Springs()
+        if len(self.sprung):
+            out.count = len(self.sprung)
+            out.vertex = wp.array(self.sprung.astype(np.int32), dtype=wp.int32, device=self.device)
+            out.stiffness, out.damping = self.physical["springs.stiffness"], self.physical["springs.damping"]
         return out
 
     def over(self, first: int, last: int) -> DeformableModel:
@@ -193,6 +191,7 @@ def build(
     tolerance: float = 1e-9,
     maximum_iterations: int = 100,
     device: Any = None,
+    gradients: bool = True,
 ) -> DeformableModel:
     """Lays a matter out in arrays and derives its parameters.
 
@@ -205,6 +204,7 @@ def build(
         tolerance: m/s², see `DeformableModel`.
         maximum_iterations: Of Newton's method in a step.
         device: Where; by default Warp's.
+        gradients: Whether parameters carry gradients from the start.
     """
     initialize()
     check(matter)
@@ -214,18 +214,16 @@ def build(
     place = wp.get_device(device)
     points = np.asarray(matter.points, np.float64)
     topology = make_topology(matter)
-    kind = np.full(len(points), int(FREE), np.int32)
-    kind[list(matter.fixed)] = int(FIXED)
-    kind[list(matter.pinned)] = int(PINNED)
+    kind = _kinds(matter, len(points))
     stencils = {name: getattr(topology, name) for name in _STRUCTS}
     pattern = make_pattern(len(points), kind == int(FREE), stencils.values())
 
     def room(count: int, dtype: Any) -> wp.array:
-        return wp.zeros((worlds, count), dtype=dtype, device=place, requires_grad=True)
+        return wp.zeros((worlds, count), dtype=dtype, device=place, requires_grad=gradients)
 
     def filled(values: Any, dtype: Any) -> wp.array:
         content = np.broadcast_to(values, (worlds, *np.shape(values))).astype(numpy_real)
-        return wp.array(content, dtype=dtype, device=place, requires_grad=True)
+        return wp.array(content, dtype=dtype, device=place, requires_grad=gradients)
 
     physical = {"mass": room(len(points), real)}
     inner: dict[str, wp.array] = {}
@@ -241,9 +239,15 @@ def build(
     if matter.obstacles:
         for name, dtype in (("position", vec3), ("rotation", quat), ("size", vec3), ("friction", real)):
             physical[f"obstacles.{name}"] = filled(np.array([getattr(o, name) for o in matter.obstacles]), dtype)
+        physical["obstacles.velocity"] = room(len(matter.obstacles), vec6)
+        physical["obstacles.yielding"] = room(len(matter.obstacles), real)
         given = {"stiffness": matter.contact_stiffness, "damping": matter.contact_damping, "radius": matter.radius}
         for name, value in given.items():
             physical[f"contact.{name}"] = filled(np.broadcast_to(value, len(points)), real)
+    sprung = np.asarray(matter.sprung, np.int64)
+    if len(sprung):
+        for name, value in (("stiffness", matter.spring_stiffness), ("damping", matter.spring_damping)):
+            physical[f"springs.{name}"] = filled(np.broadcast_to(value, len(sprung)), real)
     authored = {"rest": filled(points, vec3)}
     authored |= {name: filled(values, real) for name, values in topology.values.items() if len(values)}
     index = _index(topology, stencils, len(points), place)
@@ -259,11 +263,20 @@ def build(
         physical,
         inner,
         tuple(o.kind for o in matter.obstacles),
+        sprung,
         tolerance,
         maximum_iterations,
     )
     model.derive()
     return model
+
+
+def _kinds(matter: Matter, count: int) -> np.ndarray:
+    """FREE, FIXED or PINNED for each vertex."""
+    kind = np.full(count, int(FREE), np.int32)
+    kind[list(matter.fixed)] = int(FIXED)
+    kind[list(matter.pinned)] = int(PINNED)
+    return kind
 
 
 def _index(

@@ -13,18 +13,19 @@ import warp as wp
 
 from warpsim.core.indexing import natural
 from warpsim.core.precision import EPSILON, mat33, real, vec2, vec3, vec6
-from warpsim.deformable.block_ldl import Factor, block_factor, block_solve
 from warpsim.deformable.contact import (
     Contacts,
     contact_cost,
     contact_gradient,
     contact_hessian,
-    contact_weight,
     prepare_contacts,
+    row_weights,
 )
 from warpsim.deformable.inertia import Inertia, inertia_at, load_at, place_after, velocity_after
+from warpsim.deformable.matrix import Factor, factor_matrix, solve_matrix
+from warpsim.deformable.springs import Springs, add_springs, spring_weight
 from warpsim.deformable.terms import Elements, energy_line, energy_terms
-from warpsim.deformable.types import CONVERGED, SADDLE, UNCONVERGED
+from warpsim.deformable.types import CONVERGED, PINNED, SADDLE, UNCONVERGED
 
 _MAXIMUM_LINE_STEPS = wp.constant(60)
 _SLOPE_SHARE = wp.constant(real(1e-3))
@@ -61,8 +62,7 @@ def assemble(
         node = m.node[i]
         if node >= 0:
             inertia = inertia_at(m, w, i)
-            f.inertia[w, node] = inertia
-            f.blocks[w, f.start[node]] = mat33(
+            f.blocks[w, node] = mat33(
                 inertia, real(0.0), real(0.0), real(0.0), inertia, real(0.0), real(0.0), real(0.0), inertia
             )
     energy_terms(elements, w, h, x, end, h * h, convex, gradient, f.blocks)
@@ -73,14 +73,15 @@ def add_contacts(
     c: Contacts, m: Inertia, f: Factor, w: int, a: wp.array2d(dtype=vec3), gradient: wp.array2d(dtype=vec3)
 ):
     """Adds the rows of all contacts to the gradient and to the diagonal blocks of the Hessian."""
-    for s in range(c.count):
-        for i in range(a.shape[1]):
+    if c.count > 0:
+        for k in range(c.pairs[w]):
+            s, i = c.pair[w, k] // a.shape[1], c.pair[w, k] % a.shape[1]
             node = m.node[i]
             if node >= 0:
-                n, y = c.normal[w, s, i], c.bias[w, s, i] + a[w, i]
-                weight, mu = contact_weight(c, w, i, m.time_step[w]), c.friction[w, s]
-                gradient[w, i] += contact_gradient(n, y, weight, mu)
-                f.blocks[w, f.start[node]] += contact_hessian(n, y, weight, mu)
+                n, y = c.normal[w, k], c.bias[w, k] + a[w, i]
+                weights, mu = row_weights(c, w, s, i, m.time_step[w]), c.friction[w, s]
+                gradient[w, i] += contact_gradient(n, y, weights[0], weights[1], mu)
+                f.blocks[w, node] += contact_hessian(n, y, weights[0], weights[1], mu)
 
 
 @wp.func
@@ -89,16 +90,16 @@ def contact_line(
 ) -> vec3:
     """Cost of all rows at a + αp, less `base`, its slope and its curvature along p, which is the factor's vector."""
     cost, slope, curvature = -base, real(0.0), real(0.0)
-    for s in range(c.count):
-        for i in range(a.shape[1]):
-            node = m.node[i]
-            if node >= 0:
-                p = f.vector[w, node]
-                n, y = c.normal[w, s, i], c.bias[w, s, i] + a[w, i] + alpha * p
-                weight, mu = contact_weight(c, w, i, m.time_step[w]), c.friction[w, s]
-                cost += contact_cost(n, y, weight, mu)
-                slope += wp.dot(p, contact_gradient(n, y, weight, mu))
-                curvature += wp.dot(p, contact_hessian(n, y, weight, mu) @ p)
+    for k in range(c.pairs[w]):
+        s, i = c.pair[w, k] // a.shape[1], c.pair[w, k] % a.shape[1]
+        node = m.node[i]
+        if node >= 0:
+            p = f.vector[w, node]
+            n, y = c.normal[w, k], c.bias[w, k] + a[w, i] + alpha * p
+            weights, mu = row_weights(c, w, s, i, m.time_step[w]), c.friction[w, s]
+            cost += contact_cost(n, y, weights[0], weights[1], mu)
+            slope += wp.dot(p, contact_gradient(n, y, weights[0], weights[1], mu))
+            curvature += wp.dot(p, contact_hessian(n, y, weights[0], weights[1], mu) @ p)
     return vec3(cost, slope, curvature)
 
 
@@ -146,7 +147,7 @@ def line_minimum(c: vec6, contacts: Contacts, m: Inertia, f: Factor, w: int, a: 
 
 
 @wp.func
-def advance_along(contacts: Contacts, m: Inertia, s: NewtonVectors, f: Factor, w: int, c: vec6):
+def advance_along(contacts: Contacts, springs: Springs, m: Inertia, s: NewtonVectors, f: Factor, w: int, c: vec6):
     """Goes to the minimum along the step."""
     h = m.time_step[w]
     coefficients = c / (h * h)
@@ -157,6 +158,10 @@ def advance_along(contacts: Contacts, m: Inertia, s: NewtonVectors, f: Factor, w
             p = f.vector[w, node]
             coefficients[0] += wp.dot(p, s.gradient[w, i])
             coefficients[1] += real(0.5) * inertia_at(m, w, i) * wp.dot(p, p)
+    for k in range(springs.count):
+        node = m.node[springs.vertex[k]]
+        if node >= 0:
+            coefficients[1] += real(0.5) * spring_weight(springs, w, k, h) * wp.length_sq(f.vector[w, node])
     alpha = line_minimum(coefficients, contacts, m, f, w, s.acceleration)
     for i in range(s.end.shape[1]):
         node = m.node[i]
@@ -177,7 +182,7 @@ def residual_and_rounding(m: Inertia, s: NewtonVectors, f: Factor, w: int) -> ve
         node = m.node[i]
         if node >= 0:
             mass = m.mass[w, i]
-            stiffness = (wp.trace(f.blocks[w, f.start[node]]) / real(3.0) - inertia_at(m, w, i)) / (h * h)
+            stiffness = (wp.trace(f.blocks[w, node]) / real(3.0) - inertia_at(m, w, i)) / (h * h)
             residual += wp.length_sq(s.gradient[w, i]) / mass
             noise += stiffness * stiffness / mass
             total += mass
@@ -190,6 +195,7 @@ def newton_kernel(
     m: Inertia,
     elements: Elements,
     contacts: Contacts,
+    springs: Springs,
     f: Factor,
     s: NewtonVectors,
     tolerance: real,
@@ -204,6 +210,7 @@ def newton_kernel(
     error: wp.array(dtype=real),
     next_x: wp.array2d(dtype=vec3),
     next_v: wp.array2d(dtype=vec3),
+    elastic: wp.array2d(dtype=vec3),  # ∇Ψ of pinned vertices, N
 ):
     """One step of each world."""
     w = natural(wp.tid())
@@ -219,36 +226,40 @@ def newton_kernel(
             s.gradient[w, i] = load_at(m, w, i, v, force, s.acceleration[w, i])
         assemble(m, elements, f, w, x, s.end, 0, s.gradient)
         add_contacts(contacts, m, f, w, s.acceleration, s.gradient)
+        add_springs(springs, m.node, w, h, x, v, s.acceleration, s.gradient, f.blocks)
         measured = residual_and_rounding(m, s, f, w)
         residual = measured[0]
         iterations = turn
         if residual <= wp.max(tolerance, measured[1]):
             if turn == 0 or shifted > 0:
-                shifted = block_factor(f, w, 0)
+                shifted = factor_matrix(f, w, 0)
             code = int(CONVERGED)
             if shifted > 0:
                 code = int(SADDLE)
             break
         if turn == maximum_iterations or not residual < real(1e30):
             break
-        shifted = block_factor(f, w, 0)
+        shifted = factor_matrix(f, w, 0)
         if shifted > 0:
             assemble(m, elements, f, w, x, s.end, 1, s.step)
             add_contacts(contacts, m, f, w, s.acceleration, s.step)
-            block_factor(f, w, 1)
+            add_springs(springs, m.node, w, h, x, v, s.acceleration, s.step, f.blocks)
+            factor_matrix(f, w, 1)
         for i in range(count):
             if m.node[i] >= 0:
                 f.vector[w, m.node[i]] = -s.gradient[w, i]
-        block_solve(f, w)
+        solve_matrix(f, w)
         for i in range(count):
             s.step[w, i] = vec3()
             if m.node[i] >= 0:
                 s.step[w, i] = (h * h) * f.vector[w, m.node[i]]
-        advance_along(contacts, m, s, f, w, energy_line(elements, w, h, x, s.end, s.step))
+        advance_along(contacts, springs, m, s, f, w, energy_line(elements, w, h, x, s.end, s.step))
     for i in range(count):
         end = place_after(m, w, i, x, v, target, s.acceleration[w, i])
         next_x[w, i] = end
         next_v[w, i] = velocity_after(m, w, i, x, v, end, s.acceleration[w, i])
+        if m.kind[i] == PINNED:
+            elastic[w, m.pin[i]] = s.gradient[w, i] - load_at(m, w, i, v, force, vec3())
     status[w, 0] = iterations
     status[w, 1] = code
     error[w] = residual

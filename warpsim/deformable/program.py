@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import warp as wp
 
 from warpsim.core.errors import unknown_name
-from warpsim.core.indexing import natural
 from warpsim.core.precision import numpy_real, real, vec3
-from warpsim.deformable.adjoint import AdjointScratch, make_corners, step_adjoint
-from warpsim.deformable.contact_adjoint import ContactAdjoint
-from warpsim.deformable.inertia import Inertia
 from warpsim.deformable.model import DeformableModel
-from warpsim.deformable.newton import NewtonVectors, newton_kernel
-from warpsim.deformable.terms import Elements, elastic_energy
+from warpsim.deformable.report import report_kernel
+from warpsim.deformable.step_terms import Around
+from warpsim.deformable.stepper import Stepper, StepWork
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field, SlotValues
-
-
-@dataclass
-class StepWork:
-    """What a slot keeps of a step: its solver's report alone.
-
-    Attributes:
-        status: (W, 2) iterations and code, see `types.STATUS_TEXT`.
-        error: (W,) residual, m/s².
-    """
-
-    status: wp.array
-    error: wp.array
 
 
 def control_fields(model: DeformableModel) -> dict[str, Field]:
@@ -52,37 +35,6 @@ def output_fields(model: DeformableModel) -> dict[str, Field]:
         Field("solver_error", (w,), real, differentiable=False),  # m/s²
     )
     return {f.name: f for f in fields}
-
-
-@wp.kernel(enable_backward=False)
-def _report_kernel(
-    m: Inertia,
-    elements: Elements,
-    status: wp.array2d(dtype=wp.int32),
-    error: wp.array(dtype=real),
-    x: wp.array2d(dtype=vec3),
-    v: wp.array2d(dtype=vec3),
-    # out
-    energy: wp.array2d(dtype=real),
-    iterations: wp.array(dtype=wp.int32),
-    code: wp.array(dtype=wp.int32),
-    solver_error: wp.array(dtype=real),
-):
-    w = natural(wp.tid())
-    if energy:
-        kinetic, potential = real(0.0), real(0.0)
-        for i in range(x.shape[1]):
-            kinetic += real(0.5) * m.mass[w, i] * wp.length_sq(v[w, i])
-            potential += -m.mass[w, i] * wp.dot(m.gravity[w], x[w, i])
-        energy[w, 0] = kinetic
-        energy[w, 1] = elastic_energy(elements, w, x)
-        energy[w, 2] = potential
-    if iterations:
-        iterations[w] = status[w, 0]
-    if code:
-        code[w] = status[w, 1]
-    if solver_error:
-        solver_error[w] = error[w]
 
 
 class DeformableProgram:
@@ -121,13 +73,10 @@ class DeformableProgram:
         self.outputs = tuple(reported[name] for name in outputs)
         self.parameters: Mapping[str, wp.array] = model.physical
         self.constants = dict(constants) if constants is not None else self._held_controls()
-        self._vectors = NewtonVectors()
-        for name in ("acceleration", "end", "gradient", "step"):
-            setattr(self._vectors, name, self._room())
-        self._adjoint = self._adjoint_scratch()
-        # made now: a capture would not fill them
-        self._inertia, self._elements, self._factor = model.inertia, model.elements, model.factor
-        self._contacts = model.contacts
+        self._stepper = Stepper(model)
+        shapes = ("position", "rotation", "velocity", "size", "friction", "yielding")
+        held = {name: model.physical.get(f"obstacles.{name}") for name in shapes}
+        self._around = Around(model.physical["time_step"], model.physical["gravity"], **held)
 
     def _room(self) -> wp.array:
         return wp.zeros((self.worlds, self.model.count), dtype=vec3, device=self.device)
@@ -144,10 +93,7 @@ class DeformableProgram:
 
     def make_work(self, arena: Arena) -> StepWork:
         """The solver's report."""
-        return StepWork(
-            arena.array((self.worlds, 2), wp.int32, differentiable=False),
-            arena.array((self.worlds,), real, differentiable=False),
-        )
+        return self._stepper.make_work(arena)
 
     def step(
         self,
@@ -160,47 +106,18 @@ class DeformableProgram:
         tape: wp.Tape | None,
     ) -> None:
         """One implicit step; on the tape, with its adjoint."""
-        m, control = self.model, Arrays("control", {**self.constants, **inputs})
-        wp.launch(
-            newton_kernel,
-            dim=self.worlds,
-            inputs=[
-                self._inertia,
-                self._elements,
-                self._contacts,
-                self._factor,
-                self._vectors,
-                m.tolerance,
-                m.maximum_iterations,
-            ]
-            + [state.x, state.v, control.force, control.pin],
-            outputs=[work.status, work.error, next_state.x, next_state.v],
-            device=self.device,
-            record_tape=False,
-        )
+        control = Arrays("control", {**self.constants, **inputs})
+        terms = self._stepper.solve(self._around, state, control, work, next_state, tape)
         if outputs:
             names = ("energy", "solver_iterations", "solver_status", "solver_error")
             wp.launch(
-                _report_kernel,
+                report_kernel,
                 dim=self.worlds,
-                inputs=[self._inertia, self._elements, work.status, work.error, next_state.x, next_state.v],
+                inputs=[terms.inertia, terms.elements, work.status, work.error, next_state.x, next_state.v],
                 outputs=[outputs[name] if name in outputs else None for name in names],
                 device=self.device,
                 record_tape=False,
             )
-        if tape is not None:
-            arrays = [a for a in (*state.values(), *control.values(), *next_state.values()) if a.grad is not None]
-            tape.record_func(lambda: step_adjoint(m, self._adjoint, state, control, next_state), arrays=arrays)
-
-    def _adjoint_scratch(self) -> AdjointScratch:
-        """What the adjoints of all steps share."""
-        m, kinds = self.model, ("membrane", "tetrahedra", "segments", "bends")
-        corners = {
-            kind: make_corners(m.index[kind].numpy(), m.count, m.worlds, m.device) for kind in kinds if kind in m.index
-        }
-        contact = ContactAdjoint(m) if m.obstacles else None
-        vectors = ("multiplier", "by_end", "by_start", "gradient", "acceleration")
-        return AdjointScratch(corners=corners, contact=contact, **{name: self._room() for name in vectors})
 
     def unsolved(self, work: StepWork, values: SlotValues) -> np.ndarray:
         """(slots, W) residuals of steps that did not converge, or ended at a saddle; 0 elsewhere."""

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 
 import numpy as np
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from warpsim.core.errors import SceneError, unknown_name
 from warpsim.geometry.convex_cells import Cell, Piece, Solid, surface_samples

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from warpsim.core.errors import SceneError
 from warpsim.geometry.disk_cache import content_key, load_arrays, store_arrays

@@ -114,58 +114,80 @@ def identify(
         InputError: The data cannot be what they are said to be; says where.
     """
     began = time.process_time()
-    if start not in STARTS:
-        raise InputError(f"start={start!r}; choose one of {', '.join(STARTS)}")
-    if method not in ("gauss_newton", *METHODS):
-        raise InputError(f"method={method!r}; choose gauss_newton, {', '.join(METHODS)}")
+    _check_choices(start, method)
     width = check_robust(robust)
-    schedule = [float(s) for s in np.atleast_1d(np.asarray(softening, dtype=np.float64))]
     ready = prepare(
         data, scene, parameters, noise=noise, units=units, rows=rows, substeps=substeps, validation=validation,
         seed=seed, threads=threads,
     )  # fmt: skip
-    predictor, train = ready.predictor, ready.train
-    moves = start_moves(predictor, position_noise, velocity_noise)
-    raw = predictor.grid
-    settings = stages(raw.rows, [Contacts(s, impacts) for s in schedule], horizons, iterations, tolerance)
-    solver = GaussNewton(
-        predictor, train, robust=width, moves=moves if start == "fitted" else None, difference=difference
-    )
-    smoothing = _Smoothing(predictor, raw, start_rows, moves) if start == "smoothed" else None
-    if smoothing is not None:
-        smoothing.apply(train, solver.x, settings[0].contacts)
-    checked_loss = _checked(solver, settings) if check else None
-    for place, setting in enumerate(settings):
-        if smoothing is not None and place > 0:
-            smoothing.apply(train, solver.x, setting.contacts)
-        if method == "gauss_newton":
-            solver.run(setting)
-        else:
-            descend(solver, setting, method)
-    normal = solver.linearize(settings[-1])
-    names = [name for parameter in predictor.shared for name in parameter.names]
-    sure = clustered(solver, normal, names)
-    errors = _errors(ready, raw, solver, settings[-1], moves, start_rows)
-    spent = predictor.rollouts
-    return IdentifiedScene(
-        scene=ready.sim.scene,
-        source=scene,
-        parameters=tuple(predictor.shared),
-        names=tuple(names),
-        x=solver.x.clone(),
-        uncertainty=sure,
-        errors=errors,
-        recordings=ready.recordings,
-        train=tuple(train.tolist()),
-        held_out=tuple(ready.held_out.tolist()),
-        notes=predictor.grid.notes,
-        loss=normal.loss,
-        loss_check=checked_loss,
-        rollouts=spent,
-        seconds=time.process_time() - began,
-        contacts=settings[-1].contacts,
-        predictor=predictor,
-    )
+    contacts = [Contacts(float(s), impacts) for s in np.atleast_1d(np.asarray(softening, dtype=np.float64))]
+    settings = stages(ready.predictor.grid.rows, contacts, horizons, iterations, tolerance)
+    moves = start_moves(ready.predictor, position_noise, velocity_noise)
+    fitting = _Fitting(ready, settings, moves, start, start_rows, method, width, difference)
+    return fitting.run(scene, check=check, began=began)
+
+
+def _check_choices(start: str, method: str) -> None:
+    if start not in STARTS:
+        raise InputError(f"start={start!r}; choose one of {', '.join(STARTS)}")
+    if method not in ("gauss_newton", *METHODS):
+        raise InputError(f"method={method!r}; choose gauss_newton, {', '.join(METHODS)}")
+
+
+@dataclass(frozen=True)
+class _Fitting:
+    """A fit that is ready to run; the choices are those of `identify`."""
+
+    ready: Prepared
+    settings: list[Setting]
+    moves: StartMoves
+    start: str
+    start_rows: int
+    method: str
+    robust: float
+    difference: float
+
+    def run(self, source: Any, *, check: bool, began: float) -> IdentifiedScene:
+        """Fits stage by stage, from `began` on the processor's clock, and says what came out."""
+        ready, predictor, train = self.ready, self.ready.predictor, self.ready.train
+        raw, settings = predictor.grid, self.settings
+        moves = self.moves if self.start == "fitted" else None
+        solver = GaussNewton(predictor, train, robust=self.robust, moves=moves, difference=self.difference)
+        smoothing = _Smoothing(predictor, raw, self.start_rows, self.moves) if self.start == "smoothed" else None
+        if smoothing is not None:
+            smoothing.apply(train, solver.x, settings[0].contacts)
+        checked_loss = _checked(solver, settings) if check else None
+        for place, setting in enumerate(settings):
+            if smoothing is not None and place > 0:
+                smoothing.apply(train, solver.x, setting.contacts)
+            if self.method == "gauss_newton":
+                solver.run(setting)
+            else:
+                descend(solver, setting, self.method)
+        normal = solver.linearize(settings[-1])
+        names = [name for parameter in predictor.shared for name in parameter.names]
+        sure = clustered(solver, normal, names)
+        errors = _errors(ready, raw, solver, settings[-1], self.moves, self.start_rows)
+        spent = predictor.rollouts
+        return IdentifiedScene(
+            scene=ready.sim.scene,
+            source=source,
+            parameters=tuple(predictor.shared),
+            names=tuple(names),
+            x=solver.x.clone(),
+            uncertainty=sure,
+            errors=errors,
+            recordings=ready.recordings,
+            train=tuple(train.tolist()),
+            held_out=tuple(ready.held_out.tolist()),
+            notes=predictor.grid.notes,
+            loss=normal.loss,
+            loss_check=checked_loss,
+            rollouts=spent,
+            seconds=time.process_time() - began,
+            contacts=settings[-1].contacts,
+            predictor=predictor,
+        )
 
 
 class _Smoothing:

@@ -18,7 +18,7 @@ from warpsim.io.scene_files import MJCF_SUFFIXES, is_usd, scene_files
 from warpsim.io.usd.export import export_scene
 from warpsim.io.usd.layer_files import export_layer, mark_layer
 from warpsim.io.usd.writer import OptimizedValue, write_result
-from warpsim.scene import Scene
+from warpsim.scene import Body, Scene
 from warpsim.sim.attributes.attribute import Attribute
 
 try:
@@ -108,7 +108,10 @@ def write_mjcf(target: Path, source: Path, scene: Scene, values: Sequence[Fitted
     spec.option.timestep = timestep
     for value in values:
         _set_mjcf(spec, scene, value)
-    spec.compile()
+    try:
+        spec.compile()
+    except ValueError as error:
+        raise InputError(f"MuJoCo refuses the fitted values: {str(error).strip()}") from error
     text = spec.to_xml()
     with replacing(target) as temporary:
         temporary.write_text(f"<!-- {MARK.decode()}: fitted from {source.name} -->\n{text}", encoding="utf-8")
@@ -125,7 +128,10 @@ def _set_mjcf(spec: Any, scene: Scene, value: FittedValue) -> None:
         return
     place = value.item[0]
     if group == "body":
-        thing = spec.body(scene.bodies[place - 1].name)  # body 0 is the world
+        body = scene.bodies[place - 1]  # body 0 is the world
+        thing = spec.body(body.name)
+        if thing is not None and not thing.explicitinertial:
+            _state_inertia(spec, thing, body)
     elif group == "shape":
         thing = spec.geom(scene.shapes[place].name)
     else:
@@ -176,6 +182,15 @@ def _inertia(body: Any, numbers: np.ndarray) -> None:
         body.inertia[:] = numbers[:3]
     else:
         body.fullinertia[:] = numbers
+
+
+def _state_inertia(spec: Any, thing: Any, body: Body) -> None:
+    """Writes down what MuJoCo derived from a body's geoms: of what is stated, all must be."""
+    assert body.mass is not None and body.com is not None and body.inertia is not None
+    spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_AUTO
+    thing.mass, thing.ipos[:] = float(body.mass), body.com
+    i = np.asarray(body.inertia)
+    _inertia(thing, np.array([i[0, 0], i[1, 1], i[2, 2], i[0, 1], i[0, 2], i[1, 2]]))
 
 
 def _inertial(name: str) -> Callable[[Any, np.ndarray], None]:

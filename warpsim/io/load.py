@@ -9,19 +9,13 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from warpsim.core.errors import AssumedWarning, InputError, UnsupportedPhysicsWarning, WarpsimError
+from warpsim.core.errors import AssumedWarning, InputError, UnsupportedPhysicsWarning
+from warpsim.core.registry import provided
 from warpsim.io.scene_files import MJCF_SUFFIXES, USD_SUFFIXES, is_usd
 from warpsim.io.usd.reader import read_usd
 from warpsim.scene import Scene
 from warpsim.scene.convergence import with_stop
 from warpsim.scene.ledger import assumed, unsupported
-
-_no_mujoco: str | None = None
-try:
-    from warpsim.io import mjcf
-except WarpsimError as error:  # MuJoCo is an extra: USD works without it
-    _no_mujoco = str(error)
-
 
 SceneSource = str | PathLike[str] | Scene | Any
 """A file, MJCF or URDF text, a `Scene`, or MuJoCo's `MjModel` or `MjSpec` (Any: MuJoCo need not be installed)."""
@@ -58,24 +52,18 @@ def load_scene(source: SceneSource, *, strict: bool | None = None, keyframe: str
             raise InputError(f"keyframe={keyframe!r}: keyframes are read from MJCF files, and {path} is USD")
         return with_stop(read_usd(path, **options), None)
     if path.suffix.lower() in MJCF_SUFFIXES:
-        _need_mujoco()
-        return with_stop(mjcf.read_mjcf(path, keyframe=keyframe, **options), None)
+        return with_stop(provided("read_mjcf")(path, keyframe=keyframe, **options), None)
     raise InputError(f"{path}: unknown suffix {path.suffix!r}; use one of {', '.join((*USD_SUFFIXES, *MJCF_SUFFIXES))}")
 
 
 def _scene_of_mujoco(source: Any, **options: Any) -> Scene:
     """The scene of XML text, an `MjModel` or an `MjSpec`."""
     if isinstance(source, str):
-        _need_mujoco()
-        return mjcf.read_mjcf(source, **options)
-    if _no_mujoco is None and isinstance(source, mjcf.MODELS):
-        return mjcf.scene_of_model(source, **options)
+        return provided("read_mjcf")(source, **options)
+    kind = type(source)  # told by name: whoever has no MuJoCo has no model of it
+    if kind.__module__.startswith("mujoco.") and kind.__name__ in ("MjModel", "MjSpec"):
+        return provided("scene_of_model")(source, **options)
     raise InputError(f"a scene is a path, MJCF text, a `Scene`, an `MjModel` or an `MjSpec`, not {source!r}")
-
-
-def _need_mujoco() -> None:
-    if _no_mujoco is not None:
-        raise WarpsimError(_no_mujoco)
 
 
 def warn_of_ledger(scene: Scene, source: str) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
-from warpsim.autograd.exchange import torch_real
-
 
 class Critic:
-    """A network from features of a state to the cost to go, and a slow copy of it that gives targets and slopes.
+    """A network from normalized features of a state to the cost to go, and a slow copy that gives targets and slopes.
+
+    It computes in single precision, whatever the simulator does: targets are far less exact than that.
 
     Attributes:
         network: What is fitted.
@@ -23,7 +24,7 @@ class Critic:
         features: int,
         *,
         hidden: Sequence[int] = (64, 64),
-        rate: float = 3e-3,
+        rate: float = 2e-3,
         follow: float = 0.2,
         passes: int = 2,
         batches: int = 4,
@@ -47,14 +48,15 @@ class Critic:
         self.network, self.slow = (self._made([features, *hidden, 1]).to(device) for _ in range(2))
         self.slow.load_state_dict(self.network.state_dict())
         self.slow.requires_grad_(False)
-        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=rate, betas=(0.9, 0.95))
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=rate, betas=(0.9, 0.95), fused=True)
 
     def __call__(self, features: torch.Tensor) -> torch.Tensor:
-        """The slow copy's value (…) of features (…, n); differentiable by them."""
-        return self.slow(features).squeeze(-1)
+        """The slow copy's value (…) of features (…, n), in their precision; differentiable by them."""
+        return self.slow(features.float()).squeeze(-1).to(features.dtype)
 
     def fit(self, features: torch.Tensor, targets: torch.Tensor) -> float:
         """Moves the values of features (samples, n) towards targets (samples,); returns their mean square error."""
+        features, targets = features.float(), targets.float()
         errors: list[torch.Tensor] = []
         for _ in range(self._passes):
             order = torch.randperm(len(features), generator=self._generator).to(features.device)
@@ -69,37 +71,28 @@ class Critic:
                 slow.lerp_(fitted, self._follow)
         return float(torch.stack(errors).mean())
 
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {
+            "network": self.network.state_dict(),
+            "slow": self.slow.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "generator": self._generator.get_state(),
+        }
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Goes on from what `state_dict` gave."""
+        self.network.load_state_dict(saved["network"])
+        self.slow.load_state_dict(saved["slow"])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        self._generator.set_state(saved["generator"])
+
     def _made(self, widths: Sequence[int]) -> torch.nn.Sequential:
         layers: list[torch.nn.Module] = []
         for before, after in zip(widths[:-1], widths[1:], strict=True):
-            layer = torch.nn.Linear(before, after, dtype=torch_real)
+            layer = torch.nn.Linear(before, after)
             with torch.no_grad():
                 layer.weight.uniform_(-1.0, 1.0, generator=self._generator).div_(before**0.5)
                 layer.bias.zero_()
             layers += [layer, torch.nn.ELU()]
         return torch.nn.Sequential(*layers[:-1])
-
-
-def blended_returns(
-    costs: torch.Tensor, values: torch.Tensor, alive: torch.Tensor, discount: float, blend: float
-) -> torch.Tensor:
-    """Targets of a critic along a window: TD(λ), blends of the returns over all shorter windows.
-
-    G(t) = c(t) + γ·((1 − λ)·V(t+1) + λ·G(t+1)), and G = V at the end (Sutton and Barto, Reinforcement Learning, 12.1).
-
-    Args:
-        costs: (n, W) of the states reached.
-        values: (n + 1, W) of the states, the first included.
-        alive: (n + 1, W) 1 until a world fails, 0 from then on; a failed one costs nothing more.
-        discount: γ.
-        blend: λ.
-
-    Returns:
-        (n, W), of the states from which the steps begin.
-    """
-    made = torch.empty_like(costs)
-    after = values[-1]
-    for t in reversed(range(len(costs))):
-        after = costs[t] + discount * alive[t + 1] * ((1 - blend) * values[t + 1] + blend * after)
-        made[t] = after
-    return made

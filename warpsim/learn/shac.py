@@ -8,24 +8,29 @@ actor-critic: Xu et al., Accelerated Policy Learning with Parallel Differentiabl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import torch
-from tqdm import trange
+from tqdm import tqdm
 
-from warpsim.core.errors import InputError
-from warpsim.learn.critic import Critic, blended_returns
+from warpsim.core.errors import InputError, UnconvergedError
+from warpsim.core.files import replacing
+from warpsim.learn.critic import Critic
+from warpsim.learn.judge import Judge, Score
+from warpsim.learn.normalizer import Normalizer
+from warpsim.learn.returns import blended_returns, step_weights
+from warpsim.learn.windows import Cost, Disturb, Observe, Starts, Timing, Window, Worlds, lost_world
+from warpsim.learn.world_gradients import WorldGradients
 from warpsim.sim.network_policy import NetworkPolicy
 from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import Observed
-from warpsim.tape.memory import Memory
-
-Cost = Callable[[Observed, torch.Tensor], torch.Tensor]
-"""(states reached (n, W, …), controls that led there (n, W, control size)) → (n, W)."""
-Starts = Callable[[int], Mapping[str, torch.Tensor]]
-"""Number of an update → initial "q" (W, nq), "qd" (W, nv) and, if there are any, "activation" (W, na) of all worlds."""
+from warpsim.tape.diagnostics import NonFiniteError
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,9 @@ class Iteration:
         gradient_norm: Of the policy's weights, before it was clipped.
         critic_error: Mean square error of values against their targets.
         failed: Worlds that failed in this window.
+        dropped: Worlds that have begun anew so far since their numbers were not finite.
+        score: Mean cost per control on starts of their own, where this update was followed by an evaluation.
+        seconds: Processor time of the training so far.
     """
 
     number: int
@@ -47,34 +55,52 @@ class Iteration:
     gradient_norm: float
     critic_error: float
     failed: int
+    dropped: int = 0
+    score: float | None = None
+    seconds: float = 0.0
 
 
 class SHAC:
-    """Worlds, a policy in their kernels, and a critic that sees what the policy sees.
+    """Worlds, a policy, and a critic that sees what the policy sees.
 
     Attributes:
+        policy: Is trained.
+        average: A copy whose weights follow the policy's slowly; what is evaluated and kept.
+        best: Weights of the copy that cost least in an evaluation; None before the first.
         critic: The value of states.
+        normalizer: Mean and deviation of what they see; None: they see it as it is.
+        worlds: The worlds it is trained in.
         history: All updates so far.
     """
 
     def __init__(
         self,
         sim: Simulator,
-        policy: NetworkPolicy,
+        policy: torch.nn.Module,
         cost: Cost,
         starts: Starts,
         *,
         failed: Callable[[Observed], torch.Tensor] | None = None,
-        window: int = 16,
-        hold: int = 1,
-        episode: int = 256,
+        disturb: Disturb | None = None,
+        observe: Observe | None = None,
+        window: float = 0.32,
+        period: float = 0.02,
+        parts: int = 1,
+        episode: float = 10.0,
         discount: float = 0.99,
         blend: float = 0.95,
-        rate: float = 5e-3,
+        rate: float = 2e-3,
+        rate_decay: float | None = None,
+        momentum: float = 0.9,
         clip: float = 1.0,
-        adjoint_clip: float | None = None,
+        world_clip: float | None = None,
+        normalize: int | None = 400,
+        average: float = 0.98,
         critic: Critic | None = None,
         warm_up: int = 0,
+        evaluate_every: int | None = None,
+        evaluate_seconds: float = 5.0,
+        patience: int | None = None,
         threads: int = 1,
         seed: int = 0,
     ) -> None:
@@ -82,129 +108,289 @@ class SHAC:
 
         Args:
             sim: Whose worlds are used, with the parameters in force there, which may differ from world to world.
-            policy: Is trained, from the weights it has.
+            policy: Is trained, from the weights it has: a `NetworkPolicy`, which runs in kernels, or any torch module
+                from observed states to controls.
             cost: Of states and controls, one row a control; see `Cost`.
             starts: Where worlds begin that have failed or gone on for an episode.
             failed: Which states (n, W, …) end an episode. What comes after costs nothing, so where failing is possible
                 costs should be below zero while all goes well.
-            window: Controls that are differentiated at a time.
-            hold: Steps for which each control is held.
-            episode: Controls after which a world begins anew.
+            disturb: Changes the states with which a window begins, e.g. kicks the joints; see `Disturb`.
+            observe: What the critic sees; None: what a `NetworkPolicy` sees.
+            window: What is differentiated at a time, s.
+            period: From control to control, s.
+            parts: Into how many parts a window is cut, after each of which worlds that have failed begin anew.
+            episode: After which a world begins anew, s.
             discount: What a cost one control later counts.
             blend: λ of the critic's targets.
-            rate: Adam's learning rate for the policy; falls to zero along `train`, like the critic's.
+            rate: Adam's learning rate for the policy at the first update.
+            rate_decay: Updates n₀ of the rates' fall with 1/√(1 + n/n₀), the critic's too, however long the training
+                will be; None: they do not fall.
+            momentum: Adam's first decay rate.
             clip: Largest norm of the policy's gradient.
-            adjoint_clip: Largest norm of the derivative of a world's loss by its state that is handed back from control
-                to control; keeps a few worlds that tumble from drowning the others. None: the exact gradient.
+            world_clip: Largest norm of the gradient of a single world, in multiples of the median world's; keeps a few
+                worlds that tumble from drowning the others. None: any.
+            normalize: Windows in which mean and deviation of what is seen are learnt; None: it is seen as it is.
+            average: Share of itself that the averaged policy keeps at each update.
             critic: None: one with its defaults.
             warm_up: Updates at the beginning that fit the critic alone, so that a policy which already does something
                 of use is not thrown off by a critic that knows nothing.
+            evaluate_every: Updates from one evaluation of the averaged policy to the next; None: none.
+            evaluate_seconds: Length of an evaluation, s.
+            patience: Evaluations without a better one after which both learning rates are halved; None: never.
             threads: CPU threads that share the worlds.
             seed: Of the critic, and of the moments at which worlds first begin anew.
         """
-        if window < 1 or hold < 1 or episode < window or not 0.0 <= discount <= 1.0 or not 0.0 <= blend <= 1.0:
-            raise InputError(
-                f"window={window} and hold={hold} must be 1 or more, episode={episode} no less than the window, "
-                f"discount={discount} and blend={blend} from 0 to 1"
-            )
-        self._sim, self._policy, self._cost, self._starts, self._failed = sim, policy, cost, starts, failed
-        self._window, self._hold, self._episode = window, hold, episode
-        self._discount, self._blend, self._clip, self._threads = discount, blend, clip, threads
-        self._adjoint_clip = None if adjoint_clip is None else adjoint_clip / sim.worlds  # the loss is a mean
-        self._warm_up = warm_up
-        self._rates = {"policy": rate}
-        self._optimizer = torch.optim.Adam(policy.parameters(), lr=rate, betas=(0.9, 0.95))
-        self.critic = Critic(len(policy.features), seed=seed, device=sim.device) if critic is None else critic
-        self._rates["critic"] = self.critic.optimizer.param_groups[0]["lr"]
+        if not (0.0 <= discount <= 1.0 and 0.0 <= blend <= 1.0 and 0.0 <= average < 1.0):
+            raise InputError(f"discount={discount} and blend={blend} must be from 0 to 1, average={average} below 1")
+        timing = Timing.of(sim.timestep, period=period, window=window, parts=parts, episode=episode)
+        self._discount, self._blend, self._clip, self._warm_up = discount, blend, clip, warm_up
+        self._rate_decay = rate_decay
+        self._evaluate_every, self._patience, self._averaging = evaluate_every, patience, average
+        self.policy = policy
+        self._observe = _observer(policy) if observe is None else observe
+        self._gradients = _bounds(policy, sim.worlds, world_clip)
+        self.worlds = Worlds(sim, timing, cost, starts, failed, disturb, threads=threads, seed=seed)
+        features = self._feature_count(sim)
+        self.normalizer = None if normalize is None else Normalizer(features, freeze=normalize, device=sim.device)
+        self.critic = Critic(features, seed=seed, device=sim.device) if critic is None else critic
+        self._optimizer = torch.optim.Adam(policy.parameters(), lr=rate, betas=(momentum, 0.95), fused=True)
+        self.average = copy.deepcopy(policy).requires_grad_(False)
+        self.best: dict[str, torch.Tensor] | None = None
+        self._judge = Judge(sim, cost, starts, failed, hold=timing.hold, seconds=evaluate_seconds, threads=threads)
+        self._least, self._since_best, self._halved = float("inf"), 0, 0
+        self._rates = (rate, self.critic.optimizer.param_groups[0]["lr"])
         self.history: list[Iteration] = []
-        self._state: dict[str, torch.Tensor] = {name: value.detach() for name, value in starts(0).items()}
-        generator = torch.Generator().manual_seed(seed)
-        self._age = torch.randint(0, episode, (sim.worlds,), generator=generator).to(sim.device)
+        self._used = 0.0
 
     def train(
-        self, iterations: int, *, progress: bool = False, until: Callable[[Iteration], bool] | None = None
+        self,
+        updates: int | None = None,
+        *,
+        seconds: float | None = None,
+        progress: bool = False,
+        until: Callable[[Iteration], bool] | None = None,
     ) -> list[Iteration]:
-        """Updates the policy so many times, with learning rates that fall linearly to zero.
+        """Updates the policy; how often changes nothing but the end.
 
         Args:
-            iterations: How many.
+            updates: How many; None: as long as `seconds` says.
+            seconds: Processor time after which no further update begins, s; None: any.
             progress: Show a bar.
             until: Asked after each update; True ends the training.
 
         Returns:
             What was seen at each.
         """
-        bar = trange(iterations, desc="training", disable=not progress)
-        first = len(self.history)
-        for k in bar:
-            remaining = 1.0 - k / iterations
-            for optimizer, name in ((self._optimizer, "policy"), (self.critic.optimizer, "critic")):
-                optimizer.param_groups[0]["lr"] = remaining * self._rates[name]
-            made = self.update()
-            bar.set_postfix(cost=f"{made.cost:.3f}", failed=made.failed, refresh=False)
-            if until is not None and until(made):
-                break
+        if updates is None and seconds is None and until is None:
+            raise InputError("how long? give updates=, seconds= or until=")
+        first, began = len(self.history), time.process_time()
+        with tqdm(total=updates, desc="training", disable=not progress) as bar:
+            while updates is None or len(self.history) - first < updates:
+                made = self.update()
+                bar.update()
+                shown = {} if made.score is None else {"score": f"{made.score:.3f}"}
+                bar.set_postfix(cost=f"{made.cost:.3f}", failed=made.failed, **shown, refresh=False)
+                if until is not None and until(made):
+                    break
+                if seconds is not None and time.process_time() - began >= seconds:
+                    break
         return self.history[first:]
 
     def update(self) -> Iteration:
-        """One window: moves the policy along its gradient, fits the critic, and lets the worlds go on."""
-        states, costs, alive = self._roll_out()
-        weights = self._discount ** torch.arange(self._window, dtype=costs.dtype, device=costs.device).unsqueeze(1)
-        features = self._policy.observe(states.q, states.qd)
-        rest = self._discount**self._window * alive[-1] * self.critic(features[-1])
-        loss = ((weights * costs).sum(0) + rest).mean()
-        if not torch.isfinite(loss):
-            raise InputError(f"the cost of update {len(self.history)} is {loss.item()}; it must be finite")
-        self._optimizer.zero_grad()
-        loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(self._policy.parameters(), self._clip)
-        if len(self.history) >= self._warm_up:
-            self._optimizer.step()
-        error = self._fit(features.detach(), costs.detach(), alive)
-        mean = float((costs.detach().sum() / alive[:-1].sum()).item())
-        failed = int((alive[-1] == 0).sum())
-        self.history.append(Iteration(len(self.history), mean, float(loss.detach()), float(norm), error, failed))
-        self._go_on(states, alive)
+        """One window: moves the policy along its gradient, fits the critic, lets the worlds go on, and evaluates."""
+        began, number = time.process_time(), len(self.history)
+        self._set_rates(number)
+        window, loss = self._window(number)
+        norm = self._move(loss, number)
+        error = self._fit(window)
+        with torch.no_grad():
+            for slow, fast in zip(self.average.parameters(), self.policy.parameters(), strict=True):
+                slow.lerp_(fast, 1.0 - self._averaging)
+        if self.normalizer is not None:
+            self.normalizer.see(window.before[window.counted])
+            self._show_moments()
+        score = None
+        if self._evaluate_every is not None and (number + 1) % self._evaluate_every == 0:
+            score = self.evaluate().cost
+        counted = window.counted
+        self._used += time.process_time() - began
+        self.history.append(
+            Iteration(
+                number,
+                cost=float(window.costs.detach().sum() / counted.sum()),
+                loss=float(loss.detach()),
+                gradient_norm=norm,
+                critic_error=error,
+                failed=int((counted & window.failed).sum()),
+                dropped=self.worlds.dropped,
+                score=score,
+                seconds=self._used,
+            )
+        )
         return self.history[-1]
 
-    def _roll_out(self) -> tuple[Observed, torch.Tensor, torch.Tensor]:
-        """States at every control (n + 1, W, …), costs (n, W), and whether worlds are alive (n + 1, W)."""
-        steps = self._window * self._hold
-        motion = self._sim.rollout_policy(
-            self._policy,
-            steps,
-            start=self._state,
-            hold=self._hold,
-            memory=Memory(segment=steps if self._adjoint_clip is None else self._hold),
-            threads=self._threads,
-            clip=self._adjoint_clip,
-        )
-        states = Observed(self._sim.model, {name: value[:: self._hold] for name, value in motion.items()})
-        before, reached = (Observed(self._sim.model, {n: v[part] for n, v in states.items()}) for part in _PARTS)
-        costs = self._cost(reached, self._policy(before))
-        if costs.shape != reached.q.shape[:2]:
-            raise InputError(f"the cost has shape {tuple(costs.shape)}; needed: {tuple(reached.q.shape[:2])}")
-        alive = torch.ones(states.q.shape[:2], dtype=costs.dtype, device=costs.device)
-        if self._failed is not None:
-            alive[1:] = 1.0 - self._failed(reached).to(costs.dtype).cummax(0).values
-        return states, alive[:-1] * costs, alive
+    def evaluate(self) -> Score:
+        """Evaluates the averaged policy, keeps it if none was better, and lowers the rates if none was for long."""
+        score = self._judge(self.average)
+        self._since_best += 1
+        if score.cost < self._least:
+            self._least, self._since_best = score.cost, 0
+            self.best = {name: value.clone() for name, value in self.average.state_dict().items()}
+        elif self._patience is not None and self._since_best >= self._patience:
+            self._since_best = 0
+            self._halved += 1
+        return score
 
-    def _fit(self, features: torch.Tensor, costs: torch.Tensor, alive: torch.Tensor) -> float:
-        with torch.no_grad():
-            targets = blended_returns(costs, self.critic(features), alive, self._discount, self._blend)
-        lived = alive[:-1] > 0
-        return self.critic.fit(features[:-1][lived], targets[lived])
+    def best_policy(self) -> torch.nn.Module:
+        """A copy of the averaged policy that cost least in an evaluation, or of the last one if there was none."""
+        found = copy.deepcopy(self.average)
+        if self.best is not None:
+            found.load_state_dict(self.best)
+        return found
 
-    def _go_on(self, states: Observed, alive: torch.Tensor) -> None:
-        self._age += self._window
-        ended = (self._age >= self._episode) | (alive[-1] == 0)
-        self._age = torch.where(ended, 0, self._age)
-        fresh = self._starts(len(self.history))
-        self._state = {
-            name: torch.where(ended.reshape(-1, *[1] * (value.ndim - 1)), value.detach(), states[name][-1].detach())
-            for name, value in fresh.items()
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes all that the training needs to go on as if it had not been interrupted."""
+        with replacing(path) as temporary:
+            torch.save(self.state_dict(), temporary)
+
+    def load(self, path: str | PathLike[str]) -> None:
+        """Goes on from what `save` wrote; this trainer must have been made with the same arguments."""
+        self.load_state_dict(torch.load(path, weights_only=True))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Numbers, tensors and lists of them."""
+        return {
+            "policy": self.policy.state_dict(),
+            "average": self.average.state_dict(),
+            "best": self.best,
+            "least": self._least,
+            "since_best": self._since_best,
+            "halved": self._halved,
+            "optimizer": self._optimizer.state_dict(),
+            "critic": self.critic.state_dict(),
+            "normalizer": None if self.normalizer is None else self.normalizer.state_dict(),
+            "worlds": self.worlds.state_dict(),
+            "history": [vars(made) for made in self.history],
+            "seconds": self._used,
         }
 
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Goes on from what `state_dict` gave."""
+        self.policy.load_state_dict(saved["policy"])
+        self.average.load_state_dict(saved["average"])
+        self.best, self._least, self._since_best = saved["best"], saved["least"], saved["since_best"]
+        self._halved = saved["halved"]
+        self._optimizer.load_state_dict(saved["optimizer"])
+        self.critic.load_state_dict(saved["critic"])
+        if self.normalizer is not None:
+            self.normalizer.load_state_dict(saved["normalizer"])
+        self.worlds.load_state_dict(saved["worlds"])
+        self.history = [Iteration(**made) for made in saved["history"]]
+        self._used = saved["seconds"]
 
-_PARTS: tuple[Any, Any] = (slice(None, -1), slice(1, None))
-"""States in which the policy is asked, and states reached."""
+    @contextmanager
+    def _spread_over_worlds(self) -> Iterator[None]:
+        """While open, rollouts of a policy in kernels have gradients world by world."""
+        if not isinstance(self.policy, NetworkPolicy):
+            yield
+            return
+        kept, self.policy.each_world = self.policy.each_world, self._gradients
+        try:
+            yield
+        finally:
+            self.policy.each_world = kept
+
+    def _set_rates(self, number: int) -> None:
+        fallen = 0.5**self._halved
+        if self._rate_decay is not None:
+            fallen /= (1.0 + number / self._rate_decay) ** 0.5
+        for optimizer, rate in zip((self._optimizer, self.critic.optimizer), self._rates, strict=True):
+            optimizer.param_groups[0]["lr"] = fallen * rate
+
+    def _feature_count(self, sim: Simulator) -> int:
+        if isinstance(self.policy, NetworkPolicy):
+            return len(self.policy.features)
+        with torch.no_grad():
+            return self._observe(sim.rollout(steps=1, start=self.worlds.state)).shape[-1]
+
+    def _window(self, number: int) -> tuple[Window, torch.Tensor]:
+        """A window and its loss; a world whose numbers cease to be finite begins anew, and so does the window."""
+        for _ in range(len(self.worlds.age) + 1):
+            before = self.worlds.state_dict()
+            try:
+                with self._spread_over_worlds():
+                    window = self.worlds.window(self.policy, self._observe, number)
+            except NonFiniteError as error:
+                world = lost_world(error)
+                dropped = self.worlds.dropped
+                self.worlds.load_state_dict({**before, "draws": self.worlds.draws, "dropped": dropped})
+                self.worlds.restart(world)
+                continue
+            loss = self._loss(window)
+            if not torch.isfinite(loss):
+                raise InputError(f"the cost of update {number} is {loss.item()}; it must be finite")
+            return window, loss
+        raise InputError("no world can go on from its start with finite numbers; look at the starts and the time step")
+
+    def _loss(self, window: Window) -> torch.Tensor:
+        weights = step_weights(window.ended, self._discount).to(window.costs.dtype)
+        each = len(window.costs) // len(window.ends)
+        last, counted, failed, weight = (
+            rows[each - 1 :: each] for rows in (window.ended, window.counted, window.failed, weights)
+        )
+        goes_on = (last & counted & ~failed).to(weights.dtype)
+        goes_on[-1] = (counted & ~failed)[-1].to(weights.dtype)
+        rest = self._discount * goes_on * weight * self.critic(self._normalized(window.ends))
+        return ((weights * window.costs).sum() + rest.sum()) / window.costs.shape[1]
+
+    def _move(self, loss: torch.Tensor, number: int) -> float:
+        """One step of the optimizer; returns the gradient's norm. A gradient that is not finite moves nothing."""
+        self._optimizer.zero_grad()
+        try:
+            loss.backward()
+        except NonFiniteError as error:
+            self.worlds.restart(lost_world(error))
+            return float("inf")
+        except UnconvergedError:
+            return float("inf")
+        norm = float(torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self._clip))
+        if self._gradients is not None:
+            self.worlds.dropped += self._gradients.dropped
+        if number >= self._warm_up and norm < float("inf"):
+            self._optimizer.step()
+        return norm
+
+    def _fit(self, window: Window) -> float:
+        with torch.no_grad():
+            before, reached = (self._normalized(f) for f in (window.before, window.reached))
+            targets = blended_returns(
+                window.costs, self.critic(reached), window.failed, window.ended, self._discount, self._blend
+            )
+        return self.critic.fit(before[window.counted], targets[window.counted])
+
+    def _normalized(self, features: torch.Tensor) -> torch.Tensor:
+        if self.normalizer is None:
+            return features
+        return (features - self.normalizer.mean) / self.normalizer.deviation
+
+    def _show_moments(self) -> None:
+        """Lets the policies see with the moments learnt so far."""
+        assert self.normalizer is not None
+        for policy in (self.policy, self.average):
+            if isinstance(policy, NetworkPolicy):
+                policy.mean.copy_(self.normalizer.mean)
+                policy.deviation.copy_(self.normalizer.deviation)
+
+
+def _observer(policy: torch.nn.Module) -> Observe:
+    if not isinstance(policy, NetworkPolicy):
+        raise InputError("only a NetworkPolicy says itself what it sees; give observe=, what the critic is to see")
+    return lambda states: policy.observe(states.q, states.qd)
+
+
+def _bounds(policy: torch.nn.Module, worlds: int, world_clip: float | None) -> WorldGradients | None:
+    if isinstance(policy, NetworkPolicy):
+        return WorldGradients(worlds, world_clip)
+    if world_clip is not None:
+        raise InputError("world_clip= needs gradients world by world, which a NetworkPolicy has; leave it out")
+    return None

@@ -22,9 +22,10 @@ import warp as wp
 from warpsim.core.errors import InputError
 from warpsim.core.names import find
 from warpsim.core.precision import numpy_real, real
+from warpsim.scene.description import Scene
 from warpsim.scene.matters import MatterDescription
 from warpsim.tape.arena import Arena
-from warpsim.tape.program import Arrays, Field
+from warpsim.tape.program import Arrays, Field, SlotValues
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,25 @@ class CompileContext:
         worlds: W.
         device: Of all arrays.
         body_names: Bodies in the order of `Bodies`; [0] is the world, named "".
+        scene: What surrounds it: shapes, other matters, options.
     """
 
     worlds: int
     device: wp.Device
     body_names: tuple[str, ...]
+    scene: Scene
 
     def body(self, name: str) -> int:
         """Index of a body."""
         return find("body", name, self.body_names).index
+
+    def shape(self, name: str) -> int:
+        """Index of a shape."""
+        return find("shape", name, [shape.name for shape in self.scene.shapes]).index
+
+    def body_of_shape(self, shape: int) -> int:
+        """Index of the body that a shape belongs to."""
+        return self.body(self.scene.shapes[shape].body or "")
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,7 @@ class Bodies:
         rotation: (w, x, y, z), body → world.
         velocity: rad/s, m/s: angular, then linear at the origin.
         com: m: centers of mass.
+        mass: kg.
         wrench: N, N·m: force, then torque at the center of mass, of one matter on each body. Zero to begin with; its
             `forces` writes those that it exerts.
     """
@@ -63,7 +75,23 @@ class Bodies:
     rotation: wp.array
     velocity: wp.array
     com: wp.array
+    mass: wp.array
     wrench: wp.array
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Shapes of the scene, (W, shapes) each, in the order of `Scene.shapes`; they carry gradients where asked for.
+
+    Attributes:
+        position: m, in the frame of the shape's body.
+        rotation: (w, x, y, z), shape → body.
+        size: m, as `scene.Shape.size`.
+    """
+
+    position: wp.array
+    rotation: wp.array
+    size: wp.array
 
 
 @dataclass(frozen=True)
@@ -74,11 +102,15 @@ class Environment:
         timestep: (W,) s.
         gravity: (W,) vec3, m/s².
         bodies: None unless the matter `meets_bodies`.
+        shapes: Of bodies and of the world.
+        tape: Where custom adjoints are to be recorded; None: nowhere. Kernels with Warp's own adjoints need it not.
     """
 
     timestep: wp.array
     gravity: wp.array
     bodies: Bodies | None
+    shapes: Shapes
+    tape: wp.Tape | None = None
 
 
 class Matter:
@@ -145,8 +177,20 @@ class Matter:
     def observe(self, state: Arrays, outputs: Arrays) -> None:
         """Writes those of `self.observables` that are in `outputs`, for any state."""
 
+    def bound_adjoints(self, bound: float) -> bool:
+        """Bounds the adjoint of each element of the state in backward passes, per field; 0: not at all.
+
+        Returns:
+            Whether this matter can.
+        """
+        return False
+
     def explain(self, work: Any, world: int) -> str | None:
         """Why a state is not finite after a step that left these intermediates, if known."""
+        return None
+
+    def unsolved(self, work: Any, values: SlotValues) -> np.ndarray | None:
+        """Where equations that a step solves were not solved, as `SolvingProgram.unsolved`; None: it solves none."""
         return None
 
     def part(self, first: int, last: int) -> Self:

@@ -2,6 +2,7 @@
 
 from warpsim.objective.clearance import Clearance
 from warpsim.objective.contact import ContactForce
+from warpsim.objective.containers import Container, Fill, Spill
 from warpsim.objective.control_terms import Duration, Effort, Smoothness
 from warpsim.objective.episode import END, Episode, When, at, episode_of, running
 from warpsim.objective.function import Cost, Function, Kernel
@@ -23,6 +24,7 @@ __all__ = [
     "CenterOfMass",
     "Clearance",
     "Condition",
+    "Container",
     "ContactForce",
     "ControlLimitsKept",
     "Cost",
@@ -31,6 +33,7 @@ __all__ = [
     "Effort",
     "Energy",
     "Episode",
+    "Fill",
     "Fixed",
     "Function",
     "JointLimitsKept",
@@ -43,6 +46,7 @@ __all__ = [
     "Posture",
     "Reach",
     "Smoothness",
+    "Spill",
     "StaysAbove",
     "Term",
     "Velocity",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -10,6 +10,13 @@ import torch
 from warpsim.optimizers.evaluation import Evaluation, free_gradient, norm, project
 from warpsim.optimizers.iterate import Iterate
 from warpsim.optimizers.problem import Problem
+
+_TRIALS = 10
+"""Halvings of a step that leads where nothing can be simulated, or where a step of the simulation has no gradient."""
+_NOWHERE = (
+    "beside the last point, however near, nothing can be simulated or has a gradient; start elsewhere, shorten the "
+    "time step, or see the output 'solver_status' there"
+)
 
 
 @dataclass(frozen=True)
@@ -45,11 +52,15 @@ class Adam:
         gradient = free_gradient(problem, iterate.x, memory["gradient"])
         parameter.grad = gradient * min(1.0, self.clip / max(gradient.norm().item(), 1e-300))
         optimizer.step()
-        evaluation = Evaluation(problem, project(problem, parameter))
-        moments = optimizer.state_dict()["state"][0]
-        return _iterate(
-            problem, evaluation, iterate.evaluations + 1, {"rate": memory["rate"] * self.decay, "moments": moments}
-        )
+        step = project(problem, parameter) - iterate.x
+        kept = {"rate": memory["rate"] * self.decay, "moments": optimizer.state_dict()["state"][0]}
+        for shorter in range(_TRIALS):
+            evaluation = Evaluation(problem, iterate.x + step / 2.0**shorter)
+            if evaluation.finite:
+                tried, dropped = iterate.evaluations + shorter + 1, iterate.dropped + shorter
+                return replace(_iterate(problem, evaluation, tried, kept), dropped=dropped)
+        tried, dropped = iterate.evaluations + _TRIALS, iterate.dropped + _TRIALS
+        return replace(iterate, evaluations=tried, dropped=dropped, finished=("stalled", _NOWHERE))
 
     def report(self, problem: Problem, iterate: Iterate) -> None:
         """Nothing to add."""

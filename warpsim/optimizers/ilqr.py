@@ -15,12 +15,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from warpsim.core.errors import InputError, SimulationError
+from warpsim.core.errors import InputError, SimulationError, UnconvergedError
 from warpsim.optimizers.box_qp import box_qp
 from warpsim.optimizers.control_problem import ControlProblem
 from warpsim.optimizers.expansion import Expansion, expand
 from warpsim.optimizers.iterate import Iterate
 from warpsim.optimizers.problem import Problem
+from warpsim.optimizers.result import Stopped
 from warpsim.optimizers.threads import one_torch_thread
 from warpsim.sim.trajectory import Observed
 from warpsim.tape.memory import Memory
@@ -92,7 +93,11 @@ class ILQR:
             return replace(iterate, evaluations=evaluations, finished=("stalled", improved.why))
         if improved.controls is expansion.controls:
             return replace(iterate, evaluations=evaluations, finished=("converged", improved.why))
-        reached = self._expand(made, improved.controls.flatten())
+        try:
+            reached = self._expand(made, improved.controls.flatten())
+        except UnconvergedError as error:
+            end: tuple[Stopped, str] = ("stalled", f"the next controls cost less but have no derivatives: {error}")
+            return replace(iterate, evaluations=evaluations, finished=end)
         return self._iterate(made, reached, evaluations, improved.regularization, improved.factor)
 
     def report(self, problem: Problem, iterate: Iterate) -> TrajectoryPlan:

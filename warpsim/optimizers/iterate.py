@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
+from warpsim.core.errors import InputError
 from warpsim.optimizers.problem import Problem
 from warpsim.optimizers.result import Stopped
 
@@ -75,9 +76,16 @@ def unpack(data: Mapping[str, Any]) -> Iterate:
         loss=data["loss"],
         gradient_norm=data["gradient_norm"],
         evaluations=data["evaluations"],
-        memory=_from_plain(data["memory"]),
+        memory=_Saved(_from_plain(data["memory"])),
         dropped=data.get("dropped", 0),
     )
+
+
+class _Saved(dict[str, Any]):
+    """What a method kept of itself in a file, which may be another version's or edited."""
+
+    def __missing__(self, name: str) -> Any:
+        raise InputError(f"the saved search does not hold {name!r}, so it cannot go on from there; start anew")
 
 
 def _to_plain(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from warpsim.core.errors import InputError, SimulationError
+from warpsim.core.errors import InputError, SimulationError, UnconvergedError
 from warpsim.optimizers.candidates import rows_side_by_side
 from warpsim.optimizers.evaluation import project
 from warpsim.optimizers.plain_problem import PlainProblem
@@ -34,6 +34,7 @@ class Fit:
         self.x = x
         self._leaf = x.clone().requires_grad_()
         self._gradient: torch.Tensor | None = None
+        self._strict = strict
         self.residuals = x.new_full((0,), torch.nan)
         self.loss = float("inf")
         try:
@@ -56,14 +57,31 @@ class Fit:
 
     @property
     def finite(self) -> bool:
-        """Whether the loss is a number and so is its gradient."""
-        return bool(np.isfinite(self.loss)) and bool(torch.isfinite(self.gradient).all())
+        """Whether the loss is a number and so is its gradient, which a step that did not converge has none of."""
+        try:
+            return bool(np.isfinite(self.loss)) and bool(torch.isfinite(self.gradient).all())
+        except UnconvergedError:
+            if self._strict:
+                raise
+            return False
 
 
-def jacobian_by_seeds(problem: PlainProblem, x: torch.Tensor, m: int) -> torch.Tensor:
-    """J (m, n), exact: each residual in a world of its own is pulled back."""
+def jacobian_by_seeds(problem: PlainProblem, x: torch.Tensor, m: int, *, strict: bool = False) -> torch.Tensor | None:
+    """J (m, n), exact: each residual in a world of its own is pulled back.
+
+    Args:
+        problem: What is fitted.
+        x: (n,).
+        m: Number of residuals.
+        strict: Raise where a step did not converge, instead of returning None.
+    """
     copies = x.expand(m, -1).clone().requires_grad_()
-    (rows,) = torch.autograd.grad(problem.residual_rows(copies).diagonal().sum(), copies)
+    try:
+        (rows,) = torch.autograd.grad(problem.residual_rows(copies).diagonal().sum(), copies)
+    except UnconvergedError:
+        if strict:
+            raise
+        return None
     return rows
 
 

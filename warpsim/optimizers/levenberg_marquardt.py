@@ -165,7 +165,7 @@ class LevenbergMarquardt:
         m, n = len(fit.residuals), len(fit.x)
         rows: torch.Tensor | None
         if self.jacobian == "reverse" or (self.jacobian == "auto" and _REVERSE_COST * m <= 2 * n):
-            rows, used = jacobian_by_seeds(view, fit.x, m), m
+            rows, used = jacobian_by_seeds(view, fit.x, m, strict=strict), m
         else:
             rows, used = jacobian_by_differences(view, fit, self.difference, strict=strict), 2 * n
         if rows is None:

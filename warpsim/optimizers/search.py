@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from warpsim.core.errors import InputError
 from warpsim.optimizers.iterate import Iterate, Method, pack, unpack

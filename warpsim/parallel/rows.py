@@ -1,5 +1,4 @@
-"""`rows_over_ranks`: a function of worlds, each rank computing its blocks; values and gradient rows have the same bits
-for any number of ranks."""
+"""`rows_over_ranks`: a function of worlds, each rank computing its blocks; the same bits for any number of ranks."""
 
 from __future__ import annotations
 

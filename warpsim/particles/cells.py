@@ -58,6 +58,7 @@ class Cells:
         cell: (W, n) cell of each particle.
         table: (W, n, 30).
         place: (W, capacity) place of each node on the grid.
+        node_cell: (W, capacity) a cell that reaches each node.
         order: (W, n) particles by slab.
         start: (W, slabs + 1) first of each slab in `order`.
     """
@@ -66,6 +67,7 @@ class Cells:
     cell: wp.array
     table: wp.array
     place: wp.array
+    node_cell: wp.array
     order: wp.array
     start: wp.array
 
@@ -81,6 +83,7 @@ class Cells:
             integers(particles),
             integers(particles, int(ROW)),
             arena.array((worlds, capacity), wp.vec3i, differentiable=False),
+            integers(capacity),
             integers(particles),
             integers(slabs(domain) + 1),
         )
@@ -92,6 +95,23 @@ def _base(place: real, nodes: int) -> int:
     if place >= real(0.5) and place < real(nodes) - real(1.5):
         return int(place - real(0.5))
     return -1
+
+
+@wp.func
+def _forget(
+    shape: wp.vec3i,
+    w: int,
+    i: int,
+    j: int,
+    k: int,
+    cell_number: wp.array2d(dtype=wp.int32),
+    node_number: wp.array2d(dtype=wp.int32),
+):
+    """Clears the numbers of cell (i, j, k) and of its nodes for the next step."""
+    number = natural((i * shape[1] + j) * shape[2] + k)
+    cell_number[w, number] = 0
+    for corner in range(27):
+        node_number[w, number + ((corner // 9) * shape[1] + (corner // 3) % 3) * shape[2] + corner % 3] = 0
 
 
 @wp.kernel(enable_backward=False)
@@ -111,6 +131,7 @@ def _cells_kernel(
     cell: wp.array2d(dtype=wp.int32),
     table: wp.array3d(dtype=wp.int32),
     place: wp.array2d(dtype=wp.vec3i),
+    node_cell: wp.array2d(dtype=wp.int32),
     order: wp.array2d(dtype=wp.int32),
     start: wp.array2d(dtype=wp.int32),
 ):
@@ -151,6 +172,7 @@ def _cells_kernel(
                     node_number[w, node] = m
                     if nodes <= capacity:
                         place[w, nodes - 1] = wp.vec3i(i + di, j + dj, k + dk)
+                        node_cell[w, nodes - 1] = c - 1
                 # beyond the capacity all share the last node: the step is spoiled, and nothing else is
                 table[w, c - 1, 3 + corner] = wp.min(m, capacity) - 1
         cell[w, p] = c - 1
@@ -168,10 +190,7 @@ def _cells_kernel(
         else:
             start[w, s] = x.shape[1]
     for c in range(cells):
-        number = natural((table[w, c, 0] * shape[1] + table[w, c, 1]) * shape[2] + table[w, c, 2])
-        cell_number[w, number] = 0
-        for corner in range(27):
-            node_number[w, number + ((corner // 9) * shape[1] + (corner // 3) % 3) * shape[2] + corner % 3] = 0
+        _forget(shape, w, table[w, c, 0], table[w, c, 1], table[w, c, 2], cell_number, node_number)
     count[w, CELLS] = cells
     count[w, NODES] = nodes
     count[w, LOST] = lost
@@ -192,7 +211,7 @@ def find_cells(domain: Domain, scratch: Scratch, capacity: int, x: wp.array, cel
             scratch.cell,
             scratch.node,
         ],
-        outputs=[cells.count, cells.cell, cells.table, cells.place, cells.order, cells.start],
+        outputs=[cells.count, cells.cell, cells.table, cells.place, cells.node_cell, cells.order, cells.start],
         device=x.device,
         record_tape=False,
     )

@@ -8,6 +8,7 @@ import warp as wp
 from warpsim.collision.kinds import KIND_CODE
 from warpsim.core.errors import InputError
 from warpsim.core.precision import numpy_real, quat, real, vec3
+from warpsim.core.spatial import quat_matrix, quat_unit
 from warpsim.particles.domain import Domain
 from warpsim.particles.liquid import Liquid
 from warpsim.particles.walls import WallSet, wall_distance
@@ -31,7 +32,8 @@ def _depth_kernel(
     least = real(1e30)
     wall = int(-1)
     for s in range(shapes):
-        d, _n = wall_distance(kind[s], size[w, s], position[w, s], rotation[w, s], x[w, p])
+        frame = quat_matrix(quat_unit(rotation[w, s]))
+        d, _n = wall_distance(kind[s], size[w, s], position[w, s], frame, x[w, p])
         if d < least:
             least = d
             wall = s
@@ -99,8 +101,7 @@ def check_particles(domain: Domain, x: np.ndarray, v: np.ndarray) -> None:
     outside = ~domain.inside(x)
     if outside.any():
         world, particle = np.argwhere(outside)[0]
-        low = np.asarray(domain.lower) + 0.5 * domain.spacing
-        high = np.asarray(domain.lower) + (np.asarray(domain.shape) - 1.5) * domain.spacing
+        low, high = domain.reach
         raise InputError(
             f"{outside.sum()} particles are outside the domain, e.g. number {particle} of world {world} at "
             f"{x[world, particle]} m; it reaches from {low} to {high} m"

@@ -61,6 +61,12 @@ class Domain:
         """Of the whole grid."""
         return math.prod(self.shape)
 
+    @property
+    def reach(self) -> tuple[np.ndarray, np.ndarray]:
+        """Corners of the box in which particles may be, m."""
+        low = np.asarray(self.lower) + 0.5 * self.spacing
+        return low, low + (np.asarray(self.shape) - 2.0) * self.spacing
+
     def inside(self, points: np.ndarray) -> np.ndarray:
         """(…,) whether particles may be at these points, (…, 3) m."""
         place = (points - np.asarray(self.lower)) / self.spacing

@@ -17,209 +17,165 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.core.indexing import natural
-from warpsim.core.precision import quat, real, vec3, vec5, vec6
+from warpsim.core.precision import real, vec3, vec5, vec6
 from warpsim.core.spatial import clamp_range, spatial
 from warpsim.particles.cells import NODES, Cells
 from warpsim.particles.domain import Domain
 from warpsim.particles.liquid import liquid_pressure
+from warpsim.particles.nearby import LEAST_MASS, NODE_WALLS, Pairs, Plane, node_point
 from warpsim.particles.parameters import ParticleParameters
 from warpsim.particles.splines import quadratic, quadratic_tail
 from warpsim.particles.transfer_native import received
-from warpsim.particles.walls import (
-    LEAST_MASS,
-    NODE_WALLS,
-    WallMotion,
-    WallSet,
-    centroid,
-    node_point,
-    wall_distance,
-    wall_velocity,
-)
+from warpsim.particles.walls import WallMotion, WallSet, wall_velocity
 
 _OPEN = wp.constant(real(1e-6))
 """A node with a smaller share of its kernel outside a wall gets no traction from it."""
 
 
-@wp.func
-def _plane(kind: int, size: vec3, position: vec3, rotation: quat, middle: vec3, at: vec3) -> tuple[real, vec3]:
-    """Distance of a node from a wall, and its normal, as seen from the centroid."""
-    distance, normal = wall_distance(kind, size, position, rotation, middle)
-    return distance + wp.dot(normal, at - middle), normal
+@wp.kernel
+def _free_nodes_kernel(
+    # topology
+    substeps: int,
+    # parameters
+    timestep: wp.array(dtype=real),
+    gravity: wp.array(dtype=vec3),
+    # work read
+    count: wp.array2d(dtype=wp.int32),
+    first: wp.array2d(dtype=wp.int32),
+    node_sum: wp.array2d(dtype=received),
+    # work written
+    node_value: wp.array2d(dtype=vec5),
+):
+    w = natural(wp.tid())
+    # One thread per world, here and below: there is room for many more nodes than there are.
+    for i in range(wp.min(count[w, NODES], node_sum.shape[1])):
+        if first[w, i + 1] == first[w, i]:
+            node = node_sum[w, i]
+            mass = node[7]
+            if mass > LEAST_MASS:
+                velocity = vec3(node[0], node[1], node[2]) / mass + timestep[w] / real(substeps) * gravity[w]
+                node_value[w, i] = vec5(velocity[0], velocity[1], velocity[2], node[3] / mass, mass)
+            else:
+                node_value[w, i] = vec5(real(0.0), real(0.0), real(0.0), real(1.0), mass)
 
 
 @wp.kernel
-def _traction_kernel(
+def _walled_nodes_kernel(
     # topology
     lower: vec3,
     spacing: real,
-    step: real,
-    share: real,
-    kind: wp.array(dtype=wp.int32),
+    substeps: int,
     body: wp.array(dtype=wp.int32),
     # parameters
-    size: wp.array2d(dtype=vec3),
+    timestep: wp.array(dtype=real),
     gravity: wp.array(dtype=vec3),
     density: wp.array(dtype=real),
     bulk_modulus: wp.array(dtype=real),
-    # state
-    position: wp.array2d(dtype=vec3),
-    rotation: wp.array2d(dtype=quat),
-    # work read
-    count: wp.array2d(dtype=wp.int32),
-    place: wp.array2d(dtype=wp.vec3i),
-    near: wp.array3d(dtype=wp.int32),
-    node_sum: wp.array2d(dtype=received),
-    # work written
-    pushed: wp.array2d(dtype=vec3),
-    wrench: wp.array2d(dtype=vec6),
-):
-    w, i = wp.tid()
-    w = natural(w)
-    i = natural(i)
-    if i >= count[w, NODES]:
-        return
-    node = node_sum[w, i]
-    mass = node[7]
-    velocity = vec3()
-    if mass > LEAST_MASS:
-        at = node_point(lower, spacing, place[w, i])
-        middle = centroid(at, node)
-        ratio = node[3] / mass
-        slope = vec3(node[4], node[5], node[6]) / mass
-        velocity = vec3(node[0], node[1], node[2]) / mass + step * gravity[w]
-        free = real(1.0)
-        for k in range(wp.static(int(NODE_WALLS))):
-            s = near[w, i, k]
-            if s >= 0:
-                distance, _normal = _plane(kind[s], size[w, s], position[w, s], rotation[w, s], middle, at)
-                free = free * (real(1.0) - quadratic_tail(distance / spacing))
-        filled = wp.min(mass / (density[w] * spacing * spacing * spacing * wp.max(real(0.3), free)), real(1.0))
-        for k in range(wp.static(int(NODE_WALLS))):
-            s = near[w, i, k]
-            if s >= 0:
-                distance, normal = _plane(kind[s], size[w, s], position[w, s], rotation[w, s], middle, at)
-                own = real(1.0) - quadratic_tail(distance / spacing)
-                if own > _OPEN:
-                    pressure = liquid_pressure(ratio - distance * wp.dot(normal, slope), bulk_modulus[w])
-                    size_of = step * pressure * filled * spacing * spacing * quadratic(distance / spacing) * free / own
-                    impulse = size_of * normal
-                    velocity = velocity + impulse / mass
-                    wp.atomic_add(wrench, w, body[s], -share * spatial(wp.cross(at, impulse), impulse))
-    pushed[w, i] = velocity
-
-
-@wp.kernel
-def _contact_kernel(
-    # topology
-    lower: vec3,
-    spacing: real,
-    share: real,
-    kind: wp.array(dtype=wp.int32),
-    body: wp.array(dtype=wp.int32),
-    # parameters
-    size: wp.array2d(dtype=vec3),
     stick: wp.array2d(dtype=real),
     # state
     position: wp.array2d(dtype=vec3),
-    rotation: wp.array2d(dtype=quat),
     twist: wp.array2d(dtype=vec6),
     # work read
     count: wp.array2d(dtype=wp.int32),
     place: wp.array2d(dtype=wp.vec3i),
-    near: wp.array3d(dtype=wp.int32),
+    first: wp.array2d(dtype=wp.int32),
+    wall: wp.array2d(dtype=wp.int32),
+    plane: wp.array2d(dtype=Plane),
     node_sum: wp.array2d(dtype=received),
-    pushed: wp.array2d(dtype=vec3),
     # work written
     node_value: wp.array2d(dtype=vec5),
     wrench: wp.array2d(dtype=vec6),
 ):
-    w, i = wp.tid()
-    w = natural(w)
-    i = natural(i)
-    if i >= count[w, NODES]:
-        return
-    node = node_sum[w, i]
-    mass = node[7]
-    velocity = pushed[w, i]
-    ratio = real(1.0)
-    if mass > LEAST_MASS:
-        ratio = node[3] / mass
-        at = node_point(lower, spacing, place[w, i])
-        middle = centroid(at, node)
-        for k in range(wp.static(int(NODE_WALLS))):
-            s = near[w, i, k]
-            if s >= 0:
-                distance, normal = _plane(kind[s], size[w, s], position[w, s], rotation[w, s], middle, at)
-                hold = clamp_range(real(1.0) - real(2.0) * distance / spacing, real(0.0), real(1.0))
-                if hold > real(0.0):
-                    u = velocity - wall_velocity(twist[w, s], position[w, s], at)
-                    inward = wp.min(wp.dot(u, normal), real(0.0))
-                    along = u - wp.dot(u, normal) * normal
-                    change = -hold * (inward * normal + stick[w, s] * along)
-                    velocity = velocity + change
-                    impulse = mass * change
-                    wp.atomic_add(wrench, w, body[s], -share * spatial(wp.cross(at, impulse), impulse))
-    node_value[w, i] = vec5(velocity[0], velocity[1], velocity[2], ratio, mass)
+    w = natural(wp.tid())
+    step = timestep[w] / real(substeps)
+    for i in range(wp.min(count[w, NODES], node_sum.shape[1])):
+        start = first[w, i]
+        near = first[w, i + 1] - start
+        if near > 0:
+            node = node_sum[w, i]
+            mass = node[7]
+            at = node_point(lower, spacing, place[w, i])
+            ratio = node[3] / mass
+            slope = vec3(node[4], node[5], node[6]) / mass
+            velocity = vec3(node[0], node[1], node[2]) / mass + step * gravity[w]
+            free = real(1.0)
+            for k in range(wp.static(int(NODE_WALLS))):
+                if k < near:
+                    free = free * (real(1.0) - quadratic_tail(plane[w, start + k][0] / spacing))
+            filled = wp.min(mass / (density[w] * spacing * spacing * spacing * wp.max(real(0.3), free)), real(1.0))
+            for k in range(wp.static(int(NODE_WALLS))):
+                if k < near:
+                    seen = plane[w, start + k]
+                    normal = vec3(seen[1], seen[2], seen[3])
+                    own = real(1.0) - quadratic_tail(seen[0] / spacing)
+                    if own > _OPEN:
+                        pressure = liquid_pressure(ratio - seen[0] * wp.dot(normal, slope), bulk_modulus[w])
+                        area = spacing * spacing * quadratic(seen[0] / spacing) * free / own
+                        impulse = step * pressure * filled * area * normal
+                        velocity = velocity + impulse / mass
+                        wp.atomic_add(
+                            wrench, w, body[wall[w, start + k]], -spatial(wp.cross(at, impulse), impulse) / timestep[w]
+                        )
+            for k in range(wp.static(int(NODE_WALLS))):
+                if k < near:
+                    s = wall[w, start + k]
+                    seen = plane[w, start + k]
+                    normal = vec3(seen[1], seen[2], seen[3])
+                    hold = clamp_range(real(1.0) - real(2.0) * seen[0] / spacing, real(0.0), real(1.0))
+                    if hold > real(0.0):
+                        u = velocity - wall_velocity(twist[w, s], position[w, s], at)
+                        inward = wp.min(wp.dot(u, normal), real(0.0))
+                        along = u - wp.dot(u, normal) * normal
+                        change = -hold * (inward * normal + stick[w, s] * along)
+                        velocity = velocity + change
+                        held = mass * change
+                        wp.atomic_add(wrench, w, body[s], -spatial(wp.cross(at, held), held) / timestep[w])
+            node_value[w, i] = vec5(velocity[0], velocity[1], velocity[2], ratio, mass)
 
 
-def push_nodes(
+def node_velocities(
     domain: Domain,
     walls: WallSet,
     parameters: ParticleParameters,
-    step: float,
-    share: float,
+    timestep: wp.array,
+    substeps: int,
     motion: WallMotion,
     cells: Cells,
-    near: wp.array,
+    pairs: Pairs,
     node_sum: wp.array,
-    pushed: wp.array,
+    node_value: wp.array,
     wrench: wp.array,
 ) -> None:
-    """Velocity (m/s) of nodes, (W, nodes), with gravity and the traction of walls.
+    """What nodes give back, (W, nodes): velocity with gravity, traction and contact of walls (m/s), J, mass (kg).
 
     Args:
         domain: The grid.
         walls: Shapes.
         parameters: Of the liquid.
-        step: Δt, s.
-        share: Of an impulse (N·s) that counts as wrench, 1/s.
+        timestep: (W,) s; the wrench is the mean over it.
+        substeps: Particle steps in it.
         motion: Of the walls.
         cells: Nodes in use.
-        near: Walls near them.
+        pairs: Walls near them.
         node_sum: What they received.
-        pushed: Written.
+        node_value: Written.
         wrench: (W, bodies) N·m, N; added to.
     """
-    p = parameters
+    p, worlds = parameters, node_sum.shape[0]
     wp.launch(
-        _traction_kernel,
-        dim=pushed.shape,
-        inputs=[vec3(*domain.lower), real(domain.spacing), real(step), real(share), walls.kind, walls.body, walls.size]
-        + [p.gravity, p.density, p.bulk_modulus, motion.position, motion.rotation]
-        + [cells.count, cells.place, near, node_sum],
-        outputs=[pushed, wrench],
-        device=pushed.device,
+        _free_nodes_kernel,
+        dim=worlds,
+        inputs=[substeps, timestep, p.gravity, cells.count, pairs.first, node_sum],
+        outputs=[node_value],
+        device=node_sum.device,
     )
-
-
-def hold_nodes(
-    domain: Domain,
-    walls: WallSet,
-    share: float,
-    motion: WallMotion,
-    cells: Cells,
-    near: wp.array,
-    node_sum: wp.array,
-    pushed: wp.array,
-    node_value: wp.array,
-    wrench: wp.array,
-) -> None:
-    """What nodes give back, (W, nodes): velocity held by walls (m/s), J, mass (kg); arguments as in `push_nodes`."""
-    wp.launch(
-        _contact_kernel,
-        dim=pushed.shape,
-        inputs=[vec3(*domain.lower), real(domain.spacing), real(share), walls.kind, walls.body, walls.size, walls.stick]
-        + [*motion.arrays, cells.count, cells.place, near, node_sum, pushed],
-        outputs=[node_value, wrench],
-        device=pushed.device,
-    )
+    if walls.shapes:
+        wp.launch(
+            _walled_nodes_kernel,
+            dim=worlds,
+            inputs=[vec3(*domain.lower), real(domain.spacing), substeps, walls.body, timestep]
+            + [p.gravity, p.density, p.bulk_modulus, walls.stick, motion.position, motion.twist]
+            + [cells.count, cells.place, *pairs.arrays, node_sum],
+            outputs=[node_value, wrench],
+            device=node_sum.device,
+        )

@@ -14,14 +14,15 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.core.indexing import natural
-from warpsim.core.precision import mat33, quat, real, vec3, vec6
+from warpsim.core.precision import mat33, real, vec3, vec6
 from warpsim.core.spatial import spatial
 from warpsim.particles.cells import CROWDED, LOST, NODES, Cells
 from warpsim.particles.domain import Domain
+from warpsim.particles.nearby import PARTICLE_WALLS, Pairs, Plane
 from warpsim.particles.parameters import ParticleParameters, ParticleState
 from warpsim.particles.splines import quintic_tail
 from warpsim.particles.transfer_native import carried
-from warpsim.particles.walls import PARTICLE_WALLS, WallMotion, WallSet, wall_distance, wall_velocity
+from warpsim.particles.walls import WallMotion, WallSet, wall_velocity
 
 _RECOVERY = wp.constant(real(0.2))
 """Share of its depth by which a particle inside a wall leaves it in one step."""
@@ -36,8 +37,9 @@ _NAN = wp.constant(real(float("nan")))
 def _carry_kernel(
     # topology
     spacing: real,
-    step: real,
+    substeps: int,
     # parameters
+    timestep: wp.array(dtype=real),
     volume: wp.array(dtype=real),
     density: wp.array(dtype=real),
     # state
@@ -53,6 +55,7 @@ def _carry_kernel(
     w, p = wp.tid()
     w = natural(w)
     p = natural(p)
+    step = timestep[w] / real(substeps)
     mass = density[w] * volume[w]
     a = mass * rate[w, p] - (real(4.0) * step * volume[w] / (spacing * spacing)) * stress[w, p]
     mv = mass * v[w, p]
@@ -66,28 +69,38 @@ def _carry_kernel(
     )  # fmt: skip
 
 
+@wp.func
+def _kept_within(place: real, low: real, high: real) -> real:
+    if place < low:
+        return low
+    if place > high:
+        return high
+    return place
+
+
 @wp.kernel
 def _move_kernel(
     # topology
+    lowest: vec3,
+    highest: vec3,
     spacing: real,
-    step: real,
-    relaxation: real,
-    share: real,
+    substeps: int,
+    relaxation_time: real,
     capacity: int,
-    kind: wp.array(dtype=wp.int32),
     body: wp.array(dtype=wp.int32),
     # parameters
-    size: wp.array2d(dtype=vec3),
+    timestep: wp.array(dtype=real),
     volume: wp.array(dtype=real),
     density: wp.array(dtype=real),
     # state
     position: wp.array2d(dtype=vec3),
-    rotation: wp.array2d(dtype=quat),
     twist: wp.array2d(dtype=vec6),
     x: wp.array2d(dtype=vec3),
     # work read
     count: wp.array2d(dtype=wp.int32),
-    near: wp.array3d(dtype=wp.int32),
+    first: wp.array2d(dtype=wp.int32),
+    wall: wp.array2d(dtype=wp.int32),
+    plane: wp.array2d(dtype=Plane),
     particle: wp.array2d(dtype=carried),
     # written
     x_next: wp.array2d(dtype=vec3),
@@ -100,14 +113,19 @@ def _move_kernel(
     w, p = wp.tid()
     w = natural(w)
     p = natural(p)
+    step = timestep[w] / real(substeps)
     got = particle[w, p]
     at = x[w, p]
     velocity = vec3(got[0], got[1], got[2])
     free = real(1.0)
+    start = first[w, p]
+    near = first[w, p + 1] - start
     for k in range(wp.static(int(PARTICLE_WALLS))):
-        s = near[w, p, k]
-        if s >= 0:
-            distance, normal = wall_distance(kind[s], size[w, s], position[w, s], rotation[w, s], at)
+        if k < near:
+            s = wall[w, start + k]
+            seen = plane[w, start + k]
+            distance = seen[0]
+            normal = vec3(seen[1], seen[2], seen[3])
             free = free * (real(1.0) - quintic_tail(distance / spacing))
             u = wp.dot(velocity - wall_velocity(twist[w, s], position[w, s], at), normal)
             least = -distance / step
@@ -117,13 +135,19 @@ def _move_kernel(
                 change = (least - u) * normal
                 velocity = velocity + change
                 impulse = density[w] * volume[w] * change
-                wp.atomic_add(wrench, w, body[s], -share * spatial(wp.cross(at, impulse), impulse))
+                wp.atomic_add(wrench, w, body[s], -spatial(wp.cross(at, impulse), impulse) / timestep[w])
     cell = spacing * spacing * spacing
     found = got[16] / (cell * wp.max(real(0.08), free))
     absolute = wp.max(wp.min(density[w] / found, real(1.0)), _DENSEST)
     followed = got[12] * wp.exp(step * (got[3] + got[7] + got[11]))
-    ratio = wp.min((real(1.0) - relaxation) * followed + relaxation * absolute, real(1.0))
+    kept = wp.exp(-step / relaxation_time)
+    ratio = wp.min(kept * followed + (real(1.0) - kept) * absolute, real(1.0))
     moved = at + step * velocity
+    moved = vec3(
+        _kept_within(moved[0], lowest[0], highest[0]),
+        _kept_within(moved[1], lowest[1], highest[1]),
+        _kept_within(moved[2], lowest[2], highest[2]),
+    )
     if count[w, LOST] > 0 or count[w, CROWDED] > 0 or count[w, NODES] > capacity:
         moved = vec3(_NAN, _NAN, _NAN)
     x_next[w, p] = moved
@@ -136,7 +160,8 @@ def _move_kernel(
 def carry(
     domain: Domain,
     parameters: ParticleParameters,
-    step: float,
+    timestep: wp.array,
+    substeps: int,
     state: ParticleState,
     stress: wp.array,
     particle: wp.array,
@@ -146,24 +171,34 @@ def carry(
     wp.launch(
         _carry_kernel,
         dim=particle.shape,
-        inputs=[real(domain.spacing), real(step), p.volume, p.density, *state.arrays[1:], stress],
+        inputs=[real(domain.spacing), substeps, timestep, p.volume, p.density, *state.arrays[1:], stress],
         outputs=[particle],
         device=particle.device,
     )
+
+
+def _bounds(domain: Domain, closed: bool) -> tuple[vec3, vec3]:
+    """Where particles may be: in the domain, or anywhere."""
+    if not closed:
+        return vec3(-1e30, -1e30, -1e30), vec3(1e30, 1e30, 1e30)
+    low, high = domain.reach
+    inset = 1e-3 * domain.spacing
+    return vec3(*(low + inset)), vec3(*(high - inset))
 
 
 def move_particles(
     domain: Domain,
     walls: WallSet,
     parameters: ParticleParameters,
-    step: float,
-    relaxation: float,
-    share: float,
+    timestep: wp.array,
+    substeps: int,
+    relaxation_time: float,
     capacity: int,
+    closed: bool,
     motion: WallMotion,
     x: wp.array,
     cells: Cells,
-    near: wp.array,
+    pairs: Pairs,
     particle: wp.array,
     next_state: ParticleState,
     wrench: wp.array,
@@ -174,14 +209,15 @@ def move_particles(
         domain: The grid.
         walls: Shapes.
         parameters: Of the liquid.
-        step: Δt, s.
-        relaxation: Share by which J is drawn to the absolute density's in a step.
-        share: Of an impulse (N·s) that counts as wrench, 1/s.
+        timestep: (W,) s; the wrench is the mean over it.
+        substeps: Particle steps in it.
+        relaxation_time: Within which J is drawn to the absolute density's, s.
         capacity: Nodes that there is room for; where more are in use, positions become NaN.
+        closed: Whether the domain's faces stop particles.
         motion: Of the walls.
         x: (W, n) m.
         cells: In use.
-        near: Walls near the particles.
+        pairs: Walls near the particles.
         particle: What they got from the grid.
         next_state: Written.
         wrench: (W, bodies) N·m, N; added to.
@@ -189,8 +225,17 @@ def move_particles(
     wp.launch(
         _move_kernel,
         dim=x.shape,
-        inputs=[real(domain.spacing), real(step), real(relaxation), real(share), capacity, walls.kind, walls.body]
-        + [walls.size, parameters.volume, parameters.density, *motion.arrays, x, cells.count, near, particle],
+        inputs=[
+            *_bounds(domain, closed),
+            real(domain.spacing),
+            substeps,
+            real(relaxation_time),
+            capacity,
+            walls.body,
+            timestep,
+        ]
+        + [parameters.volume, parameters.density, motion.position, motion.twist, x, cells.count]
+        + [*pairs.arrays, particle],
         outputs=[*next_state.arrays, wrench],
         device=x.device,
     )

@@ -8,7 +8,6 @@ run = tape.forward(program.start(x), program.standing(400, position), keep_outpu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,19 +20,11 @@ from warpsim.particles.checks import check_clear_of_walls, check_particles, chec
 from warpsim.particles.domain import Domain
 from warpsim.particles.liquid import Liquid
 from warpsim.particles.parameters import FIELDS, ParticleParameters, ParticleState
-from warpsim.particles.step import ParticleWork, Stepper
-from warpsim.particles.walls import WallMotion, WallSet, WallShape, move_walls
+from warpsim.particles.step import Stepper
+from warpsim.particles.substeps import SubstepWork, explain, make_substeps, shortage, take_substeps
+from warpsim.particles.walls import WallMotion, WallSet, WallShape
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field, Shortage
-
-
-@dataclass
-class SubstepWork:
-    """Intermediates of a substep: its own, where the walls are, and the state it leaves (None: the step's own)."""
-
-    particles: ParticleWork
-    walls: WallMotion | None
-    left: ParticleState | None
 
 
 class ParticleProgram:
@@ -86,7 +77,7 @@ class ParticleProgram:
         self.domain, self.liquid = domain, liquid
         self.particles = whole_number("particles", particles)
         self.walls = WallSet.make(walls, worlds, self.device)
-        parameters = ParticleParameters(
+        self._constants = parameters = ParticleParameters(
             wp.full(worlds, volume, dtype=real, device=self.device),
             self._parameter(np.full(worlds, liquid.density), real),
             self._parameter(np.full(worlds, liquid.bulk_modulus), real),
@@ -95,14 +86,17 @@ class ParticleProgram:
         )
         self.stepper = Stepper(
             domain,
-            self.walls,
-            parameters,
-            step=step,
+            worlds=worlds,
             particles=particles,
+            device=self.device,
+            substeps=self.substeps,
             relaxation_time=relaxation_time,
             max_nodes=max_nodes,
         )
+        self.timestep = self._parameter(np.full(worlds, step * self.substeps), real)
+        self._step = step
         self.parameters = {
+            "timestep": self.timestep,
             "density": parameters.density,
             "bulk_modulus": parameters.bulk_modulus,
             "viscosity": parameters.viscosity,
@@ -142,7 +136,7 @@ class ParticleProgram:
         velocity = np.broadcast_to(np.zeros(3) if v is None else np.asarray(v, dtype=np.float64), shape)
         check_particles(self.domain, at, velocity)
         speed = float(np.linalg.norm(velocity, axis=-1).max())
-        check_step_length(self.liquid, self.domain.spacing, self.stepper.dt, speed)
+        check_step_length(self.liquid, self.domain.spacing, self._step, speed)
         if walls is not None:
             poses = np.broadcast_to(np.asarray(walls, dtype=np.float64), (self.worlds, self.walls.shapes, 7))
             check_clear_of_walls(self.walls, poses[..., :3], poses[..., 3:], at)
@@ -166,16 +160,7 @@ class ParticleProgram:
 
     def make_work(self, arena: Arena) -> list[SubstepWork]:
         """Intermediates of all substeps."""
-        made = []
-        shapes = (self.worlds, max(1, self.walls.shapes))
-        for k in range(self.substeps):
-            last = k == self.substeps - 1
-            walls = None
-            if k and self.walls.shapes:
-                walls = WallMotion(arena.array(shapes, vec3), arena.array(shapes, quat), self._no_walls.twist)
-            left = None if last else self.stepper.make_state(arena)
-            made.append(SubstepWork(self.stepper.make_work(arena), walls, left))
-        return made
+        return make_substeps(self.stepper, self.walls.shapes, arena)
 
     def step(
         self,
@@ -194,22 +179,13 @@ class ParticleProgram:
             given = WallMotion(inputs.wall_position, inputs.wall_rotation, inputs.wall_twist)
         now = ParticleState(*(state[name] for name, _ in FIELDS))
         end = ParticleState(*(next_state[name] for name, _ in FIELDS))
-        for k, substep in enumerate(work):
-            walls = given
-            if substep.walls is not None:
-                walls = WallMotion(substep.walls.position, substep.walls.rotation, given.twist)
-                move_walls(k * self.stepper.dt, given, walls)
-            left = substep.left or end
-            share = 1.0 / self.substeps
-            self.stepper.step(now, walls, substep.particles, left, outputs.wrench, share=share, tape=tape)
-            now = left
+        among = (self.stepper, self._constants, self.walls, given)
+        take_substeps(*among, now, work, end, outputs.wrench, self.timestep, tape)
 
     def explain(self, work: list[SubstepWork], world: int) -> str | None:
         """Why a step of this world failed, if it was for want of room."""
-        reasons = (self.stepper.explain(substep.particles, world) for substep in work)
-        return next((reason for reason in reasons if reason), None)
+        return explain(self.stepper, work, world)
 
     def shortage(self, work: list[SubstepWork]) -> Shortage | None:
         """What a step lacked, if nodes."""
-        found = (self.stepper.shortage(substep.particles) for substep in work)
-        return next((shortage for shortage in found if shortage), None)
+        return shortage(self.stepper, work)

@@ -1,36 +1,37 @@
 """One particle step: find cells ▸ stress ▸ to the grid ▸ walls ▸ to the particles ▸ move.
 
-    stepper = Stepper(domain, walls, parameters, step=5e-4, particles=1000)
-    work = stepper.make_work(arena)
-    stepper.step(state, motion, work, next_state, wrench, tape=tape)
+    stepper = Stepper(domain, worlds=1, particles=1000, device=device)
+    work = stepper.make_work(arena, walls.shapes)
+    stepper.step(state, parameters, walls, motion, work, next_state, wrench, timestep, tape=tape)
 
 MLS-MPM (Hu et al., 2018) with APIC transfers (Jiang et al., 2015), explicit; docs/particles.md has the equations.
 """
 
 from __future__ import annotations
 
-import math
+import copy
 from dataclasses import dataclass
 
 import warp as wp
 
-from warpsim.core.precision import mat33, vec3, vec5
+from warpsim.core.precision import mat33, vec5
 from warpsim.particles.cells import CROWDED, LOST, NODES, Cells, Scratch, find_cells
 from warpsim.particles.domain import Domain
-from warpsim.particles.grid import hold_nodes, push_nodes
+from warpsim.particles.grid import node_velocities
 from warpsim.particles.liquid import liquid_stress
 from warpsim.particles.motion import carry, move_particles
+from warpsim.particles.nearby import (
+    NODE_WALLS,
+    PARTICLE_WALLS,
+    Nearby,
+    find_candidates,
+    near_nodes,
+    near_particles,
+)
 from warpsim.particles.parameters import FIELDS, ParticleParameters, ParticleState
 from warpsim.particles.transfer import to_grid, to_particles
 from warpsim.particles.transfer_native import carried, received
-from warpsim.particles.walls import (
-    NODE_WALLS,
-    PARTICLE_WALLS,
-    WallMotion,
-    WallSet,
-    find_near_nodes,
-    find_near_particles,
-)
+from warpsim.particles.walls import WallMotion, WallSet, wall_frames
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Shortage
 
@@ -40,18 +41,16 @@ class ParticleWork:
     """Intermediates of one step; see the modules that write them."""
 
     cells: Cells
-    near_nodes: wp.array
-    near_particles: wp.array
+    near: Nearby
     stress: wp.array
     carried: wp.array
     node_sum: wp.array
-    pushed: wp.array
     node_value: wp.array
     got: wp.array
 
 
 class Stepper:
-    """Takes particle steps of one length in one domain.
+    """Takes particle steps in one domain.
 
     Attributes:
         capacity: Nodes that may be in use at the same time, per world.
@@ -60,47 +59,50 @@ class Stepper:
     def __init__(
         self,
         domain: Domain,
-        walls: WallSet,
-        parameters: ParticleParameters,
         *,
-        step: float,
+        worlds: int,
         particles: int,
+        device: wp.Device,
+        substeps: int = 1,
         relaxation_time: float = 0.05,
         max_nodes: int | None = None,
+        closed: bool = False,
     ) -> None:
         """Allocates the scratch that numbers nodes.
 
         Args:
             domain: The grid.
-            walls: What bounds the liquid.
-            parameters: Of the liquid.
-            step: Δt, s.
+            worlds: W.
             particles: Per world.
+            device: Where it runs.
+            substeps: Particle steps in a time step.
             relaxation_time: Of J towards the absolute density, s.
             max_nodes: Nodes that may be in use, per world; by default 6 per particle and at least 2,000.
+            closed: Whether the domain's faces stop particles; otherwise leaving it is an error.
         """
-        self.domain, self.walls, self.parameters = domain, walls, parameters
-        self.worlds, self.particles, self.dt = parameters.density.shape[0], particles, step
-        self.device = parameters.density.device
+        self.domain, self.worlds, self.device = domain, worlds, device
+        self.particles, self.substeps = particles, substeps
         self.capacity = min(domain.nodes, max(2000, 6 * particles) if max_nodes is None else max_nodes)
-        self._relaxation = 1.0 - math.exp(-step / relaxation_time)
+        self._relaxation_time, self._closed = relaxation_time, closed
         self._scratch = Scratch.make(domain, self.worlds, self.device)
 
-    def make_work(self, arena: Arena) -> ParticleWork:
-        """Intermediates of one step."""
-        worlds, n, nodes = self.worlds, self.particles, self.capacity
+    def part(self, first: int, last: int) -> Stepper:
+        """The same in worlds first … last − 1 alone."""
+        made = copy.copy(self)
+        made.worlds = last - first
+        made._scratch = Scratch(self._scratch.cell[first:last], self._scratch.node[first:last])
+        return made
 
-        def integers(*shape: int) -> wp.array:
-            return arena.array((worlds, *shape), wp.int32, differentiable=False)
+    def make_work(self, arena: Arena, walls: int) -> ParticleWork:
+        """Intermediates of one step among so many walls."""
+        worlds, n, nodes = self.worlds, self.particles, self.capacity
 
         return ParticleWork(
             Cells.make(arena, self.domain, worlds, n, nodes),
-            integers(nodes, int(NODE_WALLS)),
-            integers(n, int(PARTICLE_WALLS)),
+            Nearby.make(arena, worlds, walls, n, nodes),
             arena.array((worlds, n), mat33),
             arena.array((worlds, n), carried),
             arena.array((worlds, nodes), received),
-            arena.array((worlds, nodes), vec3),
             arena.array((worlds, nodes), vec5),
             arena.array((worlds, n), carried),
         )
@@ -112,40 +114,45 @@ class Stepper:
     def step(
         self,
         state: ParticleState,
+        parameters: ParticleParameters,
+        walls: WallSet,
         motion: WallMotion,
         work: ParticleWork,
         next_state: ParticleState,
         wrench: wp.array,
+        timestep: wp.array,
         *,
-        share: float = 1.0,
         tape: wp.Tape | None,
     ) -> None:
-        """Takes one step.
+        """Takes one substep.
 
         Args:
             state: Read only.
+            parameters: Of the liquid.
+            walls: What bounds it.
             motion: Of the walls, at the start of the step.
             work: What `make_work` returned.
             next_state: Written.
-            wrench: (W, bodies) (torque about the world's origin N·m, force N) on each body, mean over the step; added
-                to, times `share`.
-            share: 1/n where the wrench is the mean over n steps.
+            wrench: (W, bodies) (torque about the world's origin N·m, force N) on each body, mean over the time step;
+                added to.
+            timestep: (W,) s, of which this is the share 1/`substeps`.
             tape: Where to record adjoints; None: nowhere.
         """
-        domain, walls, parameters, cells = self.domain, self.walls, self.parameters, work.cells
-        per_impulse = share / self.dt
+        domain, cells = self.domain, work.cells
+        time = (timestep, self.substeps)
         find_cells(domain, self._scratch, self.capacity, state.x, cells)
         liquid_stress(parameters.bulk_modulus, parameters.viscosity, state.rate, state.volume_ratio, work.stress)
-        carry(domain, parameters, self.dt, state, work.stress, work.carried)
+        carry(domain, parameters, *time, state, work.stress, work.carried)
         to_grid(domain, cells, state.x, work.carried, work.node_sum, tape)
-        find_near_nodes(domain, walls, motion, cells, work.node_sum, work.near_nodes)
-        nodes = (motion, cells, work.near_nodes, work.node_sum, work.pushed)
-        push_nodes(domain, walls, parameters, self.dt, per_impulse, *nodes, wrench)
-        hold_nodes(domain, walls, per_impulse, *nodes, work.node_value, wrench)
+        wall_frames(motion, work.near.frame)
+        find_candidates(domain, walls, motion, timestep, cells, work.near)
+        near_nodes(domain, walls, motion, cells, work.node_sum, work.near)
+        nodes, sums, values = work.near.nodes, work.node_sum, work.node_value
+        node_velocities(domain, walls, parameters, timestep, self.substeps, motion, cells, nodes, sums, values, wrench)
         to_particles(domain, cells, state.x, work.node_value, work.got, tape)
-        find_near_particles(domain, walls, motion, self.dt, state.x, state.v, cells, work.near_particles)
-        lengths = (self.dt, self._relaxation, per_impulse, self.capacity)
-        found = (cells, work.near_particles, work.got)
+        near_particles(domain, walls, motion, *time, state.x, state.v, cells, work.near)
+        lengths = (*time, self._relaxation_time, self.capacity, self._closed)
+        found = (cells, work.near.particles, work.got)
         move_particles(domain, walls, parameters, *lengths, motion, state.x, *found, next_state, wrench)
 
     def explain(self, work: ParticleWork, world: int) -> str | None:
@@ -156,15 +163,15 @@ class Stepper:
                 f"{count[int(LOST)]} particles left the domain; enlarge it, close it with walls, or shorten the step "
                 "if they were thrown out"
             )
-        if count[int(CROWDED)]:
-            return (
-                f"more than {int(NODE_WALLS)} walls near a node or {int(PARTICLE_WALLS)} near a particle; build the "
-                "walls from fewer pieces, or use smaller cells"
-            )
         if count[int(NODES)] > self.capacity:
             return (
                 f"particles reach {count[int(NODES)]} nodes of the grid, and there is room for {self.capacity}; set "
                 f"max_nodes to at least {count[int(NODES)]}"
+            )
+        if count[int(CROWDED)]:
+            return (
+                f"more than {int(NODE_WALLS)} walls near a node or {int(PARTICLE_WALLS)} near a particle, or too many "
+                "in all; build the walls from fewer pieces, or use smaller cells"
             )
         return None
 

@@ -1,4 +1,4 @@
-"""Walls: signed distance primitives that stand or move; which of them are near a node or a particle, and how near."""
+"""Walls: signed distance primitives that stand or move."""
 
 from __future__ import annotations
 
@@ -12,24 +12,11 @@ from warpsim.collision.kinds import KIND_CODE
 from warpsim.collision.sdf import primitive_sdf
 from warpsim.core.errors import InputError, UnsupportedError
 from warpsim.core.indexing import natural
-from warpsim.core.precision import numpy_real, quat, real, vec3, vec6
-from warpsim.core.spatial import angular, linear, quat_exp, quat_mul, quat_rotate, quat_rotate_back, quat_unit
-from warpsim.particles.cells import CROWDED, NODES, Cells
-from warpsim.particles.domain import Domain
-from warpsim.particles.transfer_native import received
+from warpsim.core.precision import mat33, numpy_real, quat, real, vec3, vec6
+from warpsim.core.spatial import angular, linear, quat_exp, quat_matrix, quat_mul, quat_unit
 
 KINDS = ("plane", "sphere", "capsule", "box", "cylinder", "cone", "ellipsoid")
 """Shapes that can be walls."""
-
-NODE_WALLS = wp.constant(6)
-PARTICLE_WALLS = wp.constant(8)
-"""Walls that can be near one node or particle at the same time."""
-
-_REACH = 3.0
-"""Cells; half the width of the density's kernel."""
-
-LEAST_MASS = wp.constant(real(1e-24))
-"""kg; a node with less has no velocity of its own."""
 
 
 @dataclass(frozen=True)
@@ -118,11 +105,10 @@ class WallMotion:
 
 
 @wp.func
-def wall_distance(kind: int, size: vec3, position: vec3, rotation: quat, x: vec3) -> tuple[real, vec3]:
-    """Signed distance (m) and unit normal, in the world, at x."""
-    r = quat_unit(rotation)
-    distance, gradient = primitive_sdf(kind, size, quat_rotate_back(r, x - position))
-    return distance, quat_rotate(r, gradient)
+def wall_distance(kind: int, size: vec3, position: vec3, frame: mat33, x: vec3) -> tuple[real, vec3]:
+    """Signed distance (m) and unit normal, in the world, at x; `frame` rotates from the shape to the world."""
+    distance, gradient = primitive_sdf(kind, size, wp.transpose(frame) * (x - position))
+    return distance, frame * gradient
 
 
 @wp.func
@@ -131,131 +117,11 @@ def wall_velocity(twist: vec6, position: vec3, x: vec3) -> vec3:
     return linear(twist) + wp.cross(angular(twist), x - position)
 
 
-@wp.func
-def node_point(lower: vec3, spacing: real, place: wp.vec3i) -> vec3:
-    """Where a node is, m."""
-    return lower + spacing * vec3(real(place[0]), real(place[1]), real(place[2]))
-
-
-@wp.func
-def centroid(at: vec3, node: received) -> vec3:
-    """Mass centroid of the particles that a node sees."""
-    return at + vec3(node[8], node[9], node[10]) / node[7]
-
-
-@wp.kernel(enable_backward=False)
-def _near_nodes_kernel(
-    # topology
-    lower: vec3,
-    spacing: real,
-    shapes: int,
-    kind: wp.array(dtype=wp.int32),
-    # parameters
-    size: wp.array2d(dtype=vec3),
-    # state
-    position: wp.array2d(dtype=vec3),
-    rotation: wp.array2d(dtype=quat),
-    # work read
-    place: wp.array2d(dtype=wp.vec3i),
-    node_sum: wp.array2d(dtype=received),
-    # work written
-    count: wp.array2d(dtype=wp.int32),
-    near: wp.array3d(dtype=wp.int32),
-):
-    w, i = wp.tid()
-    if i >= wp.min(count[w, NODES], node_sum.shape[1]):
-        return
-    found = int(0)
-    node = node_sum[w, i]
-    if node[7] > LEAST_MASS:
-        at = node_point(lower, spacing, place[w, i])
-        middle = centroid(at, node)
-        for s in range(shapes):
-            distance, normal = wall_distance(kind[s], size[w, s], position[w, s], rotation[w, s], middle)
-            if distance + wp.dot(normal, at - middle) < real(1.5) * spacing:
-                if found < NODE_WALLS:
-                    near[w, i, found] = s
-                else:
-                    wp.atomic_add(count, w, CROWDED, 1)
-                found += 1
-    for k in range(found, NODE_WALLS):
-        near[w, i, k] = -1
-
-
-@wp.kernel(enable_backward=False)
-def _near_particles_kernel(
-    # topology
-    reach: real,
-    step: real,
-    shapes: int,
-    kind: wp.array(dtype=wp.int32),
-    # parameters
-    size: wp.array2d(dtype=vec3),
-    # state
-    position: wp.array2d(dtype=vec3),
-    rotation: wp.array2d(dtype=quat),
-    twist: wp.array2d(dtype=vec6),
-    x: wp.array2d(dtype=vec3),
-    v: wp.array2d(dtype=vec3),
-    # work written
-    count: wp.array2d(dtype=wp.int32),
-    near: wp.array3d(dtype=wp.int32),
-):
-    w, p = wp.tid()
-    found = int(0)
-    at = x[w, p]
-    for s in range(shapes):
-        distance, _normal = wall_distance(kind[s], size[w, s], position[w, s], rotation[w, s], at)
-        speed = wp.length(v[w, p] - wall_velocity(twist[w, s], position[w, s], at))
-        if distance < reach + real(2.0) * step * speed:
-            if found < PARTICLE_WALLS:
-                near[w, p, found] = s
-            else:
-                wp.atomic_add(count, w, CROWDED, 1)
-            found += 1
-    for k in range(found, PARTICLE_WALLS):
-        near[w, p, k] = -1
-
-
-def find_near_nodes(
-    domain: Domain, walls: WallSet, motion: WallMotion, cells: Cells, node_sum: wp.array, near: wp.array
-) -> None:
-    """Walls within reach of each node in use, (W, nodes, `NODE_WALLS`), −1 where there are fewer. Not taped."""
-    wp.launch(
-        _near_nodes_kernel,
-        dim=node_sum.shape,
-        inputs=[vec3(*domain.lower), real(domain.spacing), walls.shapes, walls.kind, walls.size]
-        + [motion.position, motion.rotation, cells.place, node_sum],
-        outputs=[cells.count, near],
-        device=near.device,
-        record_tape=False,
-    )
-
-
-def find_near_particles(
-    domain: Domain,
-    walls: WallSet,
-    motion: WallMotion,
-    step: float,
-    x: wp.array,
-    v: wp.array,
-    cells: Cells,
-    near: wp.array,
-) -> None:
-    """Walls within reach of each particle, (W, n, `PARTICLE_WALLS`), −1 where there are fewer. Not taped."""
-    wp.launch(
-        _near_particles_kernel,
-        dim=x.shape,
-        inputs=[real(_REACH * domain.spacing), real(step), walls.shapes, walls.kind, walls.size, *motion.arrays, x, v],
-        outputs=[cells.count, near],
-        device=near.device,
-        record_tape=False,
-    )
-
-
 @wp.kernel
 def _moved_kernel(
-    time: real,
+    share: real,
+    # parameters
+    timestep: wp.array(dtype=real),
     # state
     position: wp.array2d(dtype=vec3),
     rotation: wp.array2d(dtype=quat),
@@ -267,16 +133,30 @@ def _moved_kernel(
     w, s = wp.tid()
     w = natural(w)
     s = natural(s)
+    time = share * timestep[w]
     moved[w, s] = position[w, s] + time * linear(twist[w, s])
     rotated[w, s] = quat_mul(quat_exp(time * angular(twist[w, s])), quat_unit(rotation[w, s]))
 
 
-def move_walls(time: float, walls: WallMotion, moved: WallMotion) -> None:
-    """Where walls are after `time` (s) of their twist; `moved` shares it."""
+def move_walls(share: float, timestep: wp.array, walls: WallMotion, moved: WallMotion) -> None:
+    """Where walls are after a share of the time step (W,) s of their twist; `moved` has the same twist."""
     wp.launch(
         _moved_kernel,
         dim=walls.position.shape,
-        inputs=[real(time), *walls.arrays],
+        inputs=[real(share), timestep, *walls.arrays],
         outputs=[moved.position, moved.rotation],
         device=walls.position.device,
     )
+
+
+@wp.kernel
+def _frames_kernel(rotation: wp.array2d(dtype=quat), frame: wp.array2d(dtype=mat33)):
+    w, s = wp.tid()
+    w = natural(w)
+    s = natural(s)
+    frame[w, s] = quat_matrix(quat_unit(rotation[w, s]))
+
+
+def wall_frames(motion: WallMotion, frame: wp.array) -> None:
+    """Rotations of walls as matrices, (W, s)."""
+    wp.launch(_frames_kernel, dim=frame.shape, inputs=[motion.rotation], outputs=[frame], device=frame.device)

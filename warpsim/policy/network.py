@@ -13,10 +13,11 @@ import numpy as np
 import warp as wp
 
 from warpsim.core.precision import numpy_real, real
-from warpsim.policy.spec import ACTIVATIONS, COSINE, SINE, VELOCITY, PolicySpec
+from warpsim.policy.spec import ACTIVATIONS, COSINE, LOCAL_VELOCITY, ROTATION, SINE, VELOCITY, PolicySpec
 from warpsim.tape.arena import Arena
 
 _SINE, _COSINE, _VELOCITY = wp.constant(SINE), wp.constant(COSINE), wp.constant(VELOCITY)
+_ROTATION, _LOCAL_VELOCITY = wp.constant(ROTATION), wp.constant(LOCAL_VELOCITY)
 
 # Layer l maps x (in) to y (out): weights are laid out (in, out), so that all sums run along memory, then the bias.
 _POINTERS = """
@@ -42,6 +43,7 @@ _FORWARD = (
         }
         if (kind == 1) for (int o = 0; o < out; ++o) y[o] = tanh(y[o]);
         if (kind == 2) for (int o = 0; o < out; ++o) y[o] = y[o] > scalar(0) ? y[o] : scalar(0);
+        if (kind == 3) for (int o = 0; o < out; ++o) y[o] = y[o] > scalar(0) ? y[o] : exp(y[o]) - scalar(1);
         p += in * out + out;
         x = y;
         layer += out;
@@ -73,6 +75,7 @@ _BACKWARD = (
         scalar* __restrict__ by_before = l ? by_layer + at - in : by_x;
         if (kind == 1) for (int o = 0; o < out; ++o) d[o] *= scalar(1) - y[o] * y[o];
         if (kind == 2) for (int o = 0; o < out; ++o) d[o] = y[o] > scalar(0) ? d[o] : scalar(0);
+        if (kind == 3) for (int o = 0; o < out; ++o) d[o] *= y[o] > scalar(0) ? scalar(1) : y[o] + scalar(1);
         scalar* __restrict__ by_p = g + end;
         const scalar* __restrict__ q = p + end;
         for (int i = 0; i < in; ++i) {
@@ -96,12 +99,34 @@ def _asked(phase: wp.array(dtype=wp.int32), w: int, hold: int) -> bool:
     return phase[w] % hold == 0
 
 
+@wp.func
+def _rotation_entry(q: wp.array2d(dtype=real), w: int, first: int, row: int, column: int) -> real:
+    """Entry of the matrix of the quaternion (w first) at q[w, first …], which turns body into world axes."""
+    r = row % 3
+    c = column % 3
+    two = real(2.0)
+    scalar = q[w, first]
+    if r == c:
+        a = q[w, first + 1 + (r + 1) % 3]
+        b = q[w, first + 1 + (r + 2) % 3]
+        return real(1.0) - two * (a * a + b * b)
+    third = 3 - r - c
+    product = q[w, first + 1 + r] * q[w, first + 1 + c]
+    turned = scalar * q[w, first + 1 + third]
+    if (r + 1) % 3 == c:
+        return two * (product - turned)
+    return two * (product + turned)
+
+
 @wp.kernel
 def _features_kernel(
     hold: int,
     kind: wp.array(dtype=wp.int32),
     index: wp.array(dtype=wp.int32),
+    entry: wp.array(dtype=wp.int32),
+    quaternion: wp.array(dtype=wp.int32),
     scale: wp.array(dtype=real),
+    offset: wp.array(dtype=real),
     # state
     phase: wp.array(dtype=wp.int32),
     q: wp.array2d(dtype=real),
@@ -112,14 +137,23 @@ def _features_kernel(
     w, i = wp.tid()
     if _asked(phase, w, hold):
         k = index[i]
+        e = entry[i]
         if kind[i] == _SINE:
-            features[w, i] = scale[i] * wp.sin(q[w, k])
+            features[w, i] = scale[i] * (wp.sin(q[w, k]) - offset[i])
         elif kind[i] == _COSINE:
-            features[w, i] = scale[i] * wp.cos(q[w, k])
+            features[w, i] = scale[i] * (wp.cos(q[w, k]) - offset[i])
         elif kind[i] == _VELOCITY:
-            features[w, i] = scale[i] * qd[w, k]
+            features[w, i] = scale[i] * (qd[w, k] - offset[i])
+        elif kind[i] == _ROTATION:
+            features[w, i] = scale[i] * (_rotation_entry(q, w, k, e // 3, e % 3) - offset[i])
+        elif kind[i] == _LOCAL_VELOCITY:
+            p = quaternion[i]
+            x = _rotation_entry(q, w, p, 0, e) * qd[w, k]
+            y = _rotation_entry(q, w, p, 1, e) * qd[w, k + 1]
+            z = _rotation_entry(q, w, p, 2, e) * qd[w, k + 2]
+            features[w, i] = scale[i] * (x + y + z - offset[i])
         else:
-            features[w, i] = scale[i] * q[w, k]
+            features[w, i] = scale[i] * (q[w, k] - offset[i])
 
 
 @wp.func_native(_FORWARD)
@@ -226,7 +260,12 @@ class Network:
         table = spec.features
         self._kind = wp.array([f.kind for f in table], dtype=wp.int32, device=device)
         self._index = wp.array([f.index for f in table], dtype=wp.int32, device=device)
-        self._scale = wp.array(np.array([f.scale for f in table], numpy_real), dtype=real, device=device)
+        self._entry = wp.array([f.entry for f in table], dtype=wp.int32, device=device)
+        self._quaternion = wp.array([f.quaternion for f in table], dtype=wp.int32, device=device)
+        self._scale, self._offset = (
+            wp.array(np.array(values, numpy_real), dtype=real, device=device)
+            for values in ([f.scale for f in table], [f.offset for f in table])
+        )
         self._widths = wp.array(list(spec.widths), dtype=wp.int32, device=device)
         self._activations = wp.array([ACTIVATIONS[a] for a in spec.activations], dtype=wp.int32, device=device)
 
@@ -246,7 +285,18 @@ class Network:
         wp.launch(
             _features_kernel,
             dim=work.features.shape,
-            inputs=[self.spec.hold, self._kind, self._index, self._scale, phase, q, qd],
+            inputs=[
+                self.spec.hold,
+                self._kind,
+                self._index,
+                self._entry,
+                self._quaternion,
+                self._scale,
+                self._offset,
+                phase,
+                q,
+                qd,
+            ],
             outputs=[work.features],
             device=self.device,
         )

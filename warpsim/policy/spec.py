@@ -6,20 +6,32 @@ from dataclasses import dataclass
 
 from warpsim.core.errors import InputError, unknown_name
 
-ACTIVATIONS = {"identity": 0, "tanh": 1, "relu": 2}
+ACTIVATIONS = {"identity": 0, "tanh": 1, "relu": 2, "elu": 3}
 """Name → code in kernels."""
 
-COORDINATE, SINE, COSINE, VELOCITY = 0, 1, 2, 3
-"""Kinds of feature: q, sin q, cos q, qd."""
+COORDINATE, SINE, COSINE, VELOCITY, ROTATION, LOCAL_VELOCITY = 0, 1, 2, 3, 4, 5
+"""Kinds of feature: q, sin q, cos q, qd, an entry of a rotation matrix, a component of a velocity in a body's axes."""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One number that a policy sees: scale · kind(q or qd)[index]."""
+    """One number that a policy sees: scale · (kind(q or qd)[index] − offset).
+
+    Attributes:
+        kind: One of the kinds above.
+        index: Into q or, for velocities, qd; of a local velocity its first component, of a rotation its quaternion.
+        scale: Factor.
+        offset: Subtracted before.
+        entry: ROTATION: 3·row + column of the matrix that turns body into world axes; LOCAL_VELOCITY: the component.
+        quaternion: LOCAL_VELOCITY: where in q the body's quaternion begins.
+    """
 
     kind: int
     index: int
     scale: float = 1.0
+    offset: float = 0.0
+    entry: int = 0
+    quaternion: int = 0
 
 
 @dataclass(frozen=True)

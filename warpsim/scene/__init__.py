@@ -1,23 +1,18 @@
 """The plain description of a scene, in SI units and NumPy: what readers make and what `Model` is compiled from."""
 
+from warpsim.scene.actuation import Actuator, Drive, Muscle, Tendon, TendonPoint
+from warpsim.scene.constraints import ContactOverride, Equality
 from warpsim.scene.description import (
-    Actuator,
     Body,
-    ContactOverride,
     Decomposition,
-    Drive,
-    Equality,
     Joint,
     Medium,
     Mesh,
-    Muscle,
     Options,
     Scene,
     Sensor,
     Shape,
     Site,
-    Tendon,
-    TendonPoint,
 )
 from warpsim.scene.heightfield import heightfield_mesh
 from warpsim.scene.matters import MatterDescription, MatterKind, register_matter

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from warpsim.core.errors import SceneError, unknown_name
+from warpsim.scene.actuation import Actuator, Tendon
+from warpsim.scene.constraints import ContactOverride, Equality
 from warpsim.scene.description import (
     JOINT_DOF_SIZE,
     JOINT_Q_SIZE,
-    Actuator,
     Body,
-    ContactOverride,
-    Equality,
     Joint,
     Medium,
     Mesh,
@@ -23,7 +22,6 @@ from warpsim.scene.description import (
     Scene,
     Shape,
     Site,
-    Tendon,
 )
 from warpsim.scene.ranges import FIELDS, INFINITE_ALLOWED, NOT_NEGATIVE, Range
 

@@ -19,6 +19,9 @@ from typing import Any
 import numpy as np
 
 from warpsim.core.notebook import facts_html
+from warpsim.scene.actuation import Actuator, Drive, Tendon
+from warpsim.scene.constraints import ContactOverride, Equality
+from warpsim.scene.defaults import DEFAULT_FRICTION, DEFAULT_SOLIMP, DEFAULT_SOLREF, identity_quat, zeros3
 from warpsim.scene.matters import MatterDescription
 
 JOINT_KINDS = ("free", "ball", "hinge", "slide")
@@ -67,18 +70,6 @@ SENSOR_KINDS = (
 """Kinds of sensors that can be simulated; a scene may hold others."""
 SENSOR_TARGETS = ("", "body", "inertia", "site", "shape", "joint", "tendon", "actuator")
 
-DEFAULT_SOLREF = (0.02, 1.0)
-DEFAULT_SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
-DEFAULT_FRICTION = (1.0, 0.005, 0.0001)
-
-
-def _zeros3() -> np.ndarray:
-    return np.zeros(3)
-
-
-def _identity_quat() -> np.ndarray:
-    return np.array([1.0, 0.0, 0.0, 0.0])
-
 
 @dataclass
 class Body:
@@ -91,9 +82,9 @@ class Body:
     name: str
     parent: str | None = None
     """Name of the parent body; None is the world."""
-    position: np.ndarray = field(default_factory=_zeros3)
+    position: np.ndarray = field(default_factory=zeros3)
     """Origin in the parent's frame at the reference configuration, m."""
-    rotation: np.ndarray = field(default_factory=_identity_quat)
+    rotation: np.ndarray = field(default_factory=identity_quat)
     mass: float | None = None
     """kg."""
     com: np.ndarray | None = None
@@ -118,7 +109,7 @@ class Joint:
     """One of JOINT_KINDS."""
     body: str
     """The child body."""
-    anchor: np.ndarray = field(default_factory=_zeros3)
+    anchor: np.ndarray = field(default_factory=zeros3)
     """Joint center in the child's frame, m (hinge, ball). Ignored by free joints."""
     axis: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
     """Unit axis in the child's frame (hinge, slide)."""
@@ -194,9 +185,9 @@ class Shape:
     kind: str
     body: str | None = None
     """Name of the body it is fixed to; None is the world."""
-    position: np.ndarray = field(default_factory=_zeros3)
-    rotation: np.ndarray = field(default_factory=_identity_quat)
-    size: np.ndarray = field(default_factory=_zeros3)
+    position: np.ndarray = field(default_factory=zeros3)
+    rotation: np.ndarray = field(default_factory=identity_quat)
+    size: np.ndarray = field(default_factory=zeros3)
     mesh: str | None = None
     """Name in `Scene.meshes`, for mesh, hull and heightfield."""
     density: float = 1000.0
@@ -239,191 +230,8 @@ class Site:
 
     name: str
     body: str | None = None
-    position: np.ndarray = field(default_factory=_zeros3)
-    rotation: np.ndarray = field(default_factory=_identity_quat)
-
-
-@dataclass
-class TendonPoint:
-    """A place on the way of a spatial tendon."""
-
-    kind: str
-    """"site": passes through it; "shape": wraps around a sphere or cylinder that stands between two sites; "pulley":
-    a branch of the tendon ends and another begins."""
-    name: str = ""
-    """Of the site or shape."""
-    side: str | None = None
-    """shape: name of a site on the side on which the tendon passes; one inside the shape makes it pass through."""
-    divisor: float = 1.0
-    """pulley: what lengths of the branch after it are divided by."""
-
-
-@dataclass
-class Tendon:
-    """A fixed tendon, length = Σ coefficient · q over hinge and slide joints, or a spatial one, with a `path`.
-
-    Length, and what is made of it, is in m for spatial tendons, otherwise in the unit of the joints.
-    """
-
-    name: str
-    joints: list[str] = field(default_factory=list)
-    coefficients: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    stiffness: float = 0.0
-    damping: float = 0.0
-    spring_range: tuple[float, float] | None = None
-    """No spring force for lengths inside; None: the length at the reference configuration."""
-    limit: tuple[float, float] | None = None
-    limit_margin: float = 0.0
-    limit_solref: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLREF))
-    limit_solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
-    friction_loss: float = 0.0
-    friction_solref: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLREF))
-    friction_solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
-    path: list[TendonPoint] = field(default_factory=list)
-    """Of a spatial tendon, whose length is that of the shortest way; empty for a fixed one."""
-
-
-@dataclass(frozen=True)
-class Muscle:
-    """MuJoCo's muscle in place of an actuator's gain, its bias, or both (see `warpsim.rigid.dynamics.muscle`)."""
-
-    force: float = 1.0
-    """Largest active force at rest, N."""
-    range: tuple[float, float] = (0.75, 1.05)
-    """Shortest and longest, as shares of the resting length."""
-    length_range: tuple[float, float] = (0.0, 1.0)
-    """Lengths of the transmission at which it is so short and so long, m or rad."""
-    lmin: float = 0.5
-    """Share of the resting length below which there is no active force."""
-    lmax: float = 1.6
-    """Above which there is none."""
-    vmax: float = 1.5
-    """Speed of shortening at which there is none, resting lengths per s."""
-    fpmax: float = 1.3
-    """Passive force at `lmax`, as a share of `force`."""
-    fvmax: float = 1.2
-    """Active force at fast lengthening, as a share of `force`."""
-    active: bool = True
-    """Whether it is the gain."""
-    passive: bool = True
-    """Whether it is the bias."""
-
-
-@dataclass
-class Actuator:
-    """force = (gain₀ + gain₁·length + gain₂·velocity)·input + bias₀ + bias₁·length + bias₂·velocity, as in MuJoCo.
-
-    The input is the control, or the activation where `dynamics` is not "none".
-    """
-
-    name: str
-    transmission: str
-    """"joint", "tendon" or "site"."""
-    target: str
-    """Name of the joint, tendon or site."""
-    gear: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
-    """(6,): first number for hinge, slide, tendon; 3 for ball; 6 for free; (force, torque) in the frame of a site."""
-    gain: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.0, 0.0]))
-    bias: np.ndarray = field(default_factory=lambda: np.zeros(3))
-    damping_ratio: float = 0.0
-    """Above 0: bias₂ is set to this many times −2 √(gain₀ m) when the scene is compiled, m being the inertia that the
-    transmission feels at the reference configuration (MuJoCo's dampratio). For gain₀ = −bias₁ > 0 on a hinge, a slide
-    or a tendon."""
-    dynamics: str = "none"
-    time_constant: float = 1.0
-    """s, for "filter" and "filterexact"; for "muscle", of rising activation."""
-    deactivation_time: float = 0.04
-    """s, for "muscle": time constant of falling activation."""
-    activation_smoothing: float = 0.0
-    """For "muscle": width, in control, over which the time constant changes; 0: at once."""
-    control_range: tuple[float, float] | None = None
-    force_range: tuple[float, float] | None = None
-    activation_range: tuple[float, float] | None = None
-    initial_activation: float = 0.0
-    activation_early: bool = False
-    """Force from the activation at the end of the step instead of its start (MuJoCo's actearly)."""
-    muscle: Muscle | None = None
-    """Set where it takes the place of `gain` or `bias`."""
-
-
-@dataclass
-class Drive:
-    """A USD joint drive: force = stiffness·(target − q) + damping·(target velocity − qd), clamped; radians and meters.
-
-    Treated implicitly by the Euler integrators, so that stiff drives stay stable.
-    """
-
-    name: str
-    joint: str
-    """A hinge or slide; with `axis`, an equality of kind "axes"."""
-    axis: int | None = None
-    """Which coordinate of that equality is driven: a free one of 0 to 5."""
-    stiffness: float = 0.0
-    damping: float = 0.0
-    target: float = 0.0
-    target_velocity: float = 0.0
-    max_force: float = np.inf
-    acceleration: bool = False
-    """Gains act per unit of the dof's effective inertia at the reference configuration."""
-
-
-@dataclass
-class Equality:
-    """A constraint that holds two things together.
-
-    connect: `anchor` on body_a coincides with the point of body_b it meets at the reference configuration.
-    weld: frame b keeps `relative_pose` in frame a.
-    joint, tendon: a − a₀ = polynomial(b − b₀), of q or length, where a₀, b₀ are those of the reference configuration;
-        without b: a − a₀ = polynomial[0].
-    distance: |point a − point b| within `distance_range`.
-    axes: as a weld, but only the `locked` ones of six coordinates are held: the translation of b's point along axes
-        that turn with a, then turns about x, y and z in that order. Free ones may have limits, and drives (`Drive`).
-    """
-
-    name: str
-    kind: str
-    a: str | None = None
-    b: str | None = None
-    anchor: np.ndarray = field(default_factory=_zeros3)
-    """connect, distance: point in a's frame, m; weld, axes: the point in b's frame that is held."""
-    anchor_b: np.ndarray | None = None
-    """connect, distance: point in b's frame; None: where `anchor` is at the reference configuration."""
-    relative_pose: np.ndarray | None = None
-    """weld, axes: (7,) pose of b in a (axes: where its coordinates are zero); None: that of the reference
-    configuration."""
-    axes: np.ndarray = field(default_factory=_identity_quat)
-    """axes: rotation of the six coordinates' axes in b's frame, where they are zero."""
-    locked: tuple[bool, ...] = (True,) * 6
-    """axes: translations along x, y, z and turns about x, y, z that are held at zero."""
-    limits: np.ndarray = field(default_factory=lambda: np.tile([-np.inf, np.inf], (6, 1)))
-    """axes: (6, 2) bounds of the free coordinates, m and rad. A turn is known within ±π, the second of three within
-    ±π/2."""
-    turn_limit: float = np.inf
-    """axes, with three free turns: largest angle of the whole rotation, rad, at most π."""
-    limit_solref: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLREF))
-    limit_solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
-    torque_scale: float = 1.0
-    polynomial: np.ndarray = field(default_factory=lambda: np.array([0.0, 1.0, 0.0, 0.0, 0.0]))
-    distance_range: tuple[float, float] = (0.0, np.inf)
-    active: bool = True
-    solref: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLREF))
-    solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
-
-
-@dataclass
-class ContactOverride:
-    """A pair of shapes whose contact parameters are given outright instead of mixed from the two."""
-
-    a: str
-    b: str
-    condim: int = 3
-    friction: np.ndarray = field(default_factory=lambda: np.array([1.0, 1.0, 0.005, 0.0001, 0.0001]))
-    solref: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLREF))
-    solref_friction: np.ndarray = field(default_factory=lambda: np.zeros(2))
-    """solref of the friction rows; zeros: as `solref`."""
-    solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
-    margin: float = 0.0
-    gap: float = 0.0
+    position: np.ndarray = field(default_factory=zeros3)
+    rotation: np.ndarray = field(default_factory=identity_quat)
 
 
 @dataclass
@@ -453,7 +261,7 @@ class Medium:
     """kg/m³."""
     viscosity: float = 0.0
     """Pa·s."""
-    wind: np.ndarray = field(default_factory=_zeros3)
+    wind: np.ndarray = field(default_factory=zeros3)
     """m/s, world frame."""
 
 

@@ -7,13 +7,14 @@ are its own, the compiler for kernels, trajectories for what to draw. See docs/m
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from warpsim.core.errors import InputError, SceneError, unknown_name
+from warpsim.core.registry import provided
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 TAKEN = frozenset(
@@ -21,6 +22,16 @@ TAKEN = frozenset(
     "tendon_limit weight world".split()
 )
 """Groups of parameters that rigid scenes have."""
+
+BUILT_IN = {
+    "deformable": frozenset(
+        f"{family}Physics{form}DeformableSimAPI" for family in ("", "Omni") for form in ("Surface", "Volume", "Curves")
+    ),
+    "liquid": frozenset(
+        {"NewtonPointsDeformableSimAPI", "NewtonMPMParticleAPI", "NewtonParticleAPI", "PhysxParticleSetAPI"}
+    ),
+}
+"""Kinds that come with warpsim, loaded when a scene names one or a prim has one of these API schemas applied."""
 
 
 @dataclass
@@ -118,14 +129,19 @@ def register_matter(kind: MatterKind) -> None:
 
 def matter_kind(name: str) -> MatterKind:
     """A kind by name."""
+    if name not in _KINDS and name in BUILT_IN:
+        register_matter(provided(f"matter:{name}")())
     if name not in _KINDS:
-        raise unknown_name("kind of matter", name, _KINDS)
+        raise unknown_name("kind of matter", name, {**_KINDS, **BUILT_IN})
     return _KINDS[name]
 
 
-def matter_kinds() -> tuple[MatterKind, ...]:
-    """All that are registered, in that order."""
-    return tuple(_KINDS.values())
+def claiming_kind(prim: Any, schemas: Collection[str]) -> MatterKind | None:
+    """The first kind, in the order of registration, that claims a prim with these API schemas applied."""
+    for name, marks in BUILT_IN.items():
+        if name not in _KINDS and not marks.isdisjoint(schemas):
+            matter_kind(name)
+    return next((kind for kind in _KINDS.values() if kind.claims(prim)), None)
 
 
 def check_matters(matters: list[MatterDescription]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.scene.description import Actuator, Drive, Scene
+from warpsim.scene.actuation import Actuator, Drive
+from warpsim.scene.description import Scene
 
 POSITION = {"hinge": "rad", "slide": "m", "ball": "quaternion", "free": "m, quaternion"}
 VELOCITY = {"hinge": "rad/s", "slide": "m/s", "ball": "rad/s", "free": "m/s, rad/s"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpsim.core.errors import SceneError
+from warpsim.scene.actuation import Actuator, Drive, Tendon, TendonPoint
 from warpsim.scene.checks import (
     check_arrays,
     check_choice,
@@ -18,6 +19,7 @@ from warpsim.scene.checks import (
     place,
     sensor_targets,
 )
+from warpsim.scene.constraints import ContactOverride, Equality
 from warpsim.scene.description import (
     ACTUATOR_DYNAMICS,
     CONES,
@@ -31,15 +33,9 @@ from warpsim.scene.description import (
     SOFTENING_PASSES,
     SOLVER_STOPS,
     TRANSMISSIONS,
-    Actuator,
-    ContactOverride,
-    Drive,
-    Equality,
     Mesh,
     Scene,
     Shape,
-    Tendon,
-    TendonPoint,
 )
 from warpsim.scene.mass_checks import check_masses
 from warpsim.scene.matters import check_matters

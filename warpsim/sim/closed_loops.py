@@ -91,7 +91,9 @@ class ClosedLoops:
                     spec = RolloutSpec(count, (), outputs, memory, threads, network.spec)
                     device = self._engine.model.device
                     own = {f.name: wp.zeros(f.shape, dtype=f.dtype, device=device) for f in closed_loop_fields(network)}
-                    call = self._rollouts.call(spec, first, used, fixed=own, weights=policy.weights(), clip=clip)
+                    call = self._rollouts.call(
+                        spec, first, used, fixed=own, weights=policy.weights_in_kernels(), clip=clip
+                    )
                     return call.run(first, {})
                 observed = self._state.observe(first, used, outputs)
             # without a turn: a policy may do anything, also wait for a thread that uses this simulator

@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from warpsim.core.errors import InputError, unknown_name
-from warpsim.coupling.compiled import CompiledScene
+from warpsim.tape.program import Field
 
 
-def default_controls(compiled: CompiledScene) -> tuple[str, ...]:
+class Controllable(Protocol):
+    """What takes controls: a compiled scene, or the outline of one."""
+
+    @property
+    def model(self) -> Any:
+        """The bodies, with their sizes."""
+
+    @property
+    def matters(self) -> Sequence[Any]:
+        """What else there is."""
+
+    @property
+    def has_bodies(self) -> bool:
+        """Whether the state has coordinates of bodies."""
+
+    @property
+    def controls(self) -> Mapping[str, Field]:
+        """Everything that a step can be given."""
+
+
+def default_controls(compiled: Controllable) -> tuple[str, ...]:
     """Actuator inputs where the scene has actuators, else drive targets where it has drives, else joint forces.
 
     The controls of other matters come after them.
@@ -32,7 +53,7 @@ class ControlNames:
         worlds: W.
     """
 
-    def __init__(self, compiled: CompiledScene, names: Sequence[str]) -> None:
+    def __init__(self, compiled: Controllable, names: Sequence[str]) -> None:
         known, model = compiled.controls, compiled.model
         for name in names:
             if name not in known:

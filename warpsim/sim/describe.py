@@ -7,13 +7,16 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from warpsim.rigid.sensors.layout import KINDS
+from warpsim.coupling.outline import SceneOutline, outline_scene
+from warpsim.rigid.model.sensor_kinds import KINDS
+from warpsim.scene.actuation import Tendon
+from warpsim.scene.constraints import Equality
 from warpsim.scene.convergence import solver_limits
-from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Equality, Joint, Scene, Shape, Tendon
+from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE, Body, Joint, Scene, Shape
 from warpsim.scene.ledger import STATUSES
 from warpsim.scene.pieces import pieces_of
 from warpsim.scene.units import FORCE, POSITION, VELOCITY, actuator_input_unit, drive_limits, interval
-from warpsim.sim.contents import Contents
+from warpsim.sim.control_names import ControlNames, default_controls
 
 _OUTPUTS = {
     "body_position": "m, world; row 0 is the world itself",
@@ -26,6 +29,7 @@ _OUTPUTS = {
     "kinetic_energy": "J",
     "saturated": "-1 or 1 where a range cuts an actuator, a drive or a joint's summed force",
     "contact_force": "N, world axes: sum of the contacts on each shape",
+    "mode": "equal at two steps of equal decisions: contacts, friction, limits, ranges that cut, impacts",
     "contact_points": "m, world: where each contact is; zero in places that none fills",
     "contact_point_forces": "N, world axes: of each contact, on the shape that moves, or the second of two",
     "sensors": "measurements at the step's start, listed below",
@@ -43,22 +47,22 @@ _PASSIVE = ("stiffness", "damping", "armature", "friction_loss")
 _AXES = ("along x", "along y", "along z", "about x", "about y", "about z")
 
 
-def describe(sim: Contents, scene: Scene, *, ledger: bool = False) -> str:
+def describe(scene: Scene, *, ledger: bool = False) -> str:
     """The whole description.
 
     Args:
-        sim: A simulator of one world, or what it would contain.
         scene: As it was read.
         ledger: Whether to list every entry of the reader's ledger instead of the unsupported ones.
     """
+    outline = outline_scene(scene)
     sections = {
-        "scene": _sizes(sim, scene),
-        "bodies": _tree(sim, scene),
+        "scene": _sizes(outline, scene),
+        "bodies": _tree(outline, scene),
         "couplings": _couplings(scene),
-        "state": (*_state(scene), *_matter_states(sim)),
-        "controls": _controls(sim, scene),
-        "observation": _observation(sim, scene),
-        "settings": _settings(sim, scene),
+        "state": (*_state(scene), *_matter_states(outline)),
+        "controls": _controls(outline, scene),
+        "observation": _observation(outline, scene),
+        "settings": _settings(outline, scene),
         "ledger": _ledger(scene, every=ledger),
     }
     texts = {title: [f"  {line}" for line in lines] for title, lines in sections.items()}
@@ -77,7 +81,7 @@ def _vector(values: np.ndarray) -> str:
     return f"({', '.join(f'{round(float(x), 3) + 0.0:g}' for x in values)})"
 
 
-def _sizes(sim: Contents, scene: Scene) -> Iterator[str]:
+def _sizes(outline: SceneOutline, scene: Scene) -> Iterator[str]:
     yield scene.name
     counts: dict[str, Collection[object]] = {
         "bodies": scene.bodies,
@@ -93,8 +97,9 @@ def _sizes(sim: Contents, scene: Scene) -> Iterator[str]:
         "meshes": scene.meshes,
     }
     yield ", ".join(_count(len(things), kind) for kind, things in counts.items() if things) or "empty"
-    mass = sim.model.body.mass.numpy()[0]
-    yield f"{sim.nq} coordinates, {sim.nv} degrees of freedom, {mass.sum():.6g} kg in all"
+    bodies = outline.model
+    size = f"{bodies.layout.nq} coordinates, {bodies.nv} degrees of freedom"
+    yield f"{size}, {bodies.body_mass.sum():.6g} kg in all"
 
 
 def _count(number: int, things: str) -> str:
@@ -108,8 +113,8 @@ def _short(name: str, above: str | None) -> str:
     return name.removeprefix(f"{above}/") if above else name
 
 
-def _tree(sim: Contents, scene: Scene) -> Iterator[str]:
-    mass = sim.model.body.mass.numpy()[0]
+def _tree(outline: SceneOutline, scene: Scene) -> Iterator[str]:
+    mass, index = outline.model.body_mass, outline.model.layout.body
     children: dict[str | None, list[Body]] = {}
     for body in scene.bodies:
         children.setdefault(body.parent, []).append(body)
@@ -122,7 +127,7 @@ def _tree(sim: Contents, scene: Scene) -> Iterator[str]:
             shown = "   ".join(
                 [
                     _short(body.name, parent),
-                    f"{mass[sim.body(body.name).index]:.4g} kg",
+                    f"{mass[index(body.name)]:.4g} kg",
                     *(["kinematic"] if body.kinematic else []),
                     *_shapes(scene, body.name),
                 ]
@@ -209,19 +214,19 @@ def _state(scene: Scene) -> Iterator[str]:
         yield f"activation[{i}] of {name}"
 
 
-def _matter_states(sim: Contents) -> Iterator[str]:
+def _matter_states(outline: SceneOutline) -> Iterator[str]:
     """Fields of matters other than rigid bodies."""
-    for f in sim.compiled.state:
-        if "." in f.name:
-            yield f"{f.name}[{', '.join(map(str, f.value_shape))}]"
+    for f in outline.matter_state:
+        yield f"{f.name}[{', '.join(map(str, f.value_shape))}]"
 
 
 def _places(first: int, count: int) -> str:
     return f"[{first}]" if count == 1 else f"[{first}:{first + count}]"
 
 
-def _controls(sim: Contents, scene: Scene) -> Iterator[str]:
-    yield f"control = {' + '.join(sim.control_names)}, {sim.control_size} numbers"
+def _controls(outline: SceneOutline, scene: Scene) -> Iterator[str]:
+    chosen = ControlNames(outline, default_controls(outline))
+    yield f"control = {' + '.join(chosen.names)}, {chosen.size} numbers"
     kinds = {joint.name: joint.kind for joint in scene.joints}
     rows = []
     for i, actuator in enumerate(scene.actuators):
@@ -241,15 +246,15 @@ def _controls(sim: Contents, scene: Scene) -> Iterator[str]:
         limits = f"{interval(drive_limits(scene, drive), POSITION[kind])}, now {drive.target:.4g}"
         drives.append((f"drive_target[{i}]", limits, gains, drive.name))
     yield from _columns(drives)
-    yield f"also: joint_force[{sim.nv}], N or N·m per degree of freedom"
-    yield f"also: wrench[{len(sim.body_names)}, 6], N and N·m at each body's center of mass, world axes"
+    yield f"also: joint_force[{outline.model.nv}], N or N·m per degree of freedom"
+    yield f"also: wrench[{outline.model.nbody}, 6], N and N·m at each body's center of mass, world axes"
 
 
-def _observation(sim: Contents, scene: Scene) -> Iterator[str]:
-    shapes = {name: f.shape[1:] + getattr(f.dtype, "_shape_", ()) for name, f in sim.compiled.outputs.items()}
-    for name in sim.output_names:
-        if 0 not in shapes[name]:
-            size = f"[{', '.join(map(str, shapes[name]))}]" if shapes[name] else ""
+def _observation(outline: SceneOutline, scene: Scene) -> Iterator[str]:
+    for name, f in outline.outputs.items():
+        shape = f.value_shape
+        if 0 not in shape:
+            size = f"[{', '.join(map(str, shape))}]" if shape else ""
             yield f"{name + size:<26} {_OUTPUTS.get(name, 'of a matter other than rigid bodies')}"
     for sensor in scene.sensors:
         kind = KINDS.get(sensor.kind)
@@ -259,7 +264,7 @@ def _observation(sim: Contents, scene: Scene) -> Iterator[str]:
         yield f"sensor {sensor.name}: {sensor.kind} of {sensor.target_kind} {sensor.target}{measures}{noise}{cutoff}"
 
 
-def _settings(sim: Contents, scene: Scene) -> Iterator[str]:
+def _settings(outline: SceneOutline, scene: Scene) -> Iterator[str]:
     o = scene.options
     yield f"time step {o.timestep:g} s, integrator {o.integrator}"
     yield f"gravity ({', '.join(f'{x:g}' for x in o.gravity)}) m/s²"
@@ -270,7 +275,8 @@ def _settings(sim: Contents, scene: Scene) -> Iterator[str]:
         limits = solver_limits(o)
         yield f"{contacts}; Newton, at most {limits.iterations} iterations, tolerance {limits.tolerance:g}"
         room = "at most" if o.max_contacts is not None else "room, at first, for"
-        yield f"{sim.model.npair} pairs of shapes may touch, with {room} {sim.model.max_contacts} contacts at a time"
+        pairs, places = outline.model.npair, outline.model.max_contacts
+        yield f"{pairs} pairs of shapes may touch, with {room} {places} contacts at a time"
         if o.contact_softening:
             yield f"contacts softened from {o.contact_softening:g} m on, in {o.softening_pass} pass(es)"
     if scene.medium.density or scene.medium.viscosity:

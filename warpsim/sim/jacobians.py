@@ -8,7 +8,7 @@ integrator the next positions are a closed form of the next velocities, q′ = q
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -25,6 +25,7 @@ from warpsim.sim.parameters_in_force import timestep_of
 from warpsim.sim.rollouts import Rollouts
 from warpsim.sim.trajectory import Trajectory
 from warpsim.tape.convergence import Unsolved
+from warpsim.tape.manifold import EUCLIDEAN
 
 _DOFS, _MOST_STEPS = 216, 64
 """Steps lie side by side up to so many dofs: enough to hide the cost of a call, few enough to stay in the cache."""
@@ -62,6 +63,7 @@ class Linearizer:
         self._controls = controls
         self._rest = InitialState(self._engine.compiled).state()
         self._fields = {f.name: f for f in self._engine.compiled.state}
+        self._plain_covectors: dict[str, Sequence[torch.Tensor]] = {}
         self._semi_implicit = like.compiled.has_bodies and like.model.options.integrator != "rk4"
 
     def run(
@@ -82,8 +84,8 @@ class Linearizer:
             with on_torch_stream(self._engine.model.device):
                 self._load(values, chosen % lead[1])
                 here = {name: tensor[chosen] for name, tensor in given.items()}
-                self._take(here, [divmod(k, lead[1]) for k in chosen.tolist()])
-                parts.append(self._rows(here, tuple(state)))
+                self._take(here, chosen, lead[1])
+                parts.append(self._rows(tuple(state)))
             self._note(unsolved, chosen[: total - first], lead[1])
         unsolved.settle(self._engine.unconverged)
         rows = {name: torch.cat([part[name] for part in parts])[:total] for name in parts[0]}
@@ -109,26 +111,42 @@ class Linearizer:
                 loaded[name] = to_warp(to_torch(value)[worlds].contiguous(), value.dtype)
         self._engine.load(loaded)
 
-    def _take(self, given: dict[str, torch.Tensor], places: list[tuple[int, int]]) -> None:
-        """Takes the steps that lie side by side; `places` are their numbers and worlds in the trajectory."""
+    def _take(self, given: dict[str, torch.Tensor], chosen: torch.Tensor, worlds: int) -> None:
+        """Takes the steps that lie side by side; `chosen` are their places in a trajectory of so many worlds."""
 
         def where(slot: int, k: int) -> tuple[int, int]:
-            step, world = places[k]
+            step, world = divmod(int(chosen[k]), worlds)
             return step + 1, world
 
         self._slot = record_steps(self._engine, self._slot, {**self._rest, **given}, 1, where)
 
-    def _rows(self, given: dict[str, torch.Tensor], fields: tuple[str, ...]) -> dict[str, torch.Tensor]:
+    def _rows(self, fields: tuple[str, ...]) -> dict[str, torch.Tensor]:
         """Pulled-back unit covectors, (steps, seeds, …) by state field and control, and the velocities reached."""
-        reached = dict(zip(fields, self._slot.reached(fields, ()), strict=True))
-        made: list[dict[str, torch.Tensor]] = []
-        for field in fields[1:] if self._semi_implicit else fields:
-            units = self._fields[field].manifold.units(reached[field].flatten(1))
-            shape = given[field].shape
-            made += [self._slot.backward({field: unit.reshape(shape)}) for unit in units.unbind(1)]
-        wanted = (*fields, *self._controls)
-        found = {name: torch.stack([row[name] for row in made], 1).flatten(2) for name in wanted}
+        seeded = fields[1:] if self._semi_implicit else fields
+        reached = dict(zip(seeded, self._slot.reached(seeded, ()), strict=True))
+        seeds = {name: self._covectors(name, tensor) for name, tensor in reached.items()}
+        count, like = sum(map(len, seeds.values())), reached[seeded[0]]
+        shapes = self._slot.shapes((*fields, *self._controls))
+        found = {name: like.new_empty((shape[0], count, *shape[1:])) for name, shape in shapes.items()}
+        rows = {name: tensor.unbind(1) for name, tensor in found.items()}
+        first = 0
+        for field, covectors in seeds.items():
+            self._slot.backward_each(field, covectors, {name: made[first:] for name, made in rows.items()})
+            first += len(covectors)
+        found = {name: tensor.flatten(2) for name, tensor in found.items()}
         return {**({"reached": reached["qd"]} if self._semi_implicit else {}), **found}
+
+    def _covectors(self, field: str, reached: torch.Tensor) -> Sequence[torch.Tensor]:
+        """Unit covectors (steps, …) of a field; those of plain numbers are the same everywhere."""
+        known = self._plain_covectors.get(field)
+        if known is not None:
+            return known
+        manifold = self._fields[field].manifold
+        units = manifold.units(reached.flatten(1))
+        made = units.reshape(*units.shape[:2], *reached.shape[1:]).unbind(1)
+        if manifold is EUCLIDEAN:
+            self._plain_covectors[field] = made
+        return made
 
     def _assemble(
         self,

@@ -25,7 +25,7 @@ from warpsim.sim.current_state import CurrentState
 from warpsim.sim.delegation import delegated
 from warpsim.sim.initial_state import InitialState
 from warpsim.sim.jacobians import Jacobians
-from warpsim.sim.network_policy import NetworkPolicy
+from warpsim.sim.network_policy import NetworkPolicy, make_network_policy
 from warpsim.sim.notebook import simulator_html
 from warpsim.sim.options import SimulatorOptions, read_scene
 from warpsim.sim.parameters_in_force import ParametersInForce
@@ -149,6 +149,38 @@ class Simulator:
         """How it was made; the device by its name, which means the same in another process."""
         made: dict[str, Any] = {"worlds": self.worlds, "device": self.model.device.alias, "outputs": self.outputs}
         return {**made, "controls": self.control_names, **self._options}
+
+    @in_turn
+    def observe(self, outputs: Sequence[str] | None = None) -> Observed:
+        """The current state with outputs that belong to a state: poses, energies, momenta; not those of a step.
+
+        Args:
+            outputs: What to show; None: `self.outputs`.
+        """
+        current = self._current
+        return current.show(
+            current.values, current.observe(current.values, self._parameters.current, self._shown(outputs))
+        )
+
+    def viewer(
+        self, *, sliders: Mapping[str, tuple[float, float]] | None = None, port: int = 0, browser: bool = True
+    ) -> Any:
+        """Opens a live view in the browser (extra: `pip install warpsim[live]`).
+
+        `run()` of what is returned steps this simulator under the viewer's hands; `show()` sends the current state from
+        a loop of one's own, and `play(trajectory)` shows a rollout while a search goes on. Bodies can be pulled where
+        "wrench" is among the controls.
+
+        Args:
+            sliders: USD attributes that get a slider, with its ends: {"/World/Ball.physics:mass": (0.1, 2.0)}; controls
+                have theirs anyway.
+            port: On 127.0.0.1; 0: one that is free.
+            browser: Whether to open the page; its address is `url`, and only who has it can look.
+
+        Returns:
+            A `LiveViewer`, to be closed: `with sim.viewer() as viewer: …`.
+        """
+        return provided("viewer")(self, sliders=sliders, port=port, browser=browser)
 
     def with_worlds(self, worlds: int, *, controls: Sequence[str] | None = None) -> Simulator:
         """Another simulator of the same source, with its own parameters and state, for another number of worlds.
@@ -373,8 +405,8 @@ class Simulator:
         )
 
     def network_policy(self, **choices: Any) -> NetworkPolicy:
-        """A network from joint coordinates and velocities to controls, for `rollout_policy`; see `NetworkPolicy`."""
-        return NetworkPolicy(self.model, self._controls, **choices)
+        """A network from what the robot senses to controls, for `rollout_policy`; see `make_network_policy`."""
+        return make_network_policy(self.model, self._controls, **choices)
 
     def gradcheck(self, steps: int | None = None, controls: Controls | None = None, **choices: Any) -> Any:
         """Checks gradients of world 0 against central differences; print the report, or ask it whether it is `ok`.

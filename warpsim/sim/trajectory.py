@@ -18,6 +18,7 @@ from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.core.files import MARK, refuse_sources, replacing
 from warpsim.core.names import find
 from warpsim.core.notebook import facts_html, folded_page_html
+from warpsim.core.registry import provided
 from warpsim.io.scene_files import is_usd, scene_files
 from warpsim.io.usd.export.result import export_result
 from warpsim.io.usd.motion import ContactFrame, Motion
@@ -28,7 +29,9 @@ from warpsim.rigid.model.topology import Layout
 from warpsim.rigid.sensors.layout import sensor_place
 from warpsim.scene import Scene, Sensor
 from warpsim.scene.matters import matter_kind
+from warpsim.sim.curves import rollout_curves
 from warpsim.sim.parameter_input import InForce
+from warpsim.view.gltf import write_glb
 from warpsim.view.page import Page, page_html, write_page
 from warpsim.view.page.scene_content import motions_page
 
@@ -68,10 +71,10 @@ class _Values:
 
 def check_target(target: Path, source: Path | None) -> None:
     """Raises if a motion simulated from `source` cannot be saved as `target`; worth asking before a long run."""
-    if target.suffix == ".npz" or target.suffix.lower() in PAGE_SUFFIXES:
+    if target.suffix == ".npz" or target.suffix.lower() in (*PAGE_SUFFIXES, ".glb"):
         return
     if not is_usd(target):
-        raise InputError(f"{target}: trajectories are saved as .html, .npz, .usda or .usdc")
+        raise InputError(f"{target}: trajectories are saved as .html, .glb, .npz, .usda or .usdc")
     if source is not None:
         refuse_sources([target], scene_files(source), str(source))
 
@@ -228,8 +231,9 @@ class Trajectory(Observed):
             path: ".npz": all tensors of all worlds, `times` and the names. A USD file: one world as an animation over
                 the scene it came from, with the attributes that the rollout was given, which opens in any USD viewer
                 and loads again. A scene that came from no USD file (MJCF, URDF, Python) is written as USD beside it.
-                ".html": a page that shows the motion in any browser; see `page`.
-            world: For USD: which world.
+                ".html": a page that shows the motion in any browser; see `page`. ".glb": one world as an animation in
+                binary glTF, for slides and other viewers.
+            world: For USD and glTF: which world.
 
         Returns:
             The files written.
@@ -240,6 +244,8 @@ class Trajectory(Observed):
             return [self._save_arrays(target)]
         if target.suffix.lower() in PAGE_SUFFIXES:
             return [write_page(target, self.page(title=target.stem))]
+        if target.suffix.lower() == ".glb":
+            return [write_glb(target, self.page(worlds=[world], title=target.stem))]
         motion = self.motion(world)
         if self._source.path is None or not is_usd(self._source.path):
             return export_result(target, self._source.scene, motion)
@@ -289,6 +295,23 @@ class Trajectory(Observed):
         webbrowser.open(written.as_uri())
         return written
 
+    def plot(self, *kinds: str, worlds: Sequence[int] | None = None) -> Any:
+        """Curves over time as a matplotlib figure (extra: `pip install warpsim[plot]`).
+
+        Args:
+            kinds: Of "joints", "energy", "contacts", "solver"; none: all that was observed.
+            worlds: Which; None: the first 16.
+
+        Returns:
+            The figure; notebooks show it, `save("curves.svg")` writes it.
+        """
+        shown = range(min(self._contents.worlds, MAXIMUM_WORLDS)) if worlds is None else worlds
+        for world in shown:
+            self._check_world(world)
+        name = self._source.scene.name
+        curves = rollout_curves(name, self.times, set(self), self.numpy, self._contents.layout, shown)
+        return provided("plot")(curves, kinds or None)
+
     def _repr_html_(self) -> str:
         facts = {
             "time": f"{self.times[-1]:.4g} s, {len(self.times)} frames",
@@ -311,8 +334,7 @@ class Trajectory(Observed):
 
     def motion(self, world: int = 0) -> Motion:
         """One world as the USD writer takes it, in the order of the scene's own joints and bodies."""
-        if not 0 <= world < self._contents.worlds:
-            raise InputError(f"world={world} of {self._contents.worlds}")
+        self._check_world(world)
         scene, layout = self._source.scene, self._contents.layout
         joints = [find_joint(layout, joint.name) for joint in scene.joints]
         bodies = [layout.body(body.name) for body in scene.bodies]
@@ -332,6 +354,10 @@ class Trajectory(Observed):
             motion.contacts = self._contacts(world)
         self._add_matters(motion, world)
         return motion
+
+    def _check_world(self, world: int) -> None:
+        if not 0 <= world < self._contents.worlds:
+            raise InputError(f"world={world} of {self._contents.worlds}")
 
     def _add_matters(self, motion: Motion, world: int) -> None:
         """States of matters other than bodies, and what of them is drawn."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.core.precision import real
-from warpsim.solve.hessian_rows import ADD_ROWS, START
+from warpsim.solve.hessian_rows import START, add_rows
 from warpsim.solve.rows import Rows
 from warpsim.solve.sparsity import TreeSparsity
 
@@ -21,15 +21,6 @@ _ROWS = """
     auto reach = [&](int d, int to) {
         scalar* row = row_of(d);
         while (low[d] > to) row[--low[d]] = 0;
-    };
-    auto open = [&](const int* dof, int columns) {
-        int least = n;
-        for (int c = 0; c < columns; ++c) least = wp::min(least, dof[c]);
-        for (int c = 0; c < columns; ++c) reach(dof[c], least);
-    };
-    auto add = [&](int i, int j, scalar value) {
-        if (j <= i) row_of(i)[j] += value;
-        else row_of(j)[i] += value;
     };
 """
 
@@ -48,7 +39,15 @@ _FACTOR = (
         for (int e = start[d] + 1; e < start[d + 1]; ++e) row[column[e]] = m[e];
     }
 """
-    + ADD_ROWS
+    + add_rows(
+        """if (j < i || e == c) row[j] += total;
+                    else if (j > i) row_of(j)[i] += total;
+                    else row[i] += 2 * total;""",
+        open_group="""int least = n;
+        for (int c = 0; c < columns; ++c) least = wp::min(least, dof[c]);
+        for (int c = 0; c < columns; ++c) reach(dof[c], least);""",
+        begin_row="scalar* row = row_of(i);",
+    )
     + """
     for (int d = n - 1; d >= 0; --d) {
         scalar* __restrict__ row = row_of(d);
@@ -75,6 +74,7 @@ _SOLVE = """
     const scalar* h = reinterpret_cast<scalar*>(reinterpret_cast<char*>(factor.data) + w * factor.strides[0]);
     const int* low = reinterpret_cast<int*>(reinterpret_cast<char*>(envelope.data) + w * envelope.strides[0]);
     scalar* __restrict__ px = reinterpret_cast<scalar*>(reinterpret_cast<char*>(x.data) + w * x.strides[0]);
+    const int nv = t.nv;
     for (int d = nv - 1; d >= 0; --d) {
         const scalar* __restrict__ row = h + d * (d + 1) / 2;
         const scalar value = px[d];
@@ -109,25 +109,13 @@ def factor_envelope(
     factor: wp.array2d(dtype=real),
     envelope: wp.array2d(dtype=wp.int32),
 ) -> int:
-    """Forms and factors H at y; 0 if it is positive definite.
-
-    Args:
-        rows: Constraint rows.
-        t: Pattern of M.
-        w: World.
-        y: J a − aref.
-        matrix: M.
-        implicit: What adds to M's diagonal.
-        known: 1 if `factor` and `rows.mode` are those of the same rows at another y: where H is the same, it stays.
-        factor: Written.
-        envelope: First dof of each row, written.
-    """
+    """As `HessianStorage.factor`; `envelope` receives the first dof of each row."""
     return 0
 
 
 @wp.func_native(_SOLVE)
 def solve_envelope(
-    nv: int,
+    t: TreeSparsity,
     w: int,
     factor: wp.array2d(dtype=real),
     envelope: wp.array2d(dtype=wp.int32),

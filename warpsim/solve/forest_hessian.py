@@ -15,7 +15,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.core.precision import real
-from warpsim.solve.hessian_rows import ADD_ROWS, START
+from warpsim.solve.hessian_rows import START, add_rows
 from warpsim.solve.rows import Rows
 from warpsim.solve.sparsity import TreeSparsity
 
@@ -122,7 +122,6 @@ _FORM = """
         for (int e = start[d] + 1; e < start[d + 1]; ++e) row[column[e] - begin] = m[e];
     }
     int row_tree = -1, column_tree = -1, offset = 0;
-    auto open = [](const int*, int) {};
     auto add = [&](int i, int j, scalar value) {
         int u = dof_tree[i], v = dof_tree[j];
         if (u == v) {
@@ -300,7 +299,7 @@ _APART = """
     + _LISTS
     + _ORDER
     + _FORM
-    + ADD_ROWS
+    + add_rows("add(i, j, i == j && e != c ? 2 * total : total);")
     + _ELIMINATE
     + "    };\n    return run();\n"
 )
@@ -315,7 +314,7 @@ def factor_forest(
     factor: wp.array2d(dtype=real),
     envelope: wp.array2d(dtype=wp.int32),
 ) -> int:
-    """As `hessian.factor_hessian`; with `known` the order stays too."""
+    """As `HessianStorage.factor`; with `known` the order stays too."""
     return 0
 
 
@@ -327,4 +326,4 @@ def solve_forest(
     envelope: wp.array2d(dtype=wp.int32),
     x: wp.array2d(dtype=real),
 ):
-    """As `hessian.solve_hessian`; the end of `factor` is scratch."""
+    """As `HessianStorage.solve`; the end of `factor` is scratch."""

@@ -1,60 +1,56 @@
-"""The Hessian of the contact problem, H = M + JᵀWJ: formed, factored and solved with. Not taped.
+"""The Hessian of the contact problem, H = M + JᵀWJ: the ways in which it is held, factored and solved with. Not taped.
 
 Few trees are held by a row envelope, many as a forest of which those that touch are coupled: nothing is spent on bodies
 that do not touch, and heaps are eliminated in an order that fills in little.
+
+A kernel that factors or solves is made once for each way: the text of both in one kernel costs the envelope a tenth of
+its time, though it never takes the other branch.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import warp as wp
 
-from warpsim.core.precision import real
 from warpsim.solve.envelope_hessian import factor_envelope, solve_envelope
 from warpsim.solve.forest_hessian import factor_forest, solve_forest
-from warpsim.solve.rows import Rows
 from warpsim.solve.sparsity import MIN_TREES, TreeSparsity
 
 
-@wp.func
-def factor_hessian(
-    rows: Rows,
-    t: TreeSparsity,
-    w: int,
-    y: wp.array2d(dtype=real),
-    matrix: wp.array2d(dtype=real),
-    implicit: wp.array2d(dtype=real),
-    known: int,
-    factor: wp.array2d(dtype=real),
-    envelope: wp.array2d(dtype=wp.int32),
-) -> int:
-    """Forms and factors H at y; 0 if it is positive definite.
+@dataclass(frozen=True)
+class HessianStorage:
+    """One way to hold H, as functions for kernels.
 
-    Args:
-        rows: Constraint rows.
-        t: Pattern of M.
-        w: World.
-        y: J a − aref.
-        matrix: M.
-        implicit: What adds to M's diagonal.
-        known: 1 if `factor` and `rows.mode` are those of the same rows at another y: where H is the same, it stays.
-        factor: Written.
-        envelope: Which entries the factor holds, written.
+    Attributes:
+        name: For names of kernels.
+        factor: `factor(rows, t, w, y, matrix, implicit, known, factor, envelope) -> int` forms and factors H at y; 0 if
+            it is positive definite. `known` is 1 if `factor` and `rows.mode` are those of the same rows at another y:
+            where H is the same, it stays. `envelope` receives which entries the factor holds.
+        solve: `solve(t, w, factor, envelope, x)` solves H x = b in place.
     """
-    if t.trees >= MIN_TREES:
-        return factor_forest(rows, t, w, y, matrix, implicit, known, factor, envelope)
-    return factor_envelope(rows, t, w, y, matrix, implicit, known, factor, envelope)
+
+    name: str
+    factor: wp.Function
+    solve: wp.Function
 
 
-@wp.func
-def solve_hessian(
-    t: TreeSparsity,
-    w: int,
-    factor: wp.array2d(dtype=real),
-    envelope: wp.array2d(dtype=wp.int32),
-    x: wp.array2d(dtype=real),
-):
-    """Solves H x = b in place."""
-    if t.trees >= MIN_TREES:
-        solve_forest(t, w, factor, envelope, x)
-    else:
-        solve_envelope(t.nv, w, factor, envelope, x)
+ENVELOPE = HessianStorage("envelope", factor_envelope, solve_envelope)
+FOREST = HessianStorage("forest", factor_forest, solve_forest)
+
+
+@dataclass(frozen=True)
+class HessianKernels:
+    """The forms of one kernel.
+
+    Attributes:
+        envelope: For few trees.
+        forest: For many.
+    """
+
+    envelope: wp.Kernel
+    forest: wp.Kernel
+
+    def of(self, t: TreeSparsity) -> wp.Kernel:
+        """The form for a pattern of trees."""
+        return self.forest if int(t.trees) >= MIN_TREES else self.envelope

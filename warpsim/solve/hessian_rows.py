@@ -61,7 +61,7 @@ START = (
 )
 """Pointers, and which rows act; returns 0 where a known factor stays."""
 
-ADD_ROWS = """
+_ADD_ROWS = """
     for (int g = 0; g < groups; ++g) {
         const int mode = modes[g];
         if (mode == 0) continue;
@@ -71,7 +71,7 @@ ADD_ROWS = """
         const scalar* entry = p_rows_entry + p_rows_first_entry[g];
         const scalar* d = p_rows_weight + r0;
         const scalar* s = p_rows_scale + r0;
-        open(dof, columns);
+        OPEN
         by_rows(p_rows_first_row[g + 1] - r0, [&](auto rows_of_group) {
             constexpr int dim = decltype(rows_of_group)::value;
             scalar weight[dim * dim];
@@ -105,14 +105,27 @@ ADD_ROWS = """
                     }
                 }
                 const int i = dof[c];
+                BEGIN
                 for (int e = c; e < columns; ++e) {
                     const int j = dof[e];
                     scalar total = 0;
                     for (int r = 0; r < dim; ++r) total += product[r] * entry[e * dim + r];
-                    add(i, j, i == j && e != c ? 2 * total : total);  // twice: a dof listed twice
+                    ADD
                 }
             }
         });
     }
 """.replace("SLIDING", str(SLIDING))
-"""Adds every group: `open(dof, columns)` comes before it, `add(i, j, value)` adds to the entry of two dofs."""
+
+
+def add_rows(add: str, *, open_group: str = "", begin_row: str = "") -> str:
+    """Adds every group.
+
+    As text, since even a small function in the inner loop shows in the time of a step.
+
+    Args:
+        add: Adds `total` to the entry of dofs i and j, twice that where i is j but e is not c: a dof listed twice.
+        open_group: Comes before the group of `columns` dofs `dof`.
+        begin_row: Comes before the entries of dof i.
+    """
+    return _ADD_ROWS.replace("OPEN", open_group).replace("BEGIN", begin_row).replace("ADD", add)

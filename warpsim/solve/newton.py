@@ -12,7 +12,7 @@ import warp as wp
 
 from warpsim.core.indexing import natural
 from warpsim.core.precision import EPSILON, real
-from warpsim.solve.hessian import factor_hessian, solve_hessian
+from warpsim.solve.hessian import ENVELOPE, FOREST, HessianKernels, HessianStorage
 from warpsim.solve.native import dot, jacobian_product, jacobian_transpose, mass_product, row_cost
 from warpsim.solve.rows import Rows
 from warpsim.solve.sparsity import TreeSparsity
@@ -21,6 +21,7 @@ CONVERGED = wp.constant(0)
 TOO_FEW_ITERATIONS = wp.constant(1)
 NOT_DEFINITE = wp.constant(2)
 AT_ROUNDING = wp.constant(3)
+_RUNNING = wp.constant(4)
 STATUS_TEXT = {
     0: "converged",
     1: "stopped at the largest number of iterations",
@@ -115,103 +116,151 @@ def _line_search(rows: Rows, v: NewtonVectors, w: int, slope0: real, slope_mass:
     return alpha
 
 
-@wp.kernel(enable_backward=False)
-def _newton_kernel(
-    # topology
+@wp.func
+def _inertia(t: TreeSparsity, w: int, matrix: wp.array2d(dtype=real)) -> real:
+    """Trace of M, the scale of the gradient's norm."""
+    total = real(0.0)
+    for d in range(t.nv):
+        total += matrix[w, t.row_start[d]]
+    return total
+
+
+@wp.func
+def _try_warm_start(
+    rows: Rows,
+    v: NewtonVectors,
+    w: int,
+    n: int,
+    rest: wp.array2d(dtype=real),
+    warm_start: wp.array2d(dtype=real),
+    a: wp.array2d(dtype=real),
+) -> real:
+    """Cost at a₀, which goes to `v.direction`; a becomes the warm start, which must first prove better."""
+    jacobian_product(rows, w, a, 1, v.y)
+    row_cost(rows, w, v.y, v.z, real(0.0), 0, v.force, v.curve)
+    best = v.curve[w, 0] + real(0.5) * dot(n, w, a, rest)  # M a₀ is −rest
+    for d in range(n):
+        v.direction[w, d] = a[w, d]
+        a[w, d] = warm_start[w, d]
+    return best
+
+
+@wp.func
+def _verdict(norm: real, last: real, floor: real, tolerance: real, still: int, count: int, iterations: int) -> int:
+    """Whether to stop, after `count` iterations, and why."""
+    if norm <= tolerance:
+        return CONVERGED
+    if count > 0 and norm >= real(0.5) * last and (norm <= floor or still == 1):
+        return AT_ROUNDING
+    if count >= iterations:
+        return TOO_FEW_ITERATIONS
+    return _RUNNING
+
+
+@wp.func
+def _advance(
     t: TreeSparsity,
     rows: Rows,
-    iterations: int,
-    tolerance: real,
-    keep_factor: int,
-    # the quadratic part: M, its diagonal terms, and −M a₀
+    v: NewtonVectors,
+    w: int,
     matrix: wp.array2d(dtype=real),
     implicit: wp.array2d(dtype=real),
     rest: wp.array2d(dtype=real),
-    warm_start: wp.array2d(dtype=real),
-    # scratch
-    v: NewtonVectors,
-    # out: a₀ comes in, a* goes out
     a: wp.array2d(dtype=real),
-    factor: wp.array2d(dtype=real),
-    envelope: wp.array2d(dtype=wp.int32),
-    status: wp.array2d(dtype=wp.int32),
-    error: wp.array(dtype=real),
 ):
-    w = natural(wp.tid())
+    """Moves a along the direction, to where the cost is least."""
     n = t.nv
-    status[w, 0] = 0
-    status[w, 1] = CONVERGED
-    error[w] = real(0.0)
-    if rows.overflow[w] == 1:
-        for d in range(n):
-            a[w, d] = real(wp.static(float("nan")))
-        return
-    empty = int(0)
-    if rows.used[w, 0] == 0:
-        empty = 1
-    inertia = real(0.0)
+    jacobian_product(rows, w, v.direction, 0, v.z)
+    mass_product(t, w, matrix, implicit, v.direction, v.mass_p)
+    slope0 = dot(n, w, v.direction, v.gradient)
+    slope_mass = dot(n, w, v.direction, v.mass_a) + dot(n, w, v.direction, rest)
+    curve_mass = dot(n, w, v.direction, v.mass_p)
+    alpha = _line_search(rows, v, w, slope0, slope_mass, curve_mass)
     for d in range(n):
-        inertia += matrix[w, t.row_start[d]]
-    free = wp.sqrt(dot(n, w, a, a))
-    best = real(0.0)
-    trial = int(0)  # 1: a is the warm start, which must first prove better than a₀
-    if empty == 0:
-        jacobian_product(rows, w, a, 1, v.y)
-        row_cost(rows, w, v.y, v.z, real(0.0), 0, v.force, v.curve)
-        best = v.curve[w, 0] + real(0.5) * dot(n, w, a, rest)  # M a₀ is −rest
-        trial = 1
-        for d in range(n):
-            v.direction[w, d] = a[w, d]
-            a[w, d] = warm_start[w, d]
-    code = int(TOO_FEW_ITERATIONS)
-    count = int(0)
-    last = real(0.0)
-    still = int(0)
-    running = int(1)
-    # each function stands once in the loop: they are long, and several copies would not stay in the processor's cache
-    while running == 1:
-        norm = real(0.0)
-        if empty == 0:
-            cost = _evaluate(t, rows, v, w, matrix, implicit, rest, a)
-            if trial == 1:
-                trial = 0
-                if cost >= best or cost != cost:
-                    for d in range(n):
-                        a[w, d] = v.direction[w, d]
-                    continue
-            norm = wp.sqrt(dot(n, w, v.gradient, v.gradient)) / inertia
-        error[w] = norm
-        # rounding in g = M a − M a₀ − Jᵀf is of the order of ε times its terms
-        floor = real(8.0) * _EPSILON * wp.sqrt(dot(n, w, v.mass_a, v.mass_a)) / inertia
-        if norm <= tolerance:
-            code = int(CONVERGED)
-            running = int(0)
-        elif count > 0 and norm >= real(0.5) * last and (norm <= floor or still == 1):
-            code = int(AT_ROUNDING)
-            running = int(0)
-        elif count >= iterations:
-            running = int(0)
-        if running == 1 or keep_factor == 1:
-            failed = factor_hessian(rows, t, w, v.y, matrix, implicit, wp.min(count, 1), factor, envelope)
-            if failed != 0 and running == 1:
-                code = int(NOT_DEFINITE)
-                running = int(0)
-        if running == 1:
-            last = norm
+        a[w, d] = a[w, d] + alpha * v.direction[w, d]
+
+
+def _newton_kernel(storage: HessianStorage) -> wp.Kernel:
+    factor_hessian, solve_hessian = storage.factor, storage.solve
+
+    @wp.kernel(enable_backward=False, name=f"newton_{storage.name}_kernel")
+    def newton_kernel(
+        # topology
+        t: TreeSparsity,
+        rows: Rows,
+        iterations: int,
+        tolerance: real,
+        keep_factor: int,
+        # the quadratic part: M, its diagonal terms, and −M a₀
+        matrix: wp.array2d(dtype=real),
+        implicit: wp.array2d(dtype=real),
+        rest: wp.array2d(dtype=real),
+        warm_start: wp.array2d(dtype=real),
+        # scratch
+        v: NewtonVectors,
+        # out: a₀ comes in, a* goes out
+        a: wp.array2d(dtype=real),
+        factor: wp.array2d(dtype=real),
+        envelope: wp.array2d(dtype=wp.int32),
+        status: wp.array2d(dtype=wp.int32),
+        error: wp.array(dtype=real),
+    ):
+        w = natural(wp.tid())
+        n = t.nv
+        status[w, 0] = 0
+        status[w, 1] = CONVERGED
+        error[w] = real(0.0)
+        if rows.overflow[w] == 1:
             for d in range(n):
-                v.direction[w, d] = -v.gradient[w, d]
-            solve_hessian(t, w, factor, envelope, v.direction)
-            # stiff rows round at ε D |aref|, above the floor; a direction at the rounding of a says so in their stead
-            size = free + wp.sqrt(dot(n, w, a, a))
-            still = wp.where(wp.sqrt(dot(n, w, v.direction, v.direction)) <= real(16.0) * _EPSILON * size, 1, 0)
-            jacobian_product(rows, w, v.direction, 0, v.z)
-            mass_product(t, w, matrix, implicit, v.direction, v.mass_p)
-            slope0 = dot(n, w, v.direction, v.gradient)
-            slope_mass = dot(n, w, v.direction, v.mass_a) + dot(n, w, v.direction, rest)
-            curve_mass = dot(n, w, v.direction, v.mass_p)
-            alpha = _line_search(rows, v, w, slope0, slope_mass, curve_mass)
-            for d in range(n):
-                a[w, d] = a[w, d] + alpha * v.direction[w, d]
-            count += 1
-    status[w, 0] = count
-    status[w, 1] = code
+                a[w, d] = real(wp.static(float("nan")))
+            return
+        inertia = _inertia(t, w, matrix)
+        free = wp.sqrt(dot(n, w, a, a))
+        best = real(0.0)
+        trial = int(0)  # 1: a is the warm start
+        if rows.used[w, 0] > 0:
+            best = _try_warm_start(rows, v, w, n, rest, warm_start, a)
+            trial = 1
+        code = int(_RUNNING)
+        count = int(0)
+        last = real(0.0)
+        still = int(0)
+        # each function stands once in the loop: they are long, and copies would not stay in the processor's cache
+        while code == _RUNNING:
+            norm = real(0.0)
+            if rows.used[w, 0] > 0:
+                cost = _evaluate(t, rows, v, w, matrix, implicit, rest, a)
+                if trial == 1:
+                    trial = 0
+                    if cost >= best or cost != cost:
+                        for d in range(n):
+                            a[w, d] = v.direction[w, d]
+                        continue
+                norm = wp.sqrt(dot(n, w, v.gradient, v.gradient)) / inertia
+            error[w] = norm
+            # rounding in g = M a − M a₀ − Jᵀf is of the order of ε times its terms
+            floor = real(8.0) * _EPSILON * wp.sqrt(dot(n, w, v.mass_a, v.mass_a)) / inertia
+            code = _verdict(norm, last, floor, tolerance, still, count, iterations)
+            if code == _RUNNING or keep_factor == 1:
+                failed = factor_hessian(rows, t, w, v.y, matrix, implicit, wp.min(count, 1), factor, envelope)
+                if failed != 0 and code == _RUNNING:
+                    code = int(NOT_DEFINITE)
+            if code == _RUNNING:
+                last = norm
+                for d in range(n):
+                    v.direction[w, d] = -v.gradient[w, d]
+                solve_hessian(t, w, factor, envelope, v.direction)
+                # stiff rows round at ε D |aref|, above the floor; a direction at the rounding of a says so instead
+                size = free + wp.sqrt(dot(n, w, a, a))
+                still = wp.where(wp.sqrt(dot(n, w, v.direction, v.direction)) <= real(16.0) * _EPSILON * size, 1, 0)
+                _advance(t, rows, v, w, matrix, implicit, rest, a)
+                count += 1
+        status[w, 0] = count
+        status[w, 1] = code
+
+    return newton_kernel
+
+
+_newton_envelope_kernel = _newton_kernel(ENVELOPE)
+_newton_forest_kernel = _newton_kernel(FOREST)
+NEWTON_KERNELS = HessianKernels(_newton_envelope_kernel, _newton_forest_kernel)

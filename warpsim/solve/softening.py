@@ -17,7 +17,7 @@ import warp as wp
 
 from warpsim.core.indexing import natural
 from warpsim.core.precision import real, vec5
-from warpsim.solve.hessian import factor_hessian
+from warpsim.solve.hessian import ENVELOPE, FOREST, HessianKernels, HessianStorage
 from warpsim.solve.impedance import impedance
 from warpsim.solve.native import jacobian_product
 from warpsim.solve.rows import Rows
@@ -48,29 +48,39 @@ def contact_reach(margin: wp.array, softening: float, reach: wp.array) -> None:
     wp.launch(_reach_kernel, dim=reach.shape, inputs=inputs, outputs=[reach], device=reach.device, record_tape=False)
 
 
-@wp.kernel(enable_backward=False)
-def _refactor_kernel(
-    # topology
-    t: TreeSparsity,
-    rows: Rows,
-    # work in
-    matrix: wp.array2d(dtype=real),
-    implicit: wp.array2d(dtype=real),
-    a: wp.array2d(dtype=real),
-    # scratch
-    y: wp.array2d(dtype=real),
-    # out
-    factor: wp.array2d(dtype=real),
-    envelope: wp.array2d(dtype=wp.int32),
-):
-    w = natural(wp.tid())
-    if rows.overflow[w] == 1:
-        # too few places for softened contacts: gradients must not look right
-        for i in range(factor.shape[1]):
-            factor[w, i] = real(wp.static(float("nan")))
-    jacobian_product(rows, w, a, 1, y)
-    if rows.overflow[w] == 0:
-        factor_hessian(rows, t, w, y, matrix, implicit, 0, factor, envelope)
+def _refactor_kernel(storage: HessianStorage) -> wp.Kernel:
+    factor_hessian = storage.factor
+
+    @wp.kernel(enable_backward=False, name=f"refactor_{storage.name}_kernel")
+    def refactor_kernel(
+        # topology
+        t: TreeSparsity,
+        rows: Rows,
+        # work in
+        matrix: wp.array2d(dtype=real),
+        implicit: wp.array2d(dtype=real),
+        a: wp.array2d(dtype=real),
+        # scratch
+        y: wp.array2d(dtype=real),
+        # out
+        factor: wp.array2d(dtype=real),
+        envelope: wp.array2d(dtype=wp.int32),
+    ):
+        w = natural(wp.tid())
+        if rows.overflow[w] == 1:
+            # too few places for softened contacts: gradients must not look right
+            for i in range(factor.shape[1]):
+                factor[w, i] = real(wp.static(float("nan")))
+        jacobian_product(rows, w, a, 1, y)
+        if rows.overflow[w] == 0:
+            factor_hessian(rows, t, w, y, matrix, implicit, 0, factor, envelope)
+
+    return refactor_kernel
+
+
+_refactor_envelope_kernel = _refactor_kernel(ENVELOPE)
+_refactor_forest_kernel = _refactor_kernel(FOREST)
+_REFACTOR_KERNELS = HessianKernels(_refactor_envelope_kernel, _refactor_forest_kernel)
 
 
 def refactor(
@@ -85,7 +95,7 @@ def refactor(
 ) -> None:
     """Factor of H = M + JᵀWJ with the rows as they are now, at accelerations found with others. Not taped."""
     wp.launch(
-        _refactor_kernel,
+        _REFACTOR_KERNELS.of(t),
         dim=a.shape[0],
         inputs=[t, rows, matrix, implicit, a, y],
         outputs=[factor, envelope],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-MIN_TREES = wp.constant(8)
+MIN_TREES = 8
 """From so many trees on, the Hessian is held as a forest's (`forest_hessian`), else by a row envelope."""
 
 
@@ -41,7 +41,7 @@ def tree_sparsity(nv: int, row_start: wp.array, row_column: wp.array, dof_prescr
 def hessian_sizes(t: TreeSparsity) -> tuple[int, int]:
     """Most reals and integers that the Hessian's factor and its lists take in one world."""
     nv, trees = int(t.nv), int(t.trees)
-    if trees < int(MIN_TREES):
+    if trees < MIN_TREES:
         return nv * (nv + 1) // 2, nv
     squares = int((np.diff(t.tree_start.numpy()).astype(np.int64) ** 2).sum())
     words = -(-trees // 32)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -31,9 +32,9 @@ _WORD = 8
 _ALIGNMENT = 64
 """Bytes; the words of a call start on a cache line."""
 
-# Every member of a crew walks through the whole table. Calls that are not divided are member 0's; those of a division
-# are dealt out in turn; everyone waits for everyone where a division begins or ends. A member who waits long hands its
-# core on, or more members than cores would wait for one another's time slices.
+# Every member of a crew walks through the whole table and makes the calls that are its own; everyone waits for everyone
+# where a division begins or ends. A member who waits long hands its core on, or more members than cores would wait for
+# one another's time slices.
 _RUN = """
 #if !defined(__CUDA_ARCH__)
     const long long* head = reinterpret_cast<const long long*>(table.data);
@@ -56,7 +57,7 @@ _RUN = """
         for (const long long* end = own + 3 * call[6]; own != end; own += 3) words[own[0]] = own[1] + turn * own[2];
         void* bounds = reinterpret_cast<void*>(call[3]);
         void* adjoints = reinterpret_cast<void*>(call[4]);
-        switch (call[0]) {
+        switch (call[0] & 3) {
         case 0: reinterpret_cast<void (*)(void*, void*)>(call[1])(bounds, words); break;
         case 1: reinterpret_cast<void (*)(void*, void*, void*)>(call[1])(bounds, words, adjoints); break;
         case 2: memset(reinterpret_cast<void*>(words[0]), static_cast<int>(words[1]), words[2]); break;
@@ -69,15 +70,14 @@ _RUN = """
             for (const long long* call = head; call != last;) make(call += 8);
             continue;
         }
-        long long division = 0, share = 0;
+        long long division = 0;
         for (const long long* call = head; call != last;) {
             call += 8;
             if (call[7] != division) {
                 meet();
                 division = call[7];
-                share = 0;
             }
-            if ((division ? share++ % crew : 0) == member) make(call);
+            if (call[0] >> 2 == member) make(call);
         }
         if (division) meet();
     }
@@ -259,13 +259,15 @@ class CallTable:
         self._table[0, 1] = turns.step
         self._table[0, 3:6] = 1 if self._crew is None else self._crew.size, meeting.ctypes.data, _yield_function()
         kept: list[np.ndarray] = [meeting]
-        for row, call, step in zip(self._table[1:], calls, steps, strict=True):
+        members = _members(calls, int(self._table[0, 3]))
+        for row, call, step, member in zip(self._table[1:], calls, steps, members, strict=True):
             places = np.flatnonzero(step)
             own = _aligned(np.stack([places, call.words[places], step[places]], axis=1))
             words, bounds = _aligned(call.words), _aligned(np.frombuffer(call.form[2], np.uint8))
             start = words.ctypes.data
             row[:7] = [
-                *call.form[:2],
+                call.form[0] + 4 * member,
+                call.form[1],
                 start,
                 bounds.ctypes.data,
                 start + _WORD * call.split,
@@ -318,6 +320,21 @@ class CallTable:
     def _make(self, member: int) -> None:
         function, bounds, arguments = self._members[member]
         function(bounds, arguments)
+
+
+def _members(calls: list[Call], crew: int) -> list[int]:
+    """Who makes each call: member 0 what is not divided; of a division each an equal run of neighboring ranges.
+
+    Neighbors share the memory at their border, and equal shares of the next division read what these have written: so
+    little of it has to move from one core's cache to another's.
+    """
+    sizes = Counter(call.division for call in calls if call.division)
+    seen: Counter[int] = Counter()
+    members = []
+    for call in calls:
+        members.append(seen[call.division] * crew // sizes[call.division] if call.division else 0)
+        seen[call.division] += 1
+    return members
 
 
 def _yield_function() -> int:

@@ -46,12 +46,14 @@ class NonFiniteError(SimulationError):
     Attributes:
         step: The first state, or adjoint of a state, that is not finite; −1 if it was none.
         shortage: What the step lacked, if that was the reason.
+        world: Where; −1 if it was no single one.
         run: From a forward pass: the `Run` as far as it came, `run.step` steps.
     """
 
-    def __init__(self, message: str, step: int = -1, shortage: Shortage | None = None) -> None:
+    def __init__(self, message: str, step: int = -1, shortage: Shortage | None = None, world: int = -1) -> None:
         """Takes the message, and the step where there is one."""
         super().__init__(message)
+        self.world = world
         self.step = step
         self.shortage = shortage
         self.run: Any = None
@@ -120,14 +122,15 @@ def raise_for_state(segment: Segment, start: int, row: int, first_world: int) ->
     name, world = place
     where = f"state {name!r} is not finite at step {start + row}, world {first_world + world}"
     if row == 0:
-        raise NonFiniteError(where, start)
+        raise NonFiniteError(where, start, world=first_world + world)
     with KERNELS:
         again = segment.one_slot()  # where no numbers of the failed step would accuse the first stage
         again.copy_slot(segment, row - 1)
         blame = _blame_stage(again, 0)
         reason = again.explanation(0, world)
         shortage = _in_batch(again.shortage(0), first_world)
-    raise NonFiniteError(f"{where}: {reason}" if reason else f"{where}{blame}", start + row, shortage)
+    told = f"{where}: {reason}" if reason else f"{where}{blame}"
+    raise NonFiniteError(told, start + row, shortage, first_world + world)
 
 
 def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int) -> None:
@@ -162,6 +165,7 @@ def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int
                     f"{reason}",
                     start + slot,
                     _in_batch(shortage, first_world),
+                    first_world + world,
                 )
 
 

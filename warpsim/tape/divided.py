@@ -9,6 +9,10 @@ Warp runs a launch on the CPU as one loop from zero. So a kernel that can be div
 and `launch_divided` launches it once per range. The partition depends on the size alone, not on the number of threads;
 no range may read what another one writes, and no two may add to one number. So the bits are the same for any number of
 threads, captured or not.
+
+A thread makes an equal run of neighboring ranges of every launch. Number things so that a range reads mostly what the
+same share of the launch before it wrote (springs by their nodes, say): numbers that move from one core's cache to
+another's cost more than the arithmetic that is saved.
 """
 
 from __future__ import annotations

@@ -109,6 +109,9 @@ class Arrays(Mapping[str, wp.array]):
         except KeyError:
             raise unknown_name(self._kind, name, self._arrays) from None
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._arrays
+
     def __getattr__(self, name: str) -> wp.array:
         if name.startswith("_"):
             raise AttributeError(name)

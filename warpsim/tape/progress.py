@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from warpsim.tape.threads import Team
 

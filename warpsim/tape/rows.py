@@ -141,8 +141,8 @@ class Packed:
     def allocate(fields: Iterable[Field], rows: int, device: wp.Device, *, pinned: bool = False) -> Packed:
         """Zeroed rows."""
         fields = tuple(fields)
-        nbytes = max(rows * packed_bytes(fields), 1)
-        return Packed(fields, rows, wp.zeros(nbytes, dtype=wp.uint8, device=device, pinned=pinned))
+        shape = (max(rows, 1), max(packed_bytes(fields), 1))  # two axes: Warp counts each in 32 bits
+        return Packed(fields, rows, wp.zeros(shape, dtype=wp.uint8, device=device, pinned=pinned))
 
     def copy_row(self, row: int, source: Packed, source_row: int) -> None:
         """Copies one row of all fields from rows of the same fields."""
@@ -211,6 +211,9 @@ class BlockArrays(Arrays):
             array = self._blocks[name].array
             self._arrays[name] = array if self._row is None else array[self._row]
         return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._blocks
 
     def block(self, name: str) -> Block:
         """The block behind an array, for whoever needs no array of Warp's; one row if the arrays are of one."""

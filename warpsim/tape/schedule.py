@@ -18,6 +18,8 @@ from warpsim.tape.budget import readable
 from warpsim.tape.footprint import SNAPSHOT_BYTES, Footprint
 from warpsim.tape.storage import RESIDENT_BYTES
 
+LARGEST_BLOCK = 2**31 - 1
+"""Bytes of one block of memory: Warp counts in 32 bits."""
 KEPT_BYTES = 128_000_000
 """What a rollout may take by default. One that fits is kept whole: its slots come out of memory instead of the cache
 then, which costs less than another forward pass."""
@@ -265,12 +267,29 @@ def make_plan(
     chosen = schedule or AllStarts()
     preferred = segment or _preferred_slots(footprint)
     plan = _plan(footprint, steps, chosen.slots(steps, preferred), chosen, storage, segment)
+    if plan.slots > _most_slots(footprint):
+        raise _too_long(footprint, plan)
     if budget is None or plan.bytes <= budget:
         return plan
     fitting = _fit(footprint, steps, schedule, segment, budget, storage)
     if fitting is None:
         raise _too_small(footprint, steps, schedule, segment, budget, storage)
     return fitting
+
+
+def _most_slots(footprint: Footprint) -> int:
+    """The longest segment whose intermediates fit one block of memory, of which each group of worlds has its own."""
+    return max(1, LARGEST_BLOCK * footprint.groups // max(footprint.work, 1))
+
+
+def _too_long(footprint: Footprint, plan: Plan) -> InputError:
+    """A segment that no block of memory holds."""
+    whole, most = plan.slots * footprint.work, LARGEST_BLOCK * footprint.groups
+    return InputError(
+        f"recording {plan.slots} steps at once takes {readable(footprint.work)} each, {readable(whole)} in all, and a "
+        f"block of memory holds at most {readable(most)}; leave schedule= and segment= out of memory=, and the "
+        f"{plan.steps} steps are cut into segments; or give segment={_most_slots(footprint)} or less"
+    )
 
 
 def _preferred_slots(footprint: Footprint) -> int:
@@ -288,7 +307,7 @@ def _alike(footprint: Footprint) -> bool:
 def _longest_segments(footprint: Footprint, steps: int, limit: int) -> Plan | None:
     """The plan with all starts and the longest segments within a limit, if they are a fair share of the rollout."""
     limit -= limit // _SPARE
-    fits, too_long = 0, steps + 1
+    fits, too_long = 0, min(steps, _most_slots(footprint)) + 1
     while too_long - fits > 1:
         slots = (fits + too_long) // 2
         if _plan(footprint, steps, slots, AllStarts(), "device").bytes <= limit:
@@ -336,7 +355,7 @@ def _fit(
     """The plan with the fewest evaluations that fits; among equals the one with the shortest segments."""
     fitting = []
     per_snapshot = footprint.groups * SNAPSHOT_BYTES + (0 if storage == "disk" else footprint.state)
-    for slots in _sizes(steps, segment):
+    for slots in (size for size in _sizes(steps, segment) if size <= _most_slots(footprint)):
         if schedule is not None:
             plan = _plan(footprint, steps, schedule.slots(steps, slots), schedule, storage, segment)
         else:

@@ -108,6 +108,8 @@ class OptimizedTask:
             more["identification"] = identification_record(self.problem, self.identification)
         if self.starts is not None:
             more["starts"] = starts_record(self.starts)
+        if self.problem.bias is not None:
+            more["gradient"] = self.problem.bias
         if self.diagnosis:
             more["diagnosis"] = list(self.diagnosis)
         return rollout_record(
@@ -193,6 +195,8 @@ class OptimizedTask:
     def _notes(self) -> Iterator[str]:
         """Lines for the reader of the page."""
         yield f"loss {self.before.loss:.4g} → {self.after.loss:.4g}"
+        if self.problem.bias is not None:
+            yield self.problem.bias
         for path, change in self.changes.items():
             name = path.rpartition("/")[2]
             yield f"{name}: {_brief(change['before'])} → {_brief(change['after'])} {change['unit']}"
@@ -206,6 +210,7 @@ class OptimizedTask:
             "solved": str(self.solved),
             "search": dataclasses.asdict(self.search),
             "stopped": self.result.stopped,
+            "gradient": self.problem.bias or "exact",
             "versions": versions(),
         }
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
-from warpsim.core.errors import SimulationError, TaskError
+from warpsim.core.errors import SimulationError, TaskError, UnconvergedError, UnconvergedWarning
 from warpsim.io.usd.motion import Motion
 from warpsim.objective import Episode, Verdict, succeeded
 from warpsim.sim.trajectory import Trajectory
@@ -74,13 +75,20 @@ def shown_motion(episode: Episode) -> Motion:
 
 
 def attribute_gradients(problem: TaskProblem, x: torch.Tensor) -> dict[str, np.ndarray]:
-    """d loss / d attribute at x (n,), by path, in USD units; attributes that share a value have their own each."""
+    """d loss / d attribute at x (n,), by path, in USD units; attributes that share a value have their own each.
+
+    None at all, and a warning, where a step did not converge: what was found without them is still a result.
+    """
     choice = problem.choice(x[None].detach())
     leaves = {handle: value[0].detach().requires_grad_() for handle, value in choice.attributes.items()}
     if not leaves:
         return {}
     loss = problem.total(problem.episode(Choice(leaves, choice.controls, choice.duration)))[0]
-    gradients = torch.autograd.grad(loss, list(leaves.values()))
+    try:
+        gradients = torch.autograd.grad(loss, list(leaves.values()))
+    except UnconvergedError as error:
+        warnings.warn(f"no gradients by attributes: {error}", UnconvergedWarning, stacklevel=2)
+        return {}
     return {handle.path: g.detach().cpu().numpy() for handle, g in zip(leaves, gradients, strict=True)}
 
 

@@ -66,6 +66,10 @@ class TaskStage:
         x, y, z = (factor * (self.units.to_world @ np.array(value, dtype=float))).tolist()
         return x, y, z
 
+    def scale(self, prim: Usd.Prim) -> np.ndarray:
+        """(3,) m per unit of the prim's own coordinates."""
+        return self.units.length * self._context.frame(prim).scale
+
     def place(self, prim: Usd.Prim) -> Place:
         """Where a prim is: a place of a matter, carried by a body, keyframed, or fixed."""
         if str(prim.GetPath()) in self._matter_places:

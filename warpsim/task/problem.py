@@ -91,6 +91,7 @@ class TaskProblem:
         self._feedback = [FeedbackPolicy(c, sim) for c in self.controls if isinstance(c.control, Feedback)]
         self._layout()
         self._simulators = {sim.worlds: sim}
+        self._bound_adjoints(sim)
 
     def _layout(self) -> None:
         """Start, bounds and names of x."""
@@ -277,7 +278,19 @@ class TaskProblem:
     def _simulator(self, worlds: int) -> Simulator:
         if worlds not in self._simulators:
             self._simulators[worlds] = self.sim.with_worlds(worlds)
+            self._bound_adjoints(self._simulators[worlds])
         return self._simulators[worlds]
+
+    @property
+    def bias(self) -> str | None:
+        """What makes gradients inexact on purpose, in words; None: they are exact."""
+        bound = self.task.adjoint_bound
+        return f"biased gradient: the adjoint of each particle is bounded by {bound:g}" if bound > 0.0 else None
+
+    def _bound_adjoints(self, sim: Simulator) -> None:
+        bounded = [matter.bound_adjoints(self.task.adjoint_bound) for matter in sim.compiled.matters]
+        if self.bias is not None and not any(bounded):
+            raise TaskError(f"{self.task.name}: adjointBound is for liquids, and the scene has none; remove it")
 
 
 def _check(part: Any, sim: Simulator, times: np.ndarray, task: Task) -> None:

@@ -94,6 +94,7 @@ def _read(stage: Usd.Stage, scene: Scene, prim: Usd.Prim) -> Task:
         steps=int(own.get("steps")) or None,
         search=_search(own),
         memory=str(own.get("memoryBudget")) or None,
+        adjoint_bound=own.number("adjointBound"),
         start_code=context.start,
         name=own.path,
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from pxr import Usd, UsdGeom
 
 from warpsim.io.usd.units import DEGREE
 from warpsim.objective import (
@@ -13,16 +14,19 @@ from warpsim.objective import (
     Clearance,
     Condition,
     ContactForce,
+    Container,
     ControlLimitsKept,
     Duration,
     Effort,
     Energy,
+    Fill,
     JointLimitsKept,
     OnBody,
     Pose,
     Posture,
     Reach,
     Smoothness,
+    Spill,
     StaysAbove,
     Term,
     Velocity,
@@ -111,6 +115,33 @@ def _center_of_mass(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:
     return CenterOfMass(target=item.goal(), axes=item.axes(), **common)
 
 
+def _liquid(item: TaskPrim) -> str:
+    """Name of the liquid that is the subject."""
+    liquids = {matter.path: matter.name for matter in item.context.scene.matters if matter.kind == "liquid"}
+    item.one("subject")
+    (path,) = item.names("subject", liquids, "liquid")
+    return liquids[path]
+
+
+def _container(item: TaskPrim, prim: Usd.Prim) -> Container:
+    if not prim.IsA(UsdGeom.Cube):
+        raise item.fail(f"{prim.GetPath()} is no Cube; a container is given as one, which need not collide")
+    edge = UsdGeom.Cube(prim).GetSizeAttr().Get() or 2.0
+    x, y, z = (0.5 * float(edge) * item.context.scale(prim)).tolist()
+    return Container(item.context.place(prim), (x, y, z))
+
+
+def _fill(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:
+    return Fill(matter=_liquid(item), container=_container(item, item.one("target")), **common)
+
+
+def _spill(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:
+    containers = tuple(_container(item, prim) for prim in item.prims("targets"))
+    if not containers:
+        raise item.fail("targets must name at least one container")
+    return Spill(matter=_liquid(item), containers=containers, **common)
+
+
 def _energy(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:
     return Energy(kind=str(item.get("quantity")), energy=item.number("energy", item.context.units.inertia), **common)
 
@@ -175,6 +206,8 @@ TERMS: dict[str, tuple[Callable[[TaskPrim, Common, tuple[str, ...]], Term], Call
     "WarpsimVelocity": (_velocity, lambda item: item.context.units.coordinate(item.get("quantity") == "angular")),
     "WarpsimPosture": (_posture, _joint_unit),
     "WarpsimCenterOfMass": (_center_of_mass, _length),
+    "WarpsimFill": (_fill, _one),
+    "WarpsimSpill": (_spill, _one),
     "WarpsimEnergy": (_energy, lambda item: item.context.units.inertia),
     "WarpsimContactForce": (_contact_force, _force),
     "WarpsimClearance": (_clearance, _length),

@@ -9,18 +9,14 @@ import numpy as np
 import torch
 
 from warpsim.core.errors import SimulationError
-from warpsim.core.numpy_quaternions import quat_to_matrix
-from warpsim.io.usd.motion import Motion
 from warpsim.io.usd.reader import open_stage
-from warpsim.objective import CenterOfMass, Pose, Reach, Term
-from warpsim.objective.places import Fixed, Keyframes, OnBody, OnMatter
-from warpsim.objective.success import Within
 from warpsim.optimizers.result import HistoryEntry
 from warpsim.task.course import Stop
 from warpsim.task.outcome import Outcome, shown_motion
 from warpsim.task.problem import TaskProblem
+from warpsim.task.targets import task_targets
 from warpsim.view.items.stage_items import StageReader
-from warpsim.view.page.content import LossCurve, Page, RigidDrawable, Take, Target
+from warpsim.view.page.content import LossCurve, Page, RigidDrawable, Take
 from warpsim.view.page.scene_content import motion_take, scene_bodies, scene_joints, stage_drawables
 
 
@@ -65,7 +61,7 @@ def result_page(
         _both(source, result, set(place), takes),
         takes,
         joints=scene_joints(scene),
-        targets=list(_targets(problem, after.motion)),
+        targets=list(task_targets(problem.task, scene, after.motion)),
         loss=LossCurve(np.array([row.iteration for row in history]), np.array([row.loss for row in history])),
         notes=notes,
     )
@@ -111,44 +107,3 @@ def _alike(a: RigidDrawable, b: RigidDrawable) -> bool:
         and meshes
         and all(np.array_equal(getattr(x, name), getattr(y, name)) for name in ("size", "to_world", "color"))
     )
-
-
-def _targets(problem: TaskProblem, motion: Motion) -> Iterator[Target]:
-    """Places that terms want something to be at."""
-    tolerances = {c.term.name: c.tolerance for c in problem.task.conditions if isinstance(c, Within)}
-    index = {body.name: place for place, body in enumerate(problem.sim.scene.bodies)}
-    matters = {matter.name: matter.path for matter in problem.sim.scene.matters}
-    for term in problem.task.terms:
-        if not isinstance(term, Reach | Pose | CenterOfMass):
-            continue
-        times, positions = _path(term.target, index, motion, matters)
-        subject = None if isinstance(term, CenterOfMass) else term.subject
-        on_body = subject if isinstance(subject, OnBody) and subject.body in index else None
-        yield Target(
-            term.title,
-            times,
-            positions,
-            None if on_body is None else on_body.body,
-            None if on_body is None else np.array(on_body.offset),
-            _tolerance(term, tolerances),
-        )
-
-
-def _tolerance(term: Term, tolerances: dict[str, float | None]) -> float | None:
-    return tolerances.get(term.name)
-
-
-def _path(
-    place: object, index: dict[str, int], motion: Motion, matters: dict[str, str]
-) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) s and (n, 3) m: where a place is over time."""
-    if isinstance(place, Keyframes):
-        return np.asarray(place.times, dtype=float), np.asarray(place.positions, dtype=float)
-    if isinstance(place, OnBody) and place.body in index:
-        at, turns = motion.positions[:, index[place.body]], motion.rotations[:, index[place.body]]
-        return motion.times, at + quat_to_matrix(turns) @ np.array(place.offset)
-    if isinstance(place, OnMatter):
-        states = motion.matter_states[matters[place.matter]]
-        return motion.times, states[place.field.partition(".")[2]][:, place.index]
-    assert isinstance(place, Fixed), place
-    return np.zeros(1), np.array([place.at], dtype=float)

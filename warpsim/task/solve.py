@@ -57,8 +57,8 @@ def optimize(
 ) -> OptimizedTask:
     """Optimizes what a task says may vary.
 
-    Ctrl-C ends the search and returns the best so far. Inside `warpsim.parallel.join` ranks share the worlds, all return
-    the same, and rank 0 keeps the search in its folder.
+    Ctrl-C ends the search and returns the best so far. Inside `warpsim.parallel.join` ranks share the worlds, all
+    return the same, and rank 0 keeps the search in its folder.
 
     Args:
         source: A USD file, or a simulator of one.

@@ -67,6 +67,7 @@ class Task:
         steps: Number of time steps where the duration varies; None: by the scene's own time step.
         search: How to search.
         memory: Of differentiated rollouts, as in `Simulator.rollout`.
+        adjoint_bound: Of each particle's adjoint, which makes the gradient biased; 0: exact.
         start_code: Time code of the stage at which it starts.
         name: Path of its prim.
     """
@@ -80,5 +81,6 @@ class Task:
     steps: int | None = None
     search: SearchSpec = field(default_factory=SearchSpec)
     memory: str | None = None
+    adjoint_bound: float = 0.0
     start_code: float = 0.0
     name: str = "task"

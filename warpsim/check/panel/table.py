@@ -65,3 +65,9 @@ def format_lines(lines: Sequence[Line]) -> str:
             f"{line.case:<{width}}  {line.quantity:<{wide}}  {line.exact:>12.6g}  {line.ours:>12.6g}  {naive:>14}{mark}"
         )
     return "\n".join(rows)
+
+
+def count_off(lines: Sequence[Line]) -> tuple[str, int]:
+    """How many derivatives of ours are off, in words and as a number."""
+    off = sum(not line.ok for line in lines)
+    return f"{len(lines) - off} of {len(lines)} within what the time step explains", off

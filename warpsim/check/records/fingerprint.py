@@ -7,6 +7,7 @@ import hashlib
 import importlib.metadata
 import json
 import platform
+from functools import cache
 from os import PathLike
 from pathlib import Path
 
@@ -55,6 +56,11 @@ def array_hash(*arrays: np.ndarray) -> str:
 
 def versions() -> dict[str, str]:
     """Of what computed a result."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     found = {"python": platform.python_version(), "machine": platform.platform(), "precision": PRECISION}
     for name in _PACKAGES:
         try:

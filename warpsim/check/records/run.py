@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from warpsim.check.gradcheck.modes import ModeObserver
 from warpsim.check.records.fingerprint import array_hash, file_hash, scene_hash, versions
 from warpsim.check.records.labels import label
 from warpsim.check.records.plain import encode
@@ -23,7 +22,7 @@ from warpsim.sim.trajectory import Trajectory
 
 _MOST_ROWS = 1000
 _OUTPUTS = ("potential_energy", "kinetic_energy")
-_SOLVER_OUTPUTS = ("solver_status", "contact_count", "penetration")
+_SOLVER_OUTPUTS = ("solver_status", "solver_iterations", "contact_count", "penetration")
 
 
 def record_run(
@@ -92,7 +91,7 @@ def record_run(
         task=dict(task or {}),
         more=dict(more or {}),
         **_simulator_facts(sim, path or sim.source.path),
-        **_motion_facts(sim, made, actions),
+        **_motion_facts(sim, made),
     )
     record.labels = [encode(found) for found in label(record)]
     return record
@@ -104,6 +103,7 @@ def _roll_out(
     """The trajectory with all that is recorded of one; or None, and why it stopped."""
     shown = (*_OUTPUTS, *outputs, *(_SOLVER_OUTPUTS if sim.model.has_constraints else ()))
     shown += ("saturated",) if sim.actuator_names or sim.drive_names else ()
+    shown += ("mode",) if "mode" in sim.output_names else ()
     try:
         return sim.rollout(controls=actions, start=start, outputs=tuple(dict.fromkeys(shown))), {}
     except SimulationError as error:
@@ -123,11 +123,11 @@ def _simulator_facts(sim: Simulator, path: Path | None) -> dict[str, Any]:
     }
 
 
-def _motion_facts(sim: Simulator, made: Trajectory | None, actions: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+def _motion_facts(sim: Simulator, made: Trajectory | None) -> dict[str, Any]:
     """What a record says of the motion."""
-    observations = _observations(made, (*sim.state_names, "solver_status", "saturated"))
+    observations = _observations(made, (*sim.state_names, "solver_status", "saturated", "mode"))
     if made is not None:
-        observations["mode_switches"] = _mode_switches(sim, made, actions)
+        observations["mode_switches"] = _mode_switches(made)
     return {
         "trajectory": _trajectory(made, sim.state_names),
         "observations": observations,
@@ -153,12 +153,12 @@ def _differentiate(
     return float(value.detach()), norms
 
 
-def _mode_switches(sim: Simulator, made: Trajectory, actions: Mapping[str, torch.Tensor]) -> np.ndarray:
+def _mode_switches(made: Trajectory) -> np.ndarray:
     """(n,) s: when world 0's contacts, cones, limits or saturations changed."""
-    observer = ModeObserver(sim.compiled, tuple(actions))
-    signatures = [step.signature(0) for step in observer.modes(made, actions)]
-    changed = [k for k in range(1, len(signatures)) if signatures[k] != signatures[k - 1]]
-    return np.array([made.times[k] for k in changed])
+    if "mode" not in made:
+        return np.zeros(0)
+    modes = made.numpy("mode")[1:, 0]
+    return made.times[1:-1][modes[1:] != modes[:-1]]
 
 
 def _scene(sim: Simulator, path: Path | None) -> dict[str, Any]:
@@ -189,9 +189,9 @@ def _names(sim: Simulator) -> dict[str, list[str]]:
 def _parameters(sim: Simulator) -> dict[str, Any]:
     """All values in force, without the world axis where worlds agree."""
     found = {}
-    for name in sim.parameter_names:
-        value = _numpy(sim.parameter(name))
-        if value.size:
+    for name, authored in sim.compiled.authored.items():
+        if authored.size:
+            value = _numpy(sim.parameter(name))
             found[name] = value[0].copy() if np.array_equal(value, np.broadcast_to(value[:1], value.shape)) else value
     return found
 

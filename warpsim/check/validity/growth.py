@@ -56,7 +56,7 @@ def measure_growth(transitions: np.ndarray, timestep: float, seed: int = 0) -> G
         product = transitions[k] @ product
         size = float(np.linalg.norm(product, 2))
         perturbation[k + 1] = scale + math.log(max(size, 1e-300))
-        if not 1e-100 < size < 1e100:
+        if not 1e-100 < size < 1e100 and size > 0.0:
             product, scale = product / size, scale + math.log(size)
     covector = np.random.default_rng(seed).normal(size=n)
     adjoint = np.zeros(steps + 1)

@@ -5,11 +5,8 @@ from __future__ import annotations
 import argparse
 
 from warpsim.cli.commands.common import add_source
-from warpsim.engine.engine import Engine
 from warpsim.io.load import load_scene, warn_of_ledger
 from warpsim.scene.convergence import with_stop
-from warpsim.sim.contents import Contents
-from warpsim.sim.control_names import ControlNames, default_controls
 from warpsim.sim.describe import describe
 
 
@@ -27,7 +24,5 @@ def run(arguments: argparse.Namespace) -> int:
     scene = with_stop(scene, arguments.iterations)
     if arguments.strict is not False:
         warn_of_ledger(scene, arguments.scene)
-    engine = Engine(scene, worlds=1, device="cpu")
-    controls = ControlNames(engine.compiled, default_controls(engine.compiled))
-    print(describe(Contents(engine, controls), scene, ledger=arguments.ledger))
+    print(describe(scene, ledger=arguments.ledger))
     return 0

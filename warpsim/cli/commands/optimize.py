@@ -155,6 +155,8 @@ def summary(done: OptimizedTask) -> Iterator[str]:
         f"{done.search.method}: {result.iterations} iterations, {result.evaluations} evaluations, "
         f"{result.seconds:.3g} s; {result.stopped}: {result.message}"
     )
+    if problem.bias is not None:
+        yield problem.bias
     yield f"loss {done.before.loss:.6g} → {done.after.loss:.6g}"
     if len(done.after.terms) > 1:
         for name, loss in done.after.terms.items():

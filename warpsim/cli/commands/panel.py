@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from warpsim.check.panel import CASES, run_panel
-from warpsim.check.panel.table import format_lines
+from warpsim.check.panel.table import count_off, format_lines
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -21,6 +21,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs and prints the table."""
     lines = run_panel(CASES)
     print(format_lines(lines))
-    off = sum(not line.ok for line in lines)
-    print(f"{len(lines) - off} of {len(lines)} within what the time step explains")
+    text, off = count_off(lines)
+    print(text)
     return 1 if off else 0

@@ -13,16 +13,19 @@ from pxr import Usd
 from warpsim.cli.commands.looking import open_for_looking
 from warpsim.cli.commands.outputs import add_force, check_outputs
 from warpsim.core.errors import InputError
+from warpsim.core.registry import provided
 from warpsim.view.raycast import contact_sheet, frame_times, render_stage, write_gif, write_png
 
 _SHEET_FRAMES = 9
+_FILMS = (".gif", ".mp4", ".webm")
 
 
 def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "render",
-        description="Draws a file without a graphics driver. A .gif is a film in real time; a .png is one picture, "
+        description="Draws a file without a graphics driver. A .gif, .mp4 or .webm is a film in real time (the last "
+        "two need ffmpeg: pip install warpsim[video]); a .png is one picture, "
         "a numbered series if several frames are asked for, or with --sheet all of them on one page.",
     )
     parser.add_argument(
@@ -31,7 +34,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--scene", help="for .npz: the file that was simulated")
     parser.add_argument("--world", type=int, metavar="N", help="for .npz: which world (default: 0)")
     parser.add_argument("--keyframe", help="MJCF: name of the keyframe to draw")
-    parser.add_argument("-o", "--output", required=True, help="the .gif or .png file to write")
+    parser.add_argument("-o", "--output", required=True, help="the .png, .gif, .mp4 or .webm file to write")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--frames", type=int, metavar="N", help="N frames, evenly over the file's time range")
     which.add_argument("--every", type=int, metavar="K", help="every K-th time code")
@@ -39,6 +42,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--size", default="480x320", metavar="WxH", help="pixels of a frame (default: 480x320)")
     parser.add_argument("--camera", metavar="PATH", help="camera prim (default: a view of all that moves)")
     parser.add_argument("--colliders", action="store_true", help="draw colliders, hidden or not, and nothing else")
+    parser.add_argument("--no-contacts", action="store_true", help="leave out the arrows of contact forces")
     parser.add_argument("--sheet", action="store_true", help="all frames (default: 9) on one .png page")
     parser.add_argument("--device", default="cpu", help="cpu or cuda:0 (default: cpu)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -52,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check_output(output, arguments.sheet)
     width, height = _size(arguments.size)
     stage = open_for_looking(arguments.file, keyframe=arguments.keyframe, scene=arguments.scene, world=arguments.world)
-    times = _times(stage, arguments, film=output.suffix.lower() == ".gif")
+    times = _times(stage, arguments, film=output.suffix.lower() in _FILMS)
     targets = _targets(output, len(times), arguments.sheet)
     read = [arguments.file] if arguments.scene is None else [arguments.file, arguments.scene]
     check_outputs(targets, read, force=arguments.force)
@@ -63,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         height=height,
         camera=arguments.camera,
         colliders=arguments.colliders,
+        contacts=not arguments.no_contacts,
         device=arguments.device,
         progress=not arguments.quiet and len(times) > 1,
     )
@@ -75,10 +80,12 @@ def run(arguments: argparse.Namespace) -> int:
 def _check_output(output: Path, sheet: bool) -> None:
     """Refuses before the drawing what could not be written after it."""
     suffix = output.suffix.lower()
-    if suffix not in (".gif", ".png"):
-        raise InputError(f"{output}: give a .gif or .png file to write")
+    if suffix not in (*_FILMS, ".png"):
+        raise InputError(f"{output}: give a .png, .gif, .mp4 or .webm file to write")
     if sheet and suffix != ".png":
         raise InputError(f"{output}: a sheet is one picture; give a .png file")
+    if suffix in (".mp4", ".webm"):
+        provided("write_video")  # whether it is installed
     if not output.parent.is_dir():
         raise InputError(f"{output}: there is no folder {str(output.parent)!r}; make it first")
 
@@ -101,16 +108,18 @@ def _times(stage: Usd.Stage, arguments: argparse.Namespace, *, film: bool) -> li
 
 def _targets(output: Path, frames: int, sheet: bool) -> list[Path]:
     """The files to write: one, or a numbered series of pictures."""
-    if output.suffix.lower() == ".gif" or sheet or frames == 1:
+    if output.suffix.lower() in _FILMS or sheet or frames == 1:
         return [output]
     digits = len(str(frames - 1))
     return [output.with_name(f"{output.stem}_{k:0{digits}}{output.suffix}") for k in range(frames)]
 
 
 def _write(targets: Sequence[Path], pictures: Sequence[np.ndarray], seconds: np.ndarray, sheet: bool) -> None:
-    if targets[0].suffix.lower() == ".gif":
+    kind = targets[0].suffix.lower()
+    if kind in _FILMS:
         interval = float(seconds[1] - seconds[0]) if len(seconds) > 1 else 1.0
-        write_gif(targets[0], pictures, interval=interval)
+        write = write_gif if kind == ".gif" else provided("write_video")
+        write(targets[0], pictures, interval=interval)
     elif sheet:
         labels = [f"{t:.2f} s" for t in seconds - seconds[0]]
         write_png(targets[0], contact_sheet(pictures, labels=labels))

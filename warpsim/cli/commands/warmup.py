@@ -7,7 +7,7 @@ import sys
 import time
 
 import warp as wp
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from warpsim.sim.simulator import Simulator
 

@@ -10,7 +10,7 @@ import numpy as np
 from warpsim.io.mjcf.bodies import joint_kind
 from warpsim.io.mjcf.engine import mujoco
 from warpsim.io.mjcf.source import MjSource, interval
-from warpsim.scene.description import Actuator, Muscle, Tendon, TendonPoint
+from warpsim.scene.actuation import Actuator, Muscle, Tendon, TendonPoint
 
 _UNSUPPORTED_TENDON_FIELDS = {
     "stiffnesspoly": "only linear springs are modeled",

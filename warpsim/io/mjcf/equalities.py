@@ -6,7 +6,7 @@ import numpy as np
 
 from warpsim.io.mjcf.engine import mujoco
 from warpsim.io.mjcf.source import MjSource
-from warpsim.scene.description import Equality
+from warpsim.scene.constraints import Equality
 
 _KINDS = {
     mujoco.mjtEq.mjEQ_CONNECT: "connect",

@@ -19,9 +19,6 @@ from warpsim.scene.description import Scene
 from warpsim.scene.ledger import LedgerEntry, unsupported
 from warpsim.scene.validate import validate
 
-MODELS = (mujoco.MjModel, mujoco.MjSpec)
-"""What `scene_of_model` takes."""
-
 
 def read_mjcf(path_or_xml: str | Path, *, keyframe: str | None = None, strict: bool = True) -> Scene:
     """Reads an MJCF or URDF file, or MJCF text, through MuJoCo's own compiler.

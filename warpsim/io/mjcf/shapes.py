@@ -8,7 +8,8 @@ from warpsim.io.mjcf.engine import mujoco
 from warpsim.io.mjcf.heightfields import heightfield_name, heightfield_resolution, read_heightfield
 from warpsim.io.mjcf.hulls import cut_hull, hull_faces
 from warpsim.io.mjcf.source import MjSource
-from warpsim.scene.description import MESH_KINDS, SHAPE_SIZES_USED, ContactOverride, Mesh, Shape, Site
+from warpsim.scene.constraints import ContactOverride
+from warpsim.scene.description import MESH_KINDS, SHAPE_SIZES_USED, Mesh, Shape, Site
 
 _SHAPE_KINDS = {
     mujoco.mjtGeom.mjGEOM_PLANE: "plane",

@@ -16,6 +16,7 @@ from warpsim.io.usd.ledger_scan import Ledger, prims
 from warpsim.io.usd.units import StageUnits
 from warpsim.io.usd.xform_ops import local_matrix
 from warpsim.scene import Scene
+from warpsim.scene.matters import MatterKind
 
 
 @dataclass
@@ -29,6 +30,8 @@ class Context:
     scene: Scene = field(default_factory=Scene)
     order: dict[Sdf.Path, int] = field(default_factory=dict)
     """Path → place in composed prim order."""
+    matters: dict[Sdf.Path, MatterKind] = field(default_factory=dict)
+    """Prims that are of other matter than bodies, and its kind."""
     _world: dict[Sdf.Path, Gf.Matrix4d] = field(default_factory=dict)
     _frames: dict[Sdf.Path, Frame] = field(default_factory=dict)
 

@@ -7,22 +7,25 @@ import numpy as np
 from warpsim.core.errors import SceneError
 from warpsim.io.usd.attributes import place
 from warpsim.io.usd.context import Context
-from warpsim.io.usd.ledger_scan import prims
-from warpsim.scene.matters import MatterDescription, matter_kinds
+from warpsim.io.usd.ledger_scan import applied_apis, prims
+from warpsim.scene.matters import MatterDescription, claiming_kind
 
 STATE_PREFIX = "warpsim:state:"
 """double[] on a matter's prim, by field of its state: one world's value laid flat, SI, z up."""
 
 
+def find_matters(context: Context) -> None:
+    """Lists the prims that a kind of matter claims: whatever else they look like, they are nothing else."""
+    for prim in prims(context.stage):
+        kind = claiming_kind(prim, applied_apis(prim))
+        if kind is not None:
+            context.matters[prim.GetPath()] = kind
+
+
 def add_matters(context: Context) -> None:
     """Adds what claimed prims describe to the scene."""
-    kinds = matter_kinds()
-    if not kinds:
-        return
-    for prim in prims(context.stage):
-        kind = next((kind for kind in kinds if kind.claims(prim)), None)
-        if kind is None:
-            continue
+    for path, kind in context.matters.items():
+        prim = context.prim(path)
         described = kind.read(prim, context)
         for name in described.initial:
             _take_state(described, name, context)

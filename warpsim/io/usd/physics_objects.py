@@ -77,7 +77,9 @@ def find_physics(context: Context) -> PhysicsObjects:
         SceneError: USD itself cannot parse the stage's physics.
     """
     try:
-        found = UsdPhysics.UsdPhysicsLoadStageFromPrimRange(context.stage, ["/"])
+        # other matter is no shape, and USD would say so
+        others = [str(path) for path in context.matters]
+        found = UsdPhysics.UsdPhysicsLoadStageFromPrimRange(context.stage, ["/"], others)
     except Tf.ErrorException as error:
         raise SceneError(f"{context.stage.GetRootLayer().identifier}: UsdPhysics cannot parse it: {error}") from error
 
@@ -102,6 +104,8 @@ def find_physics(context: Context) -> PhysicsObjects:
 
 
 def _add_collider(context: Context, objects: PhysicsObjects, prim: Usd.Prim, kind: str) -> None:
+    if prim.GetPath() in context.matters:
+        return
     if not context.read.flag(prim, "physics:collisionEnabled", True):
         context.ledger.switched_off(prim, "the collider is disabled")
         return
@@ -117,7 +121,7 @@ def list_lost_colliders(context: Context, objects: PhysicsObjects) -> None:
     """Enters prims that claim to collide but that UsdPhysics does not know as shapes."""
     for path in context.order:
         prim = context.prim(path)
-        if prim.HasAPI(UsdPhysics.CollisionAPI) and path not in objects.colliders:
+        if prim.HasAPI(UsdPhysics.CollisionAPI) and path not in objects.colliders and path not in context.matters:
             if not context.ledger.knows(prim, "PhysicsCollisionAPI") and not context.ledger.knows(
                 prim, "physics:collisionEnabled"
             ):

@@ -22,7 +22,7 @@ from warpsim.io.usd.joints import read_joints
 from warpsim.io.usd.ledger_scan import Ledger, scan
 from warpsim.io.usd.loops import add_loops, add_mimics
 from warpsim.io.usd.mass import set_body_mass
-from warpsim.io.usd.matters import add_matters
+from warpsim.io.usd.matters import add_matters, find_matters
 from warpsim.io.usd.options import read_options
 from warpsim.io.usd.physics_objects import find_physics, list_lost_colliders
 from warpsim.io.usd.prescan import check_layers
@@ -107,6 +107,7 @@ def _build(context: Context) -> Scene:
     """Makes the scene; later parts refer to names that earlier ones made."""
     scene = context.scene
     scene.name = context.stage.GetRootLayer().GetDisplayName()
+    find_matters(context)
     objects = find_physics(context)
     read_options(context, objects)
     specs = read_joints(context, objects)

@@ -36,7 +36,8 @@ from warpsim.rigid.model.shape_mass import SHAPE_CODES, ShapeMassTopology
 from warpsim.rigid.model.tables import Tables
 from warpsim.rigid.model.topology import Layout, build_topology, to_device
 from warpsim.scene import Body, Joint, Scene, Shape, Tendon, validate
-from warpsim.scene.description import JOINT_DOF_SIZE, Muscle
+from warpsim.scene.actuation import Muscle
+from warpsim.scene.description import JOINT_DOF_SIZE
 
 _OPEN = (-np.inf, np.inf)
 

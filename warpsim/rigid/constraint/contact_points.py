@@ -9,7 +9,6 @@ from warpsim.core.precision import mat33, real, vec3, vec6
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.work.constraint_work import ConstraintScratch, ConstraintWork
 from warpsim.rigid.work.row_settings import ContactSettings
-from warpsim.tape.program import Field
 
 
 @wp.kernel(enable_backward=False)
@@ -39,18 +38,6 @@ def _contact_points_kernel(
             points[w, k] = place
         if forces:
             forces[w, k] = push
-
-
-def contact_point_fields(m: Model) -> tuple[Field, ...]:
-    """Outputs for each contact of a step, zero in places that no contact fills; they carry no gradient.
-
-    Forces are those on the second shape of the pair, or on the first where the second is fixed to the world.
-    """
-    shape = (m.worlds, m.max_contacts)
-    return (
-        Field("contact_points", shape, vec3, differentiable=False),  # m, world
-        Field("contact_point_forces", shape, vec3, differentiable=False),  # N, world axes
-    )
 
 
 def contact_points(

@@ -9,22 +9,10 @@ import warp as wp
 
 from warpsim.core.indexing import natural
 from warpsim.core.precision import PRECISION, real
+from warpsim.rigid.model.fields import report_fields
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.work.constraint_work import ConstraintWork
 from warpsim.solve.newton import CONVERGED, NOT_DEFINITE, STATUS_TEXT, TOO_FEW_ITERATIONS
-from warpsim.tape.program import Field
-
-
-def report_fields(m: Model) -> tuple[Field, ...]:
-    """Outputs that carry no gradient."""
-    w = m.worlds
-    return (
-        Field("solver_iterations", (w,), wp.int32, differentiable=False),
-        Field("solver_status", (w,), wp.int32, differentiable=False),  # see `newton.STATUS_TEXT`
-        Field("solver_error", (w,), real, differentiable=False),  # scaled gradient norm at the solution
-        Field("contact_count", (w,), wp.int32, differentiable=False),
-        Field("penetration", (w,), real, differentiable=False),  # m, deepest; 0 without contact
-    )
 
 
 @wp.kernel(enable_backward=False)

@@ -15,7 +15,6 @@ from warpsim.core.indexing import natural
 from warpsim.core.precision import real
 from warpsim.core.stages import stage
 from warpsim.rigid.constraint.axes_rows import _axes_force_kernel, _axes_rows_kernel
-from warpsim.rigid.constraint.contact_output import force_feedback
 from warpsim.rigid.constraint.contact_rows import _contact_force_kernel, _contact_rows_kernel
 from warpsim.rigid.constraint.coupling_rows import _coupling_force_kernel, _coupling_rows_kernel
 from warpsim.rigid.constraint.equality_rows import _bias_kernel, _equality_force_kernel, _equality_rows_kernel
@@ -34,9 +33,8 @@ from warpsim.rigid.work.row_settings import ContactSettings, EqualitySettings, L
 from warpsim.rigid.work.state import State, Work
 from warpsim.rigid.work.tendon_work import tendon_motion
 from warpsim.scene.convergence import solver_limits
-from warpsim.solve.hessian import solve_hessian
 from warpsim.solve.native import mass_product
-from warpsim.solve.newton import _newton_kernel
+from warpsim.solve.newton import NEWTON_KERNELS
 from warpsim.solve.rows import clear_rows
 from warpsim.solve.softening import contact_reach, refactor
 from warpsim.solve.sparsity import TreeSparsity
@@ -184,7 +182,7 @@ def newton(
     """`c.qdd`: the smooth acceleration comes in, the constrained one goes out; `keep` leaves H's factor."""
     limits = solver_limits(m.options)
     wp.launch(
-        _newton_kernel,
+        NEWTON_KERNELS.of(m.sparsity),
         dim=m.worlds,
         inputs=[
             m.sparsity,
@@ -292,67 +290,3 @@ def constrained_forces(m: Model, work: Work, c: ConstraintWork, scratch: Constra
         device=m.device,
         record_tape=False,
     )
-
-
-@wp.kernel(enable_backward=False)
-def _one_stage_adjoint_kernel(
-    t: TreeSparsity,
-    factor: wp.array2d(dtype=real),
-    envelope: wp.array2d(dtype=wp.int32),
-    qdd_adjoint: wp.array2d(dtype=real),
-    residual_adjoint: wp.array2d(dtype=real),
-):
-    w = natural(wp.tid())
-    for d in range(t.nv):
-        residual_adjoint[w, d] = -qdd_adjoint[w, d]
-        if t.dof_prescribed[d] == 1:
-            residual_adjoint[w, d] = real(0.0)
-    solve_hessian(t, w, factor, envelope, residual_adjoint)
-
-
-@wp.kernel(enable_backward=False)
-def _two_stage_adjoint_kernel(
-    t: TreeSparsity,
-    matrix: wp.array2d(dtype=real),
-    implicit: wp.array2d(dtype=real),
-    factor: wp.array2d(dtype=real),
-    envelope: wp.array2d(dtype=wp.int32),
-    final_adjoint: wp.array2d(dtype=real),
-    qdd_adjoint: wp.array2d(dtype=real),
-    solver_adjoint: wp.array2d(dtype=real),
-):
-    """From −λ₂ on the final residual to −(μ − λ₂) on the solver's; `qdd_adjoint` is what reaches a* by other ways."""
-    w = natural(wp.tid())
-    mass_product(t, w, matrix, implicit, final_adjoint, solver_adjoint)
-    for d in range(t.nv):
-        solver_adjoint[w, d] = solver_adjoint[w, d] - qdd_adjoint[w, d]
-        if t.dof_prescribed[d] == 1:
-            solver_adjoint[w, d] = real(0.0)
-    solve_hessian(t, w, factor, envelope, solver_adjoint)
-    for d in range(t.nv):
-        solver_adjoint[w, d] = solver_adjoint[w, d] - final_adjoint[w, d]
-
-
-def impulse_adjoint(m: Model, work: Work, c: ConstraintWork) -> None:
-    """The implicit adjoint of an impact's solve, whose forces no loss reads."""
-    wp.launch(
-        _one_stage_adjoint_kernel,
-        dim=m.worlds,
-        inputs=[m.sparsity, c.factor, c.envelope, work.qdd.grad],
-        outputs=[work.residual.grad],
-        device=m.device,
-        record_tape=False,
-    )
-
-
-def solver_adjoint(m: Model, work: Work, c: ConstraintWork, scratch: ConstraintScratch) -> None:
-    """The solver's part of the implicit adjoint; with two stages, after that of the integrator's solve."""
-    if m.max_contacts:
-        force_feedback(m, work, c, scratch, c.qdd.grad)
-    if m.two_stage:
-        kernel, out = _two_stage_adjoint_kernel, c.residual.grad
-        inputs = [work.mass_matrix, work.dof_implicit, c.factor, c.envelope, work.residual.grad, c.qdd.grad]
-    else:
-        kernel, out = _one_stage_adjoint_kernel, work.residual.grad
-        inputs = [c.factor, c.envelope, c.qdd.grad]
-    wp.launch(kernel, dim=m.worlds, inputs=[m.sparsity, *inputs], outputs=[out], device=m.device, record_tape=False)

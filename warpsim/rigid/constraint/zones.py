@@ -22,7 +22,8 @@ ZONE_TEXT = {1: "open", 2: "pushing", 3: "sticking", 4: "sliding", 5: "sliding b
 
 
 @wp.func
-def _cone_zone(rows: Rows, y: wp.array2d(dtype=real), w: int, first: int, last: int) -> int:
+def cone_zone(rows: Rows, y: wp.array2d(dtype=real), w: int, first: int, last: int) -> int:
+    """Zone of the rows of an elliptic cone."""
     mu = rows.scale[w, first]
     normal = mu * y[w, first]
     tangent2 = real(0.0)
@@ -37,7 +38,8 @@ def _cone_zone(rows: Rows, y: wp.array2d(dtype=real), w: int, first: int, last: 
 
 
 @wp.func
-def _row_zone(kind: int, y: real, weight: real, scale: real) -> int:
+def row_zone(kind: int, y: real, weight: real, scale: real) -> int:
+    """Zone of a row of its own."""
     if kind == UNILATERAL and y >= real(0.0):
         return OPEN
     if kind == DRY_FRICTION:
@@ -69,10 +71,10 @@ def _zone_kernel(
         first = rows.first_row[w, g]
         last = rows.first_row[w, g + 1]
         if rows.kind[w, g] == ELLIPTIC:
-            zone[w, first] = _cone_zone(rows, y, w, first, last)
+            zone[w, first] = cone_zone(rows, y, w, first, last)
         else:
             for r in range(first, last):
-                zone[w, r] = _row_zone(rows.kind[w, g], y[w, r], rows.weight[w, r], rows.scale[w, r])
+                zone[w, r] = row_zone(rows.kind[w, g], y[w, r], rows.weight[w, r], rows.scale[w, r])
 
 
 class Zones:

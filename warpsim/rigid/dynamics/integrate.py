@@ -8,7 +8,7 @@ from warpsim.core.indexing import natural
 from warpsim.core.precision import real, vec3
 from warpsim.core.spatial import quat_exp, quat_mul, read_quat
 from warpsim.core.stages import stage
-from warpsim.rigid.dynamics.actuation import next_activation
+from warpsim.rigid.dynamics.activation import next_activation
 from warpsim.rigid.model.actuators import NO_DYNAMICS, ActuatorTopology
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.parameters import ActuatorParameters

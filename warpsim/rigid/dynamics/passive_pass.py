@@ -9,6 +9,7 @@ import warp as wp
 
 from warpsim.core.precision import quat, real, vec3, vec6
 from warpsim.core.spatial import SMALL_ANGLE2, angular, linear, quat_conj, quat_log, quat_mul, read_quat, spatial
+from warpsim.rigid.dynamics.custom_adjoint import replays_nothing
 from warpsim.rigid.model.topology import BALL, FREE, HINGE, SLIDE, Topology
 
 
@@ -93,28 +94,129 @@ def _turned_number_adjoint(p: wp.array2d(dtype=real), w: int, i: int, turn: vec3
     return (real(2.0) / square) * quat_mul(stored, quat(real(0.0), turn[0], turn[1], turn[2]))
 
 
-@wp.func_replay(passive_pass)
-def _replay_passive_pass(
+replays_nothing(passive_pass)
+
+
+@wp.func
+def _wrenches_adjoint(
     t: Topology,
     mass: wp.array2d(dtype=real),
     gravity_compensation: wp.array2d(dtype=real),
     gravity: wp.array(dtype=vec3),
-    timestep: wp.array(dtype=real),
-    stiffness: wp.array2d(dtype=real),
-    rest: wp.array2d(dtype=real),
-    damping: wp.array2d(dtype=real),
-    implicit_damping: int,
-    q: wp.array2d(dtype=real),
-    qd: wp.array2d(dtype=real),
-    joint_force: wp.array2d(dtype=real),
     applied_wrench: wp.array2d(dtype=vec6),
     com: wp.array2d(dtype=vec3),
-    wrench: wp.array2d(dtype=vec6),
-    dof_force: wp.array2d(dtype=real),
-    dof_integrator: wp.array2d(dtype=real),
+    mass_bar: wp.array2d(dtype=real),
+    gravity_compensation_bar: wp.array2d(dtype=real),
+    gravity_bar: wp.array(dtype=vec3),
+    applied_wrench_bar: wp.array2d(dtype=vec6),
+    com_bar: wp.array2d(dtype=vec3),
+    wrench_bar: wp.array2d(dtype=vec6),
     w: int,
 ):
-    """Nothing: the adjoint finds everything where the pass has left it."""
+    """Of applied wrenches and of weight that is compensated."""
+    g = gravity[w]
+    for b in range(1, t.nbody):
+        twist = wrench_bar[w, b]
+        wrench_bar[w, b] = vec6()
+        f = applied_wrench[w, b]
+        held = mass[w, b] * gravity_compensation[w, b]
+        force = vec3(f[0], f[1], f[2]) - held * g
+        force_bar = linear(twist) + wp.cross(angular(twist), com[w, b])
+        weight_bar = wp.dot(g, force_bar)
+        com_bar[w, b] += wp.cross(force, angular(twist))
+        if applied_wrench_bar:
+            applied_wrench_bar[w, b] += spatial(force_bar, angular(twist))
+        if gravity_bar:
+            gravity_bar[w] -= held * force_bar
+        if mass_bar:
+            mass_bar[w, b] -= gravity_compensation[w, b] * weight_bar
+        if gravity_compensation_bar:
+            gravity_compensation_bar[w, b] -= mass[w, b] * weight_bar
+
+
+@wp.func
+def _springs_adjoint(
+    t: Topology,
+    stiffness: wp.array2d(dtype=real),
+    rest: wp.array2d(dtype=real),
+    q: wp.array2d(dtype=real),
+    stiffness_bar: wp.array2d(dtype=real),
+    rest_bar: wp.array2d(dtype=real),
+    q_bar: wp.array2d(dtype=real),
+    dof_force_bar: wp.array2d(dtype=real),
+    w: int,
+):
+    """Of the springs of joints."""
+    for i in range(1, t.nlink):
+        kind = t.link_kind[i]
+        d = t.link_dof[i]
+        a = t.link_q[i]
+        j = t.link_joint[i]
+        if kind == HINGE or kind == SLIDE or kind == FREE:
+            straight = 1
+            if kind == FREE:
+                straight = 3
+            for e in range(straight):
+                spring_bar = -dof_force_bar[w, d + e]
+                if stiffness_bar:
+                    stiffness_bar[w, j] += spring_bar * (q[w, a + e] - rest[w, a + e])
+                if q_bar:
+                    q_bar[w, a + e] += spring_bar * stiffness[w, j]
+                if rest_bar:
+                    rest_bar[w, a + e] -= spring_bar * stiffness[w, j]
+        if kind == BALL or kind == FREE:
+            first = a
+            dof = d
+            if kind == FREE:
+                first = a + 3
+                dof = d + 3
+            turn = rotation_from_rest(rest, q, w, first)
+            spring_bars = vec3(-dof_force_bar[w, dof], -dof_force_bar[w, dof + 1], -dof_force_bar[w, dof + 2])
+            if stiffness_bar:
+                stiffness_bar[w, j] += wp.dot(spring_bars, turn)
+            turn_bar = stiffness[w, j] * spring_bars
+            across = real(0.5) * wp.cross(turn, turn_bar)
+            bent = turn_bar + _bending(turn) * wp.cross(turn, wp.cross(turn, turn_bar))
+            if q_bar:
+                numbers = _turned_number_adjoint(q, w, first, bent - across)
+                for e in range(4):
+                    q_bar[w, first + e] += numbers[e]
+            if rest_bar:
+                rest_numbers = _turned_number_adjoint(rest, w, first, bent + across)
+                for e in range(4):
+                    rest_bar[w, first + e] -= rest_numbers[e]
+
+
+@wp.func
+def _dampers_adjoint(
+    t: Topology,
+    timestep: wp.array(dtype=real),
+    damping: wp.array2d(dtype=real),
+    implicit_damping: int,
+    qd: wp.array2d(dtype=real),
+    timestep_bar: wp.array(dtype=real),
+    damping_bar: wp.array2d(dtype=real),
+    qd_bar: wp.array2d(dtype=real),
+    joint_force_bar: wp.array2d(dtype=real),
+    dof_force_bar: wp.array2d(dtype=real),
+    dof_integrator_bar: wp.array2d(dtype=real),
+    w: int,
+):
+    """Of applied joint forces and of dampers, which use the dofs' adjoints up."""
+    h = timestep[w]
+    for d in range(t.nv):
+        force_bar_d = dof_force_bar[w, d]
+        implicit_bar = dof_integrator_bar[w, d] * real(implicit_damping)
+        dof_force_bar[w, d] = real(0.0)
+        dof_integrator_bar[w, d] = real(0.0)
+        if joint_force_bar:
+            joint_force_bar[w, d] += force_bar_d
+        if qd_bar:
+            qd_bar[w, d] -= force_bar_d * damping[w, d]
+        if damping_bar:
+            damping_bar[w, d] += h * implicit_bar - force_bar_d * qd[w, d]
+        if timestep_bar:
+            timestep_bar[w] += damping[w, d] * implicit_bar
 
 
 @wp.func_grad(passive_pass)
@@ -139,77 +241,35 @@ def _adjoint_passive_pass(
     w: int,
 ):
     """Adjoints of what the pass wrote are used up: zero afterwards, as Warp leaves those of arrays it has written."""
-    h = timestep[w]
-    g = gravity[w]
-    for b in range(1, t.nbody):
-        twist = wp.adjoint[wrench][w, b]
-        wp.adjoint[wrench][w, b] = vec6()
-        f = applied_wrench[w, b]
-        held = mass[w, b] * gravity_compensation[w, b]
-        force = vec3(f[0], f[1], f[2]) - held * g
-        force_bar = linear(twist) + wp.cross(angular(twist), com[w, b])
-        weight_bar = wp.dot(g, force_bar)
-        wp.adjoint[com][w, b] += wp.cross(force, angular(twist))
-        if wp.adjoint[applied_wrench]:
-            wp.adjoint[applied_wrench][w, b] += spatial(force_bar, angular(twist))
-        if wp.adjoint[gravity]:
-            wp.adjoint[gravity][w] -= held * force_bar
-        if wp.adjoint[mass]:
-            wp.adjoint[mass][w, b] -= gravity_compensation[w, b] * weight_bar
-        if wp.adjoint[gravity_compensation]:
-            wp.adjoint[gravity_compensation][w, b] -= mass[w, b] * weight_bar
-
-    for i in range(1, t.nlink):
-        kind = t.link_kind[i]
-        d = t.link_dof[i]
-        a = t.link_q[i]
-        j = t.link_joint[i]
-        if kind == HINGE or kind == SLIDE or kind == FREE:
-            straight = 1
-            if kind == FREE:
-                straight = 3
-            for e in range(straight):
-                spring_bar = -wp.adjoint[dof_force][w, d + e]
-                if wp.adjoint[stiffness]:
-                    wp.adjoint[stiffness][w, j] += spring_bar * (q[w, a + e] - rest[w, a + e])
-                if wp.adjoint[q]:
-                    wp.adjoint[q][w, a + e] += spring_bar * stiffness[w, j]
-                if wp.adjoint[rest]:
-                    wp.adjoint[rest][w, a + e] -= spring_bar * stiffness[w, j]
-        if kind == BALL or kind == FREE:
-            first = a
-            dof = d
-            if kind == FREE:
-                first = a + 3
-                dof = d + 3
-            turn = rotation_from_rest(rest, q, w, first)
-            spring_bars = vec3(
-                -wp.adjoint[dof_force][w, dof], -wp.adjoint[dof_force][w, dof + 1], -wp.adjoint[dof_force][w, dof + 2]
-            )
-            if wp.adjoint[stiffness]:
-                wp.adjoint[stiffness][w, j] += wp.dot(spring_bars, turn)
-            turn_bar = stiffness[w, j] * spring_bars
-            across = real(0.5) * wp.cross(turn, turn_bar)
-            bent = turn_bar + _bending(turn) * wp.cross(turn, wp.cross(turn, turn_bar))
-            if wp.adjoint[q]:
-                q_bar = _turned_number_adjoint(q, w, first, bent - across)
-                for e in range(4):
-                    wp.adjoint[q][w, first + e] += q_bar[e]
-            if wp.adjoint[rest]:
-                rest_bar = _turned_number_adjoint(rest, w, first, bent + across)
-                for e in range(4):
-                    wp.adjoint[rest][w, first + e] -= rest_bar[e]
-
-    for d in range(t.nv):
-        force_bar_d = wp.adjoint[dof_force][w, d]
-        implicit_bar = wp.adjoint[dof_integrator][w, d] * real(implicit_damping)
-        wp.adjoint[dof_force][w, d] = real(0.0)
-        wp.adjoint[dof_integrator][w, d] = real(0.0)
-        if wp.adjoint[joint_force]:
-            wp.adjoint[joint_force][w, d] += force_bar_d
-        if wp.adjoint[qd]:
-            wp.adjoint[qd][w, d] -= force_bar_d * damping[w, d]
-        if wp.adjoint[damping]:
-            wp.adjoint[damping][w, d] += h * implicit_bar - force_bar_d * qd[w, d]
-        if wp.adjoint[timestep]:
-            wp.adjoint[timestep][w] += damping[w, d] * implicit_bar
+    _wrenches_adjoint(
+        t,
+        mass,
+        gravity_compensation,
+        gravity,
+        applied_wrench,
+        com,
+        wp.adjoint[mass],
+        wp.adjoint[gravity_compensation],
+        wp.adjoint[gravity],
+        wp.adjoint[applied_wrench],
+        wp.adjoint[com],
+        wp.adjoint[wrench],
+        w,
+    )
+    _springs_adjoint(
+        t, stiffness, rest, q, wp.adjoint[stiffness], wp.adjoint[rest], wp.adjoint[q], wp.adjoint[dof_force], w
+    )
+    _dampers_adjoint(
+        t,
+        timestep,
+        damping,
+        implicit_damping,
+        qd,
+        wp.adjoint[timestep],
+        wp.adjoint[damping],
+        wp.adjoint[qd],
+        wp.adjoint[joint_force],
+        wp.adjoint[dof_force],
+        wp.adjoint[dof_integrator],
+        w,
+    )

@@ -13,7 +13,7 @@ from warpsim.core.indexing import natural
 from warpsim.core.precision import real, vec2
 from warpsim.core.spatial import outside
 from warpsim.core.stages import stage
-from warpsim.rigid.dynamics.actuation import grown_activation
+from warpsim.rigid.dynamics.activation import grown_activation
 from warpsim.rigid.model.actuators import JOINT, NO_DYNAMICS, SITE, TENDON, ActuatorTopology
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.parameters import ActuatorParameters

@@ -19,6 +19,7 @@ from warpsim.rigid.model.actuators import ActuatorTopology, DriveTopology
 from warpsim.rigid.model.contact_mixing import ContactMixing
 from warpsim.rigid.model.equalities import EqualityTopology
 from warpsim.rigid.model.loops import LoopTopology
+from warpsim.rigid.model.parameter_checks import check_parameter_values
 from warpsim.rigid.model.parameters import (
     ActuatorParameters,
     BodyParameters,
@@ -222,6 +223,11 @@ class Model:
         return self.topology.nlink
 
     @property
+    def nshape(self) -> int:
+        """Shapes."""
+        return len(self.layout.shape_names)
+
+    @property
     def npair(self) -> int:
         """Pairs of shapes that may touch."""
         return self.pair_table.pair_count
@@ -262,6 +268,11 @@ class Model:
         return self.max_contacts > 0 and self.options.impacts
 
     @property
+    def has_muscles(self) -> bool:
+        """Whether an actuator is a muscle, by its force or its activation."""
+        return self.actuator.muscle_force.shape[1] > 0
+
+    @property
     def measures_inertia(self) -> bool:
         """Whether a sensor reads the principal axes of a body."""
         return any("inertia" in (s.target_kind, s.reference_kind) for s in self.sensors)
@@ -292,6 +303,9 @@ class Model:
         Args:
             name: "group.field", as in `authored`.
             value: (n, …) for all worlds alike, or (W, n, …) one row per world, SI.
+
+        Raises:
+            RangeError: A number cannot be simulated with.
         """
         array = self._authored(name)
         current = array.numpy()
@@ -300,8 +314,7 @@ class Model:
             raise InputError(
                 f"parameter {name!r} has shape {current.shape} (worlds first) or {current.shape[1:]}; got {value.shape}"
             )
-        if np.isnan(value).any():
-            raise InputError(f"parameter {name!r} was given NaN")
+        check_parameter_values(name, np.broadcast_to(value, current.shape), self.described[name])
         flag = OPTIONAL_STAGES.get(name)
         if flag is not None and not getattr(self, flag) and (value != current).any():
             raise InputError(

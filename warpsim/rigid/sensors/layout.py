@@ -14,51 +14,8 @@ import warp as wp
 from warpsim.core.errors import UnsupportedError, unknown_name
 from warpsim.core.precision import real
 from warpsim.rigid.model.model import Model
+from warpsim.rigid.model.sensor_kinds import KINDS
 from warpsim.scene import Sensor
-
-
-@dataclass(frozen=True)
-class SensorKind:
-    """What a kind of sensor measures."""
-
-    code: int
-    size: int
-    unit: str
-    frame: str
-    targets: tuple[str, ...]
-
-
-_FRAMES = ("site", "body", "shape", "inertia")
-_BODIES = ("body", "inertia")
-KINDS: dict[str, SensorKind] = {
-    "jointpos": SensorKind(0, 1, "rad or m", "joint", ("joint",)),
-    "jointvel": SensorKind(1, 1, "rad/s or m/s", "joint", ("joint",)),
-    "ballquat": SensorKind(2, 4, "1", "parent body", ("joint",)),
-    "ballangvel": SensorKind(3, 3, "rad/s", "child body", ("joint",)),
-    "tendonpos": SensorKind(4, 1, "m or rad", "tendon", ("tendon",)),
-    "tendonvel": SensorKind(5, 1, "m/s or rad/s", "tendon", ("tendon",)),
-    "actuatorfrc": SensorKind(6, 1, "N or N·m", "actuator", ("actuator",)),
-    "framepos": SensorKind(7, 3, "m", "reference, or world", _FRAMES),
-    "framequat": SensorKind(8, 4, "1", "reference, or world", _FRAMES),
-    "framexaxis": SensorKind(9, 3, "1", "reference, or world", _FRAMES),
-    "frameyaxis": SensorKind(10, 3, "1", "reference, or world", _FRAMES),
-    "framezaxis": SensorKind(11, 3, "1", "reference, or world", _FRAMES),
-    "framelinvel": SensorKind(12, 3, "m/s", "reference, or world", _FRAMES),
-    "frameangvel": SensorKind(13, 3, "rad/s", "reference, or world", _FRAMES),
-    "framelinacc": SensorKind(14, 3, "m/s², gravity included", "world", _FRAMES),
-    "frameangacc": SensorKind(15, 3, "rad/s²", "world", _FRAMES),
-    "velocimeter": SensorKind(16, 3, "m/s", "site", ("site",)),
-    "gyro": SensorKind(17, 3, "rad/s", "site", ("site",)),
-    "accelerometer": SensorKind(18, 3, "m/s², gravity included", "site", ("site",)),
-    "contactforce": SensorKind(19, 3, "N", "world", ("shape",)),
-    "jointacc": SensorKind(20, 1, "rad/s² or m/s²", "joint", ("joint",)),
-    "rangefinder": SensorKind(21, 1, "m, -1 where nothing is met", "along the site's z axis", ("site",)),
-    "subtreecom": SensorKind(22, 3, "m", "world", _BODIES),
-    "subtreelinvel": SensorKind(23, 3, "m/s", "world", _BODIES),
-    "subtreeangmom": SensorKind(24, 3, "N·m·s", "world, about the subtree's center of mass", _BODIES),
-    "tendonactfrc": SensorKind(25, 1, "N or N·m", "tendon", ("tendon",)),
-}
-"""By name; "contactforce", the sum of contact forces on a shape, and "jointacc" are ours, the others are MuJoCo's."""
 
 _FRAME_CODES = {"site": 0, "body": 1, "shape": 2, "inertia": 3}
 _DIRECTIONS = {"ballquat", "framequat", "framexaxis", "frameyaxis", "framezaxis"}
@@ -131,11 +88,6 @@ def sensor_place(sensors: Sequence[Sensor], name: str) -> slice:
     k = names.index(name)
     first = sum(KINDS[s.kind].size for s in sensors[:k])
     return slice(first, first + KINDS[sensors[k].kind].size)
-
-
-def sensor_size(m: Model) -> int:
-    """Numbers that the sensors of a model give, those of unknown kinds left out."""
-    return sum(KINDS[s.kind].size for s in m.sensors if s.kind in KINDS)
 
 
 def _subtree(m: Model, body: int) -> list[int]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.rigid.constraint.impact import find_struck, lift_of_sliding, time_of_touch
-from warpsim.rigid.constraint.stage import build_rows, collide, constraint_forces, impulse_adjoint, newton
+from warpsim.rigid.constraint.solver_adjoint import impulse_adjoint
+from warpsim.rigid.constraint.stage import build_rows, collide, constraint_forces, newton
 from warpsim.rigid.dynamics.instant import go_back, go_on, jump
 from warpsim.rigid.dynamics.inverse_dynamics import residual_at_solution
 from warpsim.rigid.dynamics.kinematics import kinematics, twists_of_rates

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import warp as wp
 
-from warpsim.core.precision import quat, real, vec3, vec6
+from warpsim.core.precision import quat, vec3, vec6
 from warpsim.core.spatial import angular, linear, spatial
 from warpsim.rigid import query
 from warpsim.rigid.dynamics.kinematics import kinematics
+from warpsim.rigid.model.fields import observable_fields
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.topology import Topology
 from warpsim.rigid.query.momentum import Momentum
@@ -22,23 +23,6 @@ from warpsim.rigid.query.motion import Poses
 from warpsim.rigid.work.state import State
 from warpsim.rigid.work.tendon_work import TendonWork, make_tendon_work
 from warpsim.tape.arena import Arena
-from warpsim.tape.program import Field
-
-
-def observable_fields(m: Model) -> dict[str, Field]:
-    """Every output `observe` can make, by name, in the world's frame; body 0 is the world."""
-    w, n = m.worlds, m.nbody
-    fields = (
-        Field("body_position", (w, n), vec3),  # m: origin of the body's frame
-        Field("body_rotation", (w, n), quat),  # (w, x, y, z), body → world
-        Field("body_velocity", (w, n), vec6),  # rad/s, m/s: angular, then linear at the body's origin
-        Field("com", (w,), vec3),  # m: center of all mass
-        Field("linear_momentum", (w,), vec3),  # N·s
-        Field("angular_momentum", (w,), vec3),  # N·m·s, about the com
-        Field("potential_energy", (w,), real),  # J: of gravity and springs
-        Field("kinetic_energy", (w,), real),  # J
-    )
-    return {f.name: f for f in fields}
 
 
 @dataclass

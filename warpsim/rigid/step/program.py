@@ -9,48 +9,31 @@ import numpy as np
 import warp as wp
 
 from warpsim.core.errors import InputError, unknown_name
-from warpsim.core.precision import real, vec3
 from warpsim.rigid.constraint.contact_output import contact_forces
-from warpsim.rigid.constraint.contact_points import contact_point_fields, contact_points
-from warpsim.rigid.constraint.report import contacts_needed, report, report_fields, unsolved
+from warpsim.rigid.constraint.contact_points import contact_points
+from warpsim.rigid.constraint.report import contacts_needed, report, unsolved
 from warpsim.rigid.constraint.stage import constraint_forces
 from warpsim.rigid.constraint.violation import constraint_error
+from warpsim.rigid.model.fields import contact_point_fields, control_fields, observable_fields, output_fields
 from warpsim.rigid.model.model import GROUPS, Model
-from warpsim.rigid.sensors.layout import sensor_layout, sensor_size
+from warpsim.rigid.sensors.layout import sensor_layout
 from warpsim.rigid.sensors.measure import SensorWork, make_sensor_work, measure
 from warpsim.rigid.step import step
 from warpsim.rigid.step.impact_step import impact_step
 from warpsim.rigid.step.impact_work import ImpactWork, make_impact_scratch, make_impact_work
-from warpsim.rigid.step.observe import Observation, make_observation, observable_fields, observe
+from warpsim.rigid.step.modes import decisions_into, zones_into
+from warpsim.rigid.step.observe import Observation, make_observation, observe
 from warpsim.rigid.work.constraint_work import ConstraintWork
 from warpsim.rigid.work.state import (
     RungeKuttaWork,
     Work,
-    control_fields,
     make_runge_kutta_work,
     make_scratch,
     make_work,
     state_fields,
 )
 from warpsim.tape.arena import Arena
-from warpsim.tape.program import Arrays, Field, Shortage, SlotValues
-
-
-def output_fields(model: Model) -> dict[str, Field]:
-    """Every output a rollout can report, by name: observations of the state a step reaches, and reports of the step."""
-    reports = (
-        # −1 or 1 where a range cut an actuator, a drive, or the summed actuator force of a dof
-        Field("saturated", (model.worlds, model.saturation_size), wp.int32, differentiable=False),
-        # N, world axes: sum of the contact forces on each shape during the step
-        Field("contact_force", (model.worlds, len(model.layout.shape_names)), vec3),
-        # measurements at the step's start, see `warpsim.rigid.sensors.layout`
-        Field("sensors", (model.worlds, sensor_size(model)), real),
-        # m or rad: largest violation of an equality or a joint's limit, see `warpsim.rigid.constraint.violation`
-        Field("constraint_error", (model.worlds,), real, differentiable=False),
-        *contact_point_fields(model),
-        *report_fields(model),
-    )
-    return {**observable_fields(model), **{f.name: f for f in reports}}
+from warpsim.tape.program import Arrays, Shortage, SlotValues
 
 
 @dataclass
@@ -155,13 +138,9 @@ class RigidProgram:
     ) -> None:
         """One time step by the model's integrator, and the outputs of the state it reaches."""
         control = Arrays("control", {**self.constants, **inputs})
-        if isinstance(work.step, ImpactWork):
-            assert self._impact is not None
-            impact_step(self.model, state, control, work.step, self.scratch, self._impact, next_state, tape)
-        elif isinstance(work.step, RungeKuttaWork):
-            step.runge_kutta(self.model, state, control, work.step, self.scratch, next_state, tape)
-        else:
-            step.euler(self.model, state, control, work.step, self.scratch, next_state, tape)
+        mode = outputs.mode if "mode" in outputs else None
+        with zones_into(self.model, self.scratch.constraint, mode):
+            self._integrate(state, control, work, next_state, tape)
         if work.observation is not None:
             observe(self.model, next_state, work.observation, outputs, self._observed)
         first = work.first
@@ -176,7 +155,23 @@ class RigidProgram:
             measure(self.model, self._sensors, state, first, work.sensor, outputs.sensors)
         if "constraint_error" in outputs:
             constraint_error(self.model, state, first, self.scratch.constraint, outputs.constraint_error)
-        report(self.model, [s.constraint for s in work.solves if s.constraint is not None], outputs)
+        solves = [s.constraint for s in work.solves if s.constraint is not None]
+        report(self.model, solves, outputs)
+        if mode is not None:
+            impact = work.step if isinstance(work.step, ImpactWork) else None
+            decisions_into(self.model, first, solves, impact, mode)
+
+    def _integrate(
+        self, state: Arrays, control: Arrays, work: StepWork, next_state: Arrays, tape: wp.Tape | None
+    ) -> None:
+        """The next state, by the model's integrator."""
+        if isinstance(work.step, ImpactWork):
+            assert self._impact is not None
+            impact_step(self.model, state, control, work.step, self.scratch, self._impact, next_state, tape)
+        elif isinstance(work.step, RungeKuttaWork):
+            step.runge_kutta(self.model, state, control, work.step, self.scratch, next_state, tape)
+        else:
+            step.euler(self.model, state, control, work.step, self.scratch, next_state, tape)
 
     def _contact_force(self, state: Arrays, work: Work, out: wp.array, tape: wp.Tape | None) -> None:
         c, space = work.constraint, self.scratch.constraint

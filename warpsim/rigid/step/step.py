@@ -8,6 +8,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.rigid.constraint.impact import leave_pending
+from warpsim.rigid.constraint.solver_adjoint import solver_adjoint
 from warpsim.rigid.constraint.stage import (
     bias_accelerations,
     build_rows,
@@ -16,12 +17,12 @@ from warpsim.rigid.constraint.stage import (
     constraint_forces,
     newton,
     soften,
-    solver_adjoint,
 )
 from warpsim.rigid.dynamics.acceleration import acceleration, acceleration_adjoint, smooth_acceleration
 from warpsim.rigid.dynamics.actuation import actuation
 from warpsim.rigid.dynamics.chart_rates import chart_rate
-from warpsim.rigid.dynamics.implicit import implicit_matrix, implicit_residual, implicit_slopes
+from warpsim.rigid.dynamics.implicit import implicit_residual, implicit_slopes
+from warpsim.rigid.dynamics.implicit_matrix import implicit_matrix
 from warpsim.rigid.dynamics.integrate import advance, advance_activation, average, semi_implicit, shift
 from warpsim.rigid.dynamics.inverse_dynamics import residual_at_optimum, residual_at_rest, residual_at_solution
 from warpsim.rigid.dynamics.kinematics import kinematics

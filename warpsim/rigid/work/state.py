@@ -44,18 +44,6 @@ def state_fields(m: Model) -> tuple[Field, ...]:
     return tuple(fields)
 
 
-def control_fields(m: Model) -> dict[str, Field]:
-    """All inputs a step can be given, by name."""
-    w = m.worlds
-    return {
-        "joint_force": Field("joint_force", (w, m.nv), real),  # N·m or N, per dof
-        "actuator": Field("actuator", (w, m.nu), real),  # actuator inputs
-        "drive_target": Field("drive_target", (w, m.nd), real),  # rad or m
-        "drive_velocity": Field("drive_velocity", (w, m.nd), real),  # rad/s or m/s
-        "wrench": Field("wrench", (w, m.nbody), vec6),  # force (3), torque (3) at the com, world axes
-    }
-
-
 class Motion(Protocol):
     """What the kinematics of a state writes; fields as in `Work`, which is one."""
 

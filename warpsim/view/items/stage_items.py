@@ -14,6 +14,7 @@ from warpsim.core.numpy_quaternions import quat_to_matrix
 from warpsim.io.usd.meshes import triangulate
 from warpsim.io.usd.units import StageUnits, axis_rotation, stage_units
 from warpsim.view.items.item import BOX, CAPSULE, ENDLESS, MESH, PLANE, SPHERE, TAPERED, Item, Look
+from warpsim.view.items.soft_meshes import soft_triangles
 from warpsim.view.items.stand_ins import bodies_without_looks
 from warpsim.view.items.textures import base_texture, texture_coordinates
 from warpsim.view.items.triangles import Triangles, make_triangles
@@ -78,7 +79,7 @@ class StageReader:
     def _item(self, prim: Usd.Prim, cache: UsdGeom.XformCache, time: Usd.TimeCode) -> Item | None:
         to_world = self.to_world(prim, cache)
         mesh = None
-        if prim.IsA(UsdGeom.Mesh):
+        if prim.IsA(UsdGeom.Mesh) or prim.GetTypeName() in _SOFT:
             mesh = self._mesh(prim, time)
             if mesh is None:
                 return None
@@ -106,19 +107,20 @@ class StageReader:
 
     def _mesh(self, prim: Usd.Prim, time: Usd.TimeCode) -> Triangles | None:
         """A mesh's triangles; None if it has none. Instances share those of their prototype."""
-        points = UsdGeom.Mesh(prim).GetPointsAttr()
+        points = UsdGeom.PointBased(prim).GetPointsAttr()
+        read = soft_triangles if prim.GetTypeName() in _SOFT else _read_mesh
         if points.ValueMightBeTimeVarying():
-            return _read_mesh(prim, time)
+            return read(prim, time)
         shared = prim.GetPrimInPrototype() if prim.IsInstanceProxy() else prim
         key = str(shared.GetPath())
         if key not in self._meshes:
-            self._meshes[key] = _read_mesh(prim, time)
+            self._meshes[key] = read(prim, time)
         return self._meshes[key]
 
 
 def _drawable(stage: Usd.Stage) -> Iterator[Usd.Prim]:
     for prim in Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies(Usd.PrimDefaultPredicate)):
-        if prim.IsA(UsdGeom.Mesh) or prim.GetTypeName() in _SHAPES:
+        if prim.IsA(UsdGeom.Mesh) or prim.GetTypeName() in _SHAPES or prim.GetTypeName() in _SOFT:
             yield prim
 
 
@@ -188,6 +190,9 @@ def _plane(prim: Usd.Prim, time: Usd.TimeCode) -> tuple[int, np.ndarray]:
     width, length = _numbers(prim, time, "width", "length")
     return PLANE, np.array([0.5 * width, 0.5 * length, 0.0])
 
+
+_SOFT = ("TetMesh", "BasisCurves")
+"""Types of prims that are drawn as triangles made from them."""
 
 _SHAPES: dict[str, Callable[[Usd.Prim, Usd.TimeCode], tuple[int, np.ndarray]]] = {
     "Sphere": _sphere,

@@ -140,6 +140,30 @@ class LossCurve:
 
 
 @dataclass(frozen=True, eq=False)
+class SliderInfo:
+    """A number that a live page may change."""
+
+    name: str
+    low: float
+    high: float
+    value: float
+    unit: str = ""
+    group: str = ""
+    """Heading that it stands under."""
+
+
+@dataclass(frozen=True, eq=False)
+class LivePanel:
+    """What a live page offers."""
+
+    sliders: Sequence[SliderInfo] = ()
+    drag: bool = False
+    """Whether bodies can be pulled."""
+    contacts: int = 0
+    """That are shown at most."""
+
+
+@dataclass(frozen=True, eq=False)
 class Page:
     """Everything a page holds."""
 
@@ -152,3 +176,5 @@ class Page:
     loss: LossCurve | None = None
     notes: Sequence[str] = ()
     """Lines of text for the reader, e.g. what was changed."""
+    live: LivePanel | None = None
+    """For pages that follow a running simulation."""

@@ -27,7 +27,8 @@ SCRIPTS = (
     "viewer.js",
     "start.js",
 )
-"""Of the viewer, in the order they are read."""
+"""Of the viewer, in the order they are read; pages that follow a simulation have `live.js` before the last, others know
+of no socket."""
 _LEVEL = 6
 
 
@@ -35,8 +36,18 @@ def page_html(page: Page) -> str:
     """The whole file; the same content gives the same text."""
     if not page.takes:
         raise InputError("a page needs at least one take: a motion, or the pose that the scene stands in")
-    head, middle, tail = _template()
+    head, middle, tail = _template(page.live is not None)
     return "".join((head, html.escape(page.title), middle, _squeezed(pack(page)), tail))
+
+
+def live_html(page: Page, sources: str) -> str:
+    """The page that a live viewer serves: it may connect to its server, and to nothing else.
+
+    Args:
+        page: With `live`.
+        sources: Of its content security policy, e.g. "ws://127.0.0.1:8000".
+    """
+    return page_html(page).replace("connect-src 'none'", f"connect-src {sources}", 1)
 
 
 def write_page(path: str | PathLike[str], page: Page) -> Path:
@@ -56,11 +67,12 @@ def write_page(path: str | PathLike[str], page: Page) -> Path:
 
 
 @cache
-def _template() -> tuple[str, str, str]:
+def _template(live: bool) -> tuple[str, str, str]:
     """The file before its title, up to its numbers, and after them."""
     folder = files("warpsim.view.page")
     assets = folder / "assets"
-    scripts = [(assets / name).read_text(encoding="utf-8") for name in SCRIPTS]
+    names = (*SCRIPTS[:-1], "live.js", SCRIPTS[-1]) if live else SCRIPTS
+    scripts = [(assets / name).read_text(encoding="utf-8") for name in names]
     parts = {
         "STYLE": (assets / "style.css").read_text(encoding="utf-8"),
         "LICENSE": (folder / "three" / "LICENSE").read_text(encoding="utf-8").strip(),

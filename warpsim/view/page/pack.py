@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from warpsim.core.errors import InputError
 from warpsim.io.usd.motion import ContactFrame
+from warpsim.view.items.forces import usual_force
 from warpsim.view.items.item import BOX, CAPSULE, MESH, PLANE, SPHERE, TAPERED, Item, Look
 from warpsim.view.items.textures import Texture
 from warpsim.view.items.triangles import Triangles
@@ -29,6 +31,7 @@ from warpsim.view.page.content import (
     Take,
     Target,
 )
+from warpsim.view.page.focus import page_focus
 from warpsim.view.page.meshes import pack_mesh
 from warpsim.view.page.pictures import picture_url
 from warpsim.view.page.series import quantized, squeezed
@@ -116,8 +119,10 @@ def pack(page: Page) -> bytes:
     """The block of bytes that a page decodes."""
     packer = Packer()
     bodies = {body.path: index for index, body in enumerate(page.bodies)}
+    focus = page_focus(page)
     header = {
         "title": page.title,
+        "focus": {"low": _list(focus.box[0]), "high": _list(focus.box[1]), "enclosed": focus.enclosed},
         "notes": list(page.notes),
         "bodies": [_body(body) for body in page.bodies],
         "joints": [_joint(joint, bodies) for joint in page.joints],
@@ -129,6 +134,7 @@ def pack(page: Page) -> bytes:
         "loss": None
         if page.loss is None
         else {"iterations": _list(page.loss.iterations), "losses": _list(page.loss.losses)},
+        "live": None if page.live is None else asdict(page.live),
     }
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
     return len(text).to_bytes(4, "little") + text + packer.data
@@ -239,11 +245,5 @@ def _contacts(packer: Packer, frames: Sequence[ContactFrame]) -> dict[str, Any] 
         "counts": packer.put(counts.tobytes()),
         "points": packer.series(points, shared=True),
         "forces": packer.series(forces, shared=True),
-        "usual": _usual(cut),
+        "usual": usual_force(cut),
     }
-
-
-def _usual(frames: Sequence[ContactFrame]) -> float:
-    """N: median over frames of the sum of all forces, which a few impacts do not move; the unit of arrows."""
-    sums = [float(np.linalg.norm(frame.forces, axis=1).sum()) for frame in frames]
-    return float(np.median(sums))

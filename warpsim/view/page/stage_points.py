@@ -9,6 +9,7 @@ from pxr import Usd, UsdGeom
 
 from warpsim.core.errors import SceneError
 from warpsim.io.usd.meshes import triangulate
+from warpsim.view.items.soft_meshes import surface_faces
 from warpsim.view.items.stage_items import StageReader, surface_look
 from warpsim.view.page.content import CloudDrawable, CurveDrawable, SurfaceDrawable
 
@@ -62,6 +63,9 @@ def _drawable(prim: Usd.Prim, code: float) -> SurfaceDrawable | CloudDrawable | 
         counts = np.array(mesh.GetFaceVertexCountsAttr().Get(time), dtype=int)
         indices = np.array(mesh.GetFaceVertexIndicesAttr().Get(time), dtype=int)
         return SurfaceDrawable(path, triangulate(counts, indices), color, look)
+    if prim.IsA(UsdGeom.TetMesh):
+        color, look = surface_look(prim, time)
+        return SurfaceDrawable(path, surface_faces(prim, time), color, look)
     if prim.IsA(UsdGeom.Points):
         widths = UsdGeom.Points(prim).GetWidthsAttr().Get(time)
         return CloudDrawable(path, surface_look(prim, time)[0], 0.5 * (float(np.mean(widths)) if widths else _WIDTH))

@@ -10,9 +10,8 @@ import warp as wp
 from pxr import Usd
 
 from warpsim.io.usd.reader import open_stage
+from warpsim.view.items.focus import find_focus
 from warpsim.view.items.stage_items import StageReader
-from warpsim.view.raycast.camera import ELEVATION, STEEP_ELEVATION, fit_camera
-from warpsim.view.raycast.focus import find_focus
 from warpsim.view.raycast.frames import render_stage
 from warpsim.view.raycast.images import contact_sheet
 from warpsim.view.raycast.times import FRAMES_PER_SECOND
@@ -53,10 +52,9 @@ def render_pair(
     ]
     items = [StageReader(s).items(Usd.TimeCode(code)) for s, each in zip(stages, codes, strict=True) for code in each]
     focus = find_focus([shown for shown in items if shown])
-    camera = fit_camera(focus.points, aspect=width / height, elevation=STEEP_ELEVATION if focus.enclosed else ELEVATION)
-    films = [
-        render_stage(s, times=each, width=width, height=height, camera=camera, device=device, progress=progress)
-        for s, each in zip(stages, codes, strict=True)
-    ]
+    camera = focus.camera(width / height)
+    # One scale, too: squares of two sizes on one floor would look like two distances.
+    options = {"width": width, "height": height, "device": device, "progress": progress, "scale": focus.size}
+    films = [render_stage(s, times=each, camera=camera, **options) for s, each in zip(stages, codes, strict=True)]
     pictures = [contact_sheet(list(pair), columns=len(films), labels=labels) for pair in zip(*films, strict=True)]
     return pictures, longest / (frames - 1)

@@ -9,16 +9,19 @@ from typing import Any, Protocol
 import numpy as np
 import warp as wp
 from pxr import Usd
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from warpsim.core.errors import InputError, SceneError
+from warpsim.io.usd.motion import ContactFrame
 from warpsim.io.usd.reader import open_stage
 from warpsim.scene import Scene
+from warpsim.view.items.camera import Camera
+from warpsim.view.items.focus import find_focus
+from warpsim.view.items.forces import force_segments, usual_force
 from warpsim.view.items.item import Item
 from warpsim.view.items.scene_items import SceneReader, pose_matrix
 from warpsim.view.items.stage_items import StageReader
-from warpsim.view.raycast.camera import ELEVATION, STEEP_ELEVATION, Camera, fit_camera
-from warpsim.view.raycast.focus import find_focus
+from warpsim.view.raycast.arrows import ARROW, arrows, stage_segments
 from warpsim.view.raycast.raycast import Painter
 from warpsim.view.raycast.stage_camera import stage_camera
 from warpsim.view.raycast.times import frame_times
@@ -36,6 +39,8 @@ def render_stage(
     height: int = 320,
     camera: str | Camera | None = None,
     colliders: bool = False,
+    contacts: bool = True,
+    scale: float | None = None,
     device: wp.DeviceLike = "cpu",
     progress: bool = False,
 ) -> list[np.ndarray]:
@@ -54,6 +59,9 @@ def render_stage(
         height: Pixels.
         camera: Path of a `UsdGeom.Camera`, or a camera. None: one three-quarter view of all that moves in any picture.
         colliders: Draw all colliders, hidden or not, and nothing else.
+        contacts: Draw contact forces as arrows, where a saved motion has them.
+        scale: Size of what is to be seen, m, which sets the ground's grid and the haze; give one to pictures that
+            are to be compared. None: that of the automatic view.
         device: Warp device.
         progress: Show a progress bar.
 
@@ -71,6 +79,10 @@ def render_stage(
     codes = [Usd.TimeCode(t) for t in (frame_times(stage, frames=frames) if times is None else times)]
     reader = StageReader(stage, colliders=colliders)
     scenes = [reader.items(code) for code in codes]
+    if contacts and any(scenes):
+        size = find_focus([items for items in scenes if items]).size
+        forces = [stage_segments(stage, reader, code) for code in codes]
+        scenes = [[*items, *arrows(*found, size)] for items, found in zip(scenes, forces, strict=True)]
     place = stage.GetRootLayer().identifier
     if codes and not any(scenes):
         what = "collider that is a" if colliders else "visible"
@@ -80,8 +92,8 @@ def render_stage(
         )
     if isinstance(camera, str):
         path = camera
-        return _paint(scenes, lambda k: stage_camera(stage, path, codes[k]), width, height, device, progress)
-    return _paint(scenes, camera, width, height, device, progress)
+        return _paint(scenes, lambda k: stage_camera(stage, path, codes[k]), width, height, device, progress, scale)
+    return _paint(scenes, camera, width, height, device, progress, scale)
 
 
 class Rollout(Protocol):
@@ -105,6 +117,7 @@ def render_rollout(
     width: int = 480,
     height: int = 320,
     camera: Camera | None = None,
+    contacts: Sequence[ContactFrame] | None = None,
     device: wp.DeviceLike = "cpu",
     progress: bool = False,
 ) -> list[np.ndarray]:
@@ -121,6 +134,7 @@ def render_rollout(
         width: Pixels.
         height: Pixels.
         camera: None: one three-quarter view of all that moves in any picture.
+        contacts: Of all of the trajectory's frames, `trajectory.motion(world).contacts`: drawn as arrows.
         device: Warp device.
         progress: Show a progress bar.
 
@@ -135,14 +149,19 @@ def render_rollout(
         for body in scene.bodies
     }
     reader = SceneReader(scene)
+    chosen = range(len(trajectory.times)) if frames is None else frames
     scenes = [
         reader.items(
             {name: pose_matrix(positions[frame], rotations[frame]) for name, (positions, rotations) in tracks.items()}
         )
-        for frame in (range(len(trajectory.times)) if frames is None else frames)
+        for frame in chosen
     ]
     if scenes and not any(scenes):
         raise SceneError("nothing to draw: the scene has no visible shape")
+    if contacts is not None and scenes:
+        size, usual = find_focus(scenes).size, usual_force(contacts)
+        forces = [force_segments(contacts[frame], usual, size) for frame in chosen]
+        scenes = [[*items, *arrows(*found, size)] for items, found in zip(scenes, forces, strict=True)]
     return _paint(scenes, camera, width, height, device, progress)
 
 
@@ -153,6 +172,7 @@ def _paint(
     height: int,
     device: wp.DeviceLike,
     progress: bool,
+    scale: float | None = None,
 ) -> list[np.ndarray]:
     """One picture per list of items; `camera` may depend on the picture's number."""
     for name, value in (("width", width), ("height", height)):
@@ -160,11 +180,10 @@ def _paint(
             raise InputError(f"{name}={value}: pictures have 1 to {LARGEST} pixels along an edge")
     if not scenes:
         return []
-    focus = find_focus([items for items in scenes if items])
+    focus = find_focus([[item for item in items if item.name != ARROW] for items in scenes if items])
     if camera is None:
-        elevation = STEEP_ELEVATION if focus.enclosed else ELEVATION
-        camera = fit_camera(focus.points, aspect=width / height, elevation=elevation)
-    painter = Painter(width=width, height=height, scale=focus.size, device=device)
+        camera = focus.camera(width / height)
+    painter = Painter(width=width, height=height, scale=scale or focus.size, device=device)
     return [
         painter.draw(items, camera if isinstance(camera, Camera) else camera(number))
         for number, items in enumerate(tqdm(scenes, unit="frame", disable=not progress))

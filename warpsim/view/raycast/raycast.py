@@ -9,18 +9,19 @@ import warp as wp
 
 from warpsim.core.kernel_lock import KERNELS
 from warpsim.core.kernels import initialize
-from warpsim.view.items.item import Item
+from warpsim.view.items.camera import Camera
+from warpsim.view.items.item import ENDLESS, Item
 from warpsim.view.items.triangles import Triangles
-from warpsim.view.raycast.camera import Camera
+from warpsim.view.raycast.arrows import ARROW
 from warpsim.view.raycast.intersect import MISS, PLANE, hit_shape, shape_normal
-from warpsim.view.raycast.shading import HAZE_DISTANCES, checker, encode, haze, light, sky, sun_direction
+from warpsim.view.raycast.shading import GROUND, GROUND_SHARE, encode, grid, haze, light, sky, sun_direction
 
 SAMPLES = wp.constant(2)
 """Rays per pixel along each edge, where pixels around it differ."""
 SAME_COLOR = wp.constant(0.03)
 """Linear intensity by which neighboring pixels of a surface may differ and count as smooth."""
-_PIECES = 8.0
-"""Checker squares along the size of the scene, about."""
+_PIECES = 6.0
+"""Cells of the ground's grid along the size of the scene, at least."""
 _NOTHING = Item("", PLANE, np.array([-1.0, -1.0, 0.0]), np.eye(4), np.zeros(3), None)
 """A plane that no ray meets: a BVH cannot be empty."""
 
@@ -37,9 +38,12 @@ class Items:
     color: wp.array(dtype=wp.vec3)
     mesh: wp.array(dtype=wp.uint64)
     cell: float
-    """Edge of a checker square, m."""
-    far: float
-    """Where haze hides the ground, m."""
+    """Edge of a cell of the ground's grid, m."""
+    scale: float
+    """Size of the scene, m."""
+    marks: int
+    """The first item that is a mark, as are all after it: seen through everything, without light or shadow."""
+    count: int
 
 
 @wp.struct
@@ -66,14 +70,16 @@ def _local_hit(items: Items, i: int, o: wp.vec3, d: wp.vec3) -> float:
 
 
 @wp.func
-def _nearest(items: Items, o: wp.vec3, d: wp.vec3):
-    """(t, index) of the first item a ray meets, (MISS, −1) for none."""
+def _nearest(items: Items, o: wp.vec3, d: wp.vec3, start: int, end: int):
+    """(t, index) of the first item in a range that a ray meets, (MISS, −1) for none."""
     best = float(MISS)
     which = int(-1)
     i = int(0)
     query = wp.bvh_query_ray(items.tree, o, d)
     while wp.bvh_query_next(query, i, best):
-        t = _local_hit(items, i, o, d)
+        t = float(MISS)
+        if i >= start and i < end:
+            t = _local_hit(items, i, o, d)
         if t < best or (t == best and t < MISS and i < which):  # a tie goes to the first item
             best = t
             which = i
@@ -85,7 +91,7 @@ def _shadowed(items: Items, o: wp.vec3, d: wp.vec3) -> bool:
     i = int(0)
     query = wp.bvh_query_ray(items.tree, o, d)
     while wp.bvh_query_next(query, i, MISS):
-        if _local_hit(items, i, o, d) < MISS:
+        if i < items.marks and _local_hit(items, i, o, d) < MISS:
             return True
     return False
 
@@ -93,7 +99,11 @@ def _shadowed(items: Items, o: wp.vec3, d: wp.vec3) -> bool:
 @wp.func
 def _color(items: Items, view: View, o: wp.vec3, d: wp.vec3):
     """(color, surface) a ray (unit direction) sees; surface: −1 the sky, else the item and whether it is lit."""
-    t, i = _nearest(items, o, d)
+    if items.marks < items.count:
+        near, mark = _nearest(items, o, d, items.marks, items.count)
+        if mark >= 0:
+            return items.color[mark], 2 * mark
+    t, i = _nearest(items, o, d, 0, items.marks)
     if i < 0:
         return sky(d), -1
     m = items.to_local[i]
@@ -109,10 +119,15 @@ def _color(items: Items, view: View, o: wp.vec3, d: wp.vec3):
     color = items.color[i]
     if kind == PLANE:
         p = local_o + t * local_d
-        width = view.pixel * wp.where(view.orthographic, 1.0, t) / wp.max(-wp.dot(normal, d), 1.0e-3)
-        x = p[0] / wp.length(wp.vec3(m[0, 0], m[0, 1], m[0, 2]))
-        y = p[1] / wp.length(wp.vec3(m[1, 0], m[1, 1], m[1, 2]))
-        color = checker(color, x, y, items.cell, width)
+        scale_x = wp.length(wp.vec3(m[0, 0], m[0, 1], m[0, 2]))
+        scale_y = wp.length(wp.vec3(m[1, 0], m[1, 1], m[1, 2]))
+        # A sample is as wide as a pixel across the view, and longer along it the flatter the view is.
+        across = view.pixel * wp.where(view.orthographic, 1.0, t)
+        along = across / wp.max(-wp.dot(normal, d), 1.0e-3)
+        u = wp.normalize(wp.vec2(local_d[0] / scale_x, local_d[1] / scale_y))
+        wide_x = wp.abs(u[0]) * along + wp.abs(u[1]) * across
+        wide_y = wp.abs(u[1]) * along + wp.abs(u[0]) * across
+        color = grid(color, p[0] / scale_x, p[1] / scale_y, wide_x, wide_y, items.cell, t / items.scale)
     sunlit = float(0.0)
     sun = sun_direction()
     if wp.dot(normal, sun) > 0.0:
@@ -121,7 +136,7 @@ def _color(items: Items, view: View, o: wp.vec3, d: wp.vec3):
             sunlit = 1.0
     color = light(color, normal, sunlit)
     if kind == PLANE:
-        color = haze(color, t, items.far)
+        color = haze(color, t / items.scale)
     return color, 2 * i + int(sunlit)
 
 
@@ -222,6 +237,7 @@ class Painter:
     @KERNELS.holding
     def draw(self, items: Sequence[Item], camera: Camera) -> np.ndarray:
         """(height, width, 3) bytes, sRGB; of no items, the sky."""
+        items = [item for item in items if item.name != ARROW] + [item for item in items if item.name == ARROW]
         items = items or [_NOTHING]
         height, width, _ = self._image.shape
         view = _view(camera.widened(width / height), width)
@@ -244,10 +260,12 @@ class Painter:
         data.kind = self._array([item.kind for item in items], int)
         data.size = self._array([item.size for item in items], wp.vec3)
         data.to_local = self._array([np.linalg.inv(item.to_world) @ shift for item in items], wp.mat44)
-        data.color = self._array([item.color for item in items], wp.vec3)
+        data.color = self._array([_color_of(item) for item in items], wp.vec3)
         data.mesh = self._array([0 if item.mesh is None else self._mesh(item.mesh) for item in items], wp.uint64)
         data.cell = _round_length(self._scale / _PIECES)
-        data.far = HAZE_DISTANCES * self._scale
+        data.scale = self._scale
+        data.count = len(items)
+        data.marks = sum(item.name != ARROW for item in items)
         return data
 
     def _mesh(self, mesh: Triangles) -> int:
@@ -279,7 +297,14 @@ def _boxes(items: Sequence[Item], origin: np.ndarray) -> tuple[np.ndarray, np.nd
     return lower - room, upper + room
 
 
+def _color_of(item: Item) -> np.ndarray:
+    """Linear RGB; grounds are nearly all alike, so that what stands on them is seen."""
+    if item.kind == PLANE and item.size[0] >= ENDLESS:
+        return GROUND + GROUND_SHARE * (item.color - GROUND)
+    return item.color
+
+
 def _round_length(length: float) -> float:
-    """The nearest of …, 0.1, 0.2, 0.5, 1, 2, 5, … m."""
+    """The nearest below of …, 0.1, 0.2, 0.5, 1, 2, 5, … m."""
     decade = 10.0 ** np.floor(np.log10(length))
-    return float(min((decade * step for step in (1.0, 2.0, 5.0, 10.0)), key=lambda x: abs(np.log(x / length))))
+    return float(max(decade * step for step in (1.0, 2.0, 5.0) if decade * step <= length * (1.0 + 1e-9)))

@@ -1,35 +1,32 @@
-"""Light and color, linear RGB: sky, sun, sky light, checkered ground, haze. Warp functions, float32."""
+"""Light and color, linear RGB, as pages have them: sky, sun, sky light, a grid on the ground, haze. Warp, float32."""
 
 from __future__ import annotations
 
 import numpy as np
 import warp as wp
 
-_SUN_AZIMUTH, _SUN_ELEVATION = np.radians(-25.0), np.radians(50.0)
-SUN_DIRECTION = np.array(
-    [
-        np.cos(_SUN_ELEVATION) * np.cos(_SUN_AZIMUTH),
-        np.cos(_SUN_ELEVATION) * np.sin(_SUN_AZIMUTH),
-        np.sin(_SUN_ELEVATION),
-    ]
-)
-"""Unit vector toward the sun, in the Z-up world: over the right shoulder of the automatic camera."""
-SUN_STRENGTH = 0.66
-"""What a white surface that faces the sun sends out."""
-AMBIENT_UP, AMBIENT_DOWN = 0.34, 0.17
+SUN_DIRECTION = np.array([0.45, -0.55, 1.15]) / np.linalg.norm([0.45, -0.55, 1.15])
+"""Unit vector toward the sun, in the Z-up world: over the right shoulder of the automatic camera, as on pages."""
+SUN_STRENGTH = np.array([0.72, 0.68, 0.63])
+"""What a white surface that faces the sun sends out, linear RGB."""
+AMBIENT_UP, AMBIENT_DOWN = np.array([0.30, 0.31, 0.33]), np.array([0.13, 0.13, 0.14])
 """What a white surface sends out of sky light: facing up, facing down."""
-CHECKER_CONTRAST = 0.22
-"""Dark squares of the ground are this much darker."""
-HAZE_DISTANCES = 30.0
-"""The ground fades into the horizon at this many sizes of the scene."""
+GROUND = np.array([0.651, 0.687, 0.723])
+GROUND_SHARE = 0.25
+"""Endless planes have this color, and so much of their own."""
+LINE = np.array([0.287, 0.332, 0.392])
+"""Of the ground's grid."""
+HAZE_START, HAZE_END, GRID_END = 6.0, 24.0, 9.0
+"""Sizes of the scene from which and at which the ground has faded into the horizon, and its grid from a quarter on."""
 
 _SUN = wp.constant(wp.vec3(*SUN_DIRECTION.tolist()))
-_SUN_STRENGTH = wp.constant(SUN_STRENGTH)
-_AMBIENT_UP, _AMBIENT_DOWN = wp.constant(AMBIENT_UP), wp.constant(AMBIENT_DOWN)
-_CONTRAST = wp.constant(CHECKER_CONTRAST)
-_HORIZON = wp.constant(wp.vec3(0.76, 0.83, 0.90))
-_ZENITH = wp.constant(wp.vec3(0.22, 0.42, 0.72))
-_NADIR = wp.constant(wp.vec3(0.50, 0.53, 0.57))
+_SUN_STRENGTH = wp.constant(wp.vec3(*SUN_STRENGTH.tolist()))
+_AMBIENT_UP, _AMBIENT_DOWN = wp.constant(wp.vec3(*AMBIENT_UP.tolist())), wp.constant(wp.vec3(*AMBIENT_DOWN.tolist()))
+_LINE = wp.constant(wp.vec3(*LINE.tolist()))
+_HAZE_START, _HAZE_END, _GRID_END = wp.constant(HAZE_START), wp.constant(HAZE_END), wp.constant(GRID_END)
+_HORIZON = wp.constant(wp.vec3(0.776, 0.823, 0.871))
+_ZENITH = wp.constant(wp.vec3(0.275, 0.434, 0.694))
+_NADIR = wp.constant(wp.vec3(0.624, 0.672, 0.723))
 
 
 @wp.func
@@ -42,8 +39,8 @@ def sun_direction() -> wp.vec3:
 def sky(d: wp.vec3) -> wp.vec3:
     """Color of the background in a direction (a unit vector)."""
     if d[2] >= 0.0:
-        return wp.lerp(_HORIZON, _ZENITH, wp.sqrt(d[2]))
-    return wp.lerp(_HORIZON, _NADIR, wp.min(1.0, -2.0 * d[2]))
+        return wp.lerp(_HORIZON, _ZENITH, wp.pow(d[2], 0.6))
+    return wp.lerp(_HORIZON, _NADIR, wp.pow(wp.min(1.0, -3.0 * d[2]), 0.7))
 
 
 @wp.func
@@ -56,31 +53,54 @@ def light(color: wp.vec3, normal: wp.vec3, sunlit: float) -> wp.vec3:
         sunlit: 0 in shadow, 1 in the sun.
     """
     ambient = wp.lerp(_AMBIENT_DOWN, _AMBIENT_UP, 0.5 + 0.5 * normal[2])
-    return color * (ambient + sunlit * _SUN_STRENGTH * wp.max(0.0, wp.dot(normal, _SUN)))
+    return wp.cw_mul(color, ambient + sunlit * wp.max(0.0, wp.dot(normal, _SUN)) * _SUN_STRENGTH)
 
 
 @wp.func
-def checker(color: wp.vec3, x: float, y: float, cell: float, footprint: float) -> wp.vec3:
-    """A color on a checkerboard that fades where squares get too small to see.
+def _smoothstep(low: float, high: float, x: float) -> float:
+    y = wp.clamp((x - low) / (high - low), 0.0, 1.0)
+    return y * y * (3.0 - 2.0 * y)
+
+
+@wp.func
+def _line(x: float, footprint: float, width: float) -> float:
+    """How much of a sample a line at every whole number covers; lines too narrow to see fade.
 
     Args:
-        color: Of the light squares.
-        x: Place on the plane, m.
-        y: Place on the plane, m.
-        cell: Edge of a square, m.
-        footprint: Width of a sample on the plane, m.
+        x: Place.
+        footprint: Width of a sample.
+        width: Of a line, in samples.
     """
-    fade = wp.exp(-2.0 * footprint / cell)
-    even = wp.floor(x / cell) + wp.floor(y / cell)
-    odd = even - 2.0 * wp.floor(0.5 * even)
-    return color * (1.0 - _CONTRAST * (0.5 + (odd - 0.5) * fade))
+    away = wp.abs(x - wp.floor(x + 0.5))
+    inner = footprint * wp.max(width - 0.6, 0.0)
+    outer = footprint * (width + 0.6)
+    return (1.0 - _smoothstep(inner, outer, away)) * (1.0 - _smoothstep(0.25, 0.6, footprint))
 
 
 @wp.func
-def haze(color: wp.vec3, distance: float, far: float) -> wp.vec3:
-    """A color seen through air that hides what is farther than about `far`."""
-    ratio = distance / far
-    return wp.lerp(_HORIZON, color, wp.exp(-ratio * ratio))
+def grid(color: wp.vec3, x: float, y: float, wide_x: float, wide_y: float, cell: float, away: float) -> wp.vec3:
+    """A color with fine lines at every cell and strong ones at every fifth.
+
+    Args:
+        color: Of the ground.
+        x: Place on the plane, m.
+        y: Place on the plane, m.
+        wide_x: Width of a sample along x, m.
+        wide_y: Width of a sample along y, m.
+        cell: Between fine lines, m.
+        away: Distance in sizes of the scene.
+    """
+    fine = 0.35 * wp.max(_line(x / cell, wide_x / cell, 0.5), _line(y / cell, wide_y / cell, 0.5))
+    large = 5.0 * cell
+    coarse = 0.75 * wp.max(_line(x / large, wide_x / large, 0.8), _line(y / large, wide_y / large, 0.8))
+    veil = 1.0 - _smoothstep(0.25, 1.0, away / _GRID_END)
+    return wp.lerp(color, _LINE, wp.max(fine, coarse) * veil)
+
+
+@wp.func
+def haze(color: wp.vec3, away: float) -> wp.vec3:
+    """A color seen through air, from so many sizes of the scene away."""
+    return wp.lerp(color, _HORIZON, wp.clamp((away - _HAZE_START) / (_HAZE_END - _HAZE_START), 0.0, 1.0))
 
 
 @wp.func

@@ -7,7 +7,7 @@ from pxr import Gf, Sdf, Usd, UsdGeom
 
 from warpsim.core.errors import unknown_name
 from warpsim.io.usd.units import stage_units
-from warpsim.view.raycast.camera import Camera
+from warpsim.view.items.camera import Camera
 
 
 def stage_camera(stage: Usd.Stage, path: str, time: Usd.TimeCode) -> Camera:

@@ -18,6 +18,7 @@ from warpsim.io.usd.author.bodies import (
     mesh,
     sphere,
 )
+from warpsim.io.usd.author.deformables import attach, cable, cloth, deformable_material, point_place, soft
 from warpsim.io.usd.author.joints import (
     actuator,
     distance,
@@ -31,18 +32,23 @@ from warpsim.io.usd.author.joints import (
     site,
     spherical,
 )
+from warpsim.io.usd.author.liquids import liquid
 from warpsim.io.usd.author.stages import frame, move, new_stage, physics_scene, reference, save, world
 from warpsim.io.usd.author.tasks import task, task_part
 
 __all__ = [
     "actuator",
+    "attach",
     "bind",
     "body",
     "box",
+    "cable",
     "capsule",
+    "cloth",
     "collision_group",
     "cone",
     "cylinder",
+    "deformable_material",
     "distance",
     "drive",
     "filter_pairs",
@@ -50,12 +56,14 @@ __all__ = [
     "frame",
     "generic",
     "ground",
+    "liquid",
     "material",
     "mesh",
     "mimic",
     "move",
     "new_stage",
     "physics_scene",
+    "point_place",
     "prismatic",
     "reference",
     "revolute",
@@ -64,6 +72,7 @@ __all__ = [
     "set_attribute",
     "set_attributes",
     "site",
+    "soft",
     "sphere",
     "spherical",
     "task",

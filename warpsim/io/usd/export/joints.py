@@ -15,7 +15,7 @@ from warpsim.io.usd.frames import Pose
 from warpsim.io.usd.state_names import D6_AXES
 from warpsim.io.usd.units import DEGREE
 from warpsim.scene import Actuator, Body, Drive, Equality, Joint, Tendon
-from warpsim.scene.description import DEFAULT_SOLIMP, DEFAULT_SOLREF
+from warpsim.scene.defaults import DEFAULT_SOLIMP, DEFAULT_SOLREF
 
 
 def add_joints(export: Export, body: Body, joints: list[Joint]) -> None:

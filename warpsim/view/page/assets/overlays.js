@@ -11,7 +11,7 @@ class Overlays {
     this.shown = { contacts: true, joints: false, com: false, targets: true };
     this.root = new THREE.Group();
     stage.scene.add(this.root);
-    const most = views.reduce((sum, view) => sum + mostContacts(view.take), 0);
+    const most = content.live?.contacts ?? views.reduce((sum, view) => sum + mostContacts(view.take), 0);
     this.weight = content.bodies.reduce((sum, body) => sum + (body.mass ?? 0), 0) * 9.81;
     if (most) {
       const s = stage.size;

@@ -10,6 +10,7 @@ const ICONS = {
   layers: '<path d="M12 3.5l8.5 4.7L12 13 3.5 8.2zM3.5 12L12 16.8 20.5 12M3.5 15.8L12 20.5l8.5-4.7"/>',
   home: '<path d="M4 9V4h5M20 9V4h-5M4 15v5h5M20 15v5h-5"/><circle cx="12" cy="12" r="2.2"/>',
   help: '<circle cx="12" cy="12" r="8.5"/><path d="M9.6 9.5a2.5 2.5 0 1 1 3.6 2.2c-.9.5-1.2 1-1.2 2M12 16.7v.1"/>',
+  reset: '<path d="M5 12a7 7 0 1 0 2.3-5.2M5 4.5V9h4.5"/>',
   close: '<path d="M6 6l12 12M18 6L6 18"/>',
 };
 
@@ -121,7 +122,7 @@ class Panels {
     const viewer = this.viewer,
       options = make("div", { className: "card options", hidden: true });
     const has = {
-      contacts: viewer.views.some((view) => view.take.contacts),
+      contacts: viewer.content.live?.contacts || viewer.views.some((view) => view.take.contacts),
       joints: viewer.content.joints.length,
       targets: viewer.content.targets.length,
       com: viewer.overlays.weight > 0,

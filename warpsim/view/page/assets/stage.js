@@ -27,6 +27,12 @@ const THEMES = {
   },
 };
 
+// The automatic camera, as the ray caster's (`warpsim/view/items/camera.py`): degrees, and window over what must fit.
+const AZIMUTH = -60,
+  ELEVATION = 22,
+  STEEP_ELEVATION = 45,
+  MARGIN = 1.2;
+
 class Stage {
   constructor(element) {
     this.element = element;
@@ -191,7 +197,7 @@ class Stage {
   }
 
   // Fits camera, light and haze to a box; `size` is its longest edge.
-  frame(box, size) {
+  frame(box, size, elevation) {
     this.box = box;
     this.size = size;
     const reach = 60 * size;
@@ -200,7 +206,7 @@ class Stage {
     this.controls.maxDistance = 20 * size;
     this.controls.minDistance = size / 100;
     this.scene.fog = new THREE.Fog(0xffffff, 6 * size, 24 * size);
-    this.lookFrom(-60, 20);
+    this.lookFrom(elevation);
     this.moveLight(this.center());
   }
 
@@ -228,36 +234,42 @@ class Stage {
     this.dirty = true;
   }
 
-  // A three-quarter view of the whole box, as the ray caster's own: degrees about the up axis and above the horizon.
-  lookFrom(azimuth, elevation) {
-    const [a, e] = [(azimuth * Math.PI) / 180, (elevation * Math.PI) / 180];
+  // The nearest three-quarter view of the whole box, degrees above the horizon; `fit_camera` has the equations.
+  lookFrom(elevation) {
+    const [a, e] = [(AZIMUTH * Math.PI) / 180, (elevation * Math.PI) / 180];
     const outward = new THREE.Vector3(Math.cos(e) * Math.cos(a), Math.cos(e) * Math.sin(a), Math.sin(e));
-    const target = this.center();
-    this.camera.position.copy(target).add(outward);
-    this.camera.lookAt(target);
-    this.camera.updateMatrixWorld();
-    const [right, up] = [0, 1].map((column) =>
-      new THREE.Vector3().setFromMatrixColumn(this.camera.matrixWorld, column),
-    );
-    const tangent = Math.tan((this.camera.fov * Math.PI) / 360) / 1.25;
-    let distance = this.size;
+    const right = new THREE.Vector3(-outward.y, outward.x, 0).normalize();
+    const up = new THREE.Vector3().crossVectors(outward, right);
+    const corners = [];
     for (let k = 0; k < 8; k++) {
-      const corner = new THREE.Vector3(
-        k & 1 ? this.box.max.x : this.box.min.x,
-        k & 2 ? this.box.max.y : this.box.min.y,
-        k & 4 ? this.box.max.z : this.box.min.z,
-      ).sub(target);
-      const near = corner.dot(outward);
-      distance = Math.max(
-        distance,
-        near + Math.abs(corner.dot(up)) / tangent,
-        near + Math.abs(corner.dot(right)) / (tangent * this.camera.aspect),
-      );
+      const [low, high] = [this.box.min, this.box.max];
+      corners.push(new THREE.Vector3(k & 1 ? high.x : low.x, k & 2 ? high.y : low.y, k & 4 ? high.z : low.z));
     }
-    this.camera.position.copy(target).addScaledVector(outward, distance);
+    const tangent = Math.tan((this.camera.fov * Math.PI) / 360);
+    const extent = this.box.getSize(new THREE.Vector3());
+    const nearest = Math.min(...corners.map((corner) => -corner.dot(outward)));
+    let back = nearest - 0.5 * Math.max(extent.x, extent.y, extent.z);
+    const place = new THREE.Vector3();
+    for (const [axis, reach] of [
+      [right, (tangent * this.camera.aspect) / MARGIN],
+      [up, tangent / MARGIN],
+    ]) {
+      let [a, b] = [-Infinity, -Infinity];
+      for (const corner of corners) {
+        const [across, depth] = [corner.dot(axis), -corner.dot(outward)];
+        a = Math.max(a, across - reach * depth);
+        b = Math.max(b, -across - reach * depth);
+      }
+      place.addScaledVector(axis, 0.5 * (a - b));
+      back = Math.min(back, (-0.5 * (a + b)) / reach);
+    }
+    this.camera.position.copy(place).addScaledVector(outward, -back);
+    // Orbits go about the point of the view's axis that is nearest to the box's middle.
+    const distance = this.camera.position.clone().sub(this.center()).dot(outward);
+    this.controls.target.copy(this.camera.position).addScaledVector(outward, -Math.max(distance, 1e-6));
     this.camera.updateProjectionMatrix();
-    this.controls.target.copy(target);
     this.controls.update();
+    this.camera.updateMatrixWorld();
     this.dirty = true;
   }
 

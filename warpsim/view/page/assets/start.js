@@ -35,6 +35,7 @@ function handleOf(viewer) {
       stage.camera.updateMatrixWorld();
       stage.dirty = true;
     },
+    camera: () => [stage.camera.position.toArray(), stage.controls.target.toArray(), stage.camera.aspect],
     project: (point) => {
       const seen = new THREE.Vector3(...point).project(stage.camera);
       return [((seen.x + 1) / 2) * stage.element.clientWidth, ((1 - seen.y) / 2) * stage.element.clientHeight];
@@ -44,6 +45,7 @@ function handleOf(viewer) {
     selected: () => viewer.pathOf(viewer.selected),
     follow: () => viewer.toggleFollow(),
     trail: () => viewer.toggleTrail(),
+    live: () => viewer.live && { frames: viewer.live.frames, time: viewer.live.time, state: viewer.live.state, paused: viewer.live.paused },
     contacts: () => viewer.overlays.contactCount ?? 0,
     pose: (take, body, time) => {
       const p = new THREE.Vector3(),

@@ -86,6 +86,12 @@ class TakeView {
   }
 
   pose(body, time, position, rotation) {
+    if (this.live) {
+      const [x, y, z, w, i, j, k] = this.live.poses.subarray(7 * body, 7 * body + 7);
+      position.set(x, y, z);
+      rotation.set(i, j, k, w);
+      return;
+    }
     const { positions, rotations } = this.take;
     const [low, high, share] = this.between(time);
     const mix = (series, channel) => series.at(low, channel) * (1 - share) + series.at(high, channel) * share;
@@ -98,9 +104,10 @@ class TakeView {
   update(time) {
     for (let b = 0; b < this.bodies.length; b++) this.pose(b, time, this.bodies[b].position, this.bodies[b].quaternion);
     const [low, high, share] = this.between(time);
-    for (const { drawable, series, mesh, position } of this.moving) {
+    for (const [number, { drawable, series, mesh, position }] of this.moving.entries()) {
       const out = position.array;
-      for (let c = 0; c < series.channels; c++) out[c] = series.at(low, c) * (1 - share) + series.at(high, c) * share;
+      if (this.live) out.set(this.live.points[number]);
+      else for (let c = 0; c < series.channels; c++) out[c] = series.at(low, c) * (1 - share) + series.at(high, c) * share;
       if (drawable.kind === "cloud") {
         const matrix = new THREE.Matrix4();
         for (let i = 0; i < series.channels / 3; i++)
@@ -123,43 +130,6 @@ class TakeView {
       mesh.visible = visual === undefined || (looks === "colliders" ? collider : visual);
     }
   }
-
-  // Box around everything that moves in any frame, from a few of them, and what stands near.
-  bounds() {
-    const box = new THREE.Box3(),
-      still = new THREE.Box3();
-    const steps = Math.min(this.take.frames, 12);
-    for (let k = 0; k < steps; k++) {
-      this.update(steps > 1 ? (this.duration * k) / (steps - 1) : 0);
-      this.root.updateMatrixWorld(true);
-      for (const group of this.bodies) box.expandByObject(group);
-      for (const { mesh, series } of this.moving) {
-        const array = mesh.geometry.attributes.position.array;
-        if (mesh.isInstancedMesh)
-          for (let i = 0; i < series.channels / 3; i++)
-            box.expandByPoint(new THREE.Vector3().setFromMatrixPosition(getInstance(mesh, i)));
-        else
-          for (let i = 0; i < array.length; i += 3)
-            box.expandByPoint(new THREE.Vector3(array[i], array[i + 1], array[i + 2]));
-      }
-    }
-    for (const mesh of this.statics.children) {
-      const own = new THREE.Box3().setFromObject(mesh);
-      const wider = box.clone().union(own);
-      if (box.isEmpty() || diagonal(wider) <= 2.2 * diagonal(box)) still.union(own);
-    }
-    return box.union(still);
-  }
-}
-
-function getInstance(mesh, index) {
-  const matrix = new THREE.Matrix4();
-  mesh.getMatrixAt(index, matrix);
-  return matrix;
-}
-
-function diagonal(box) {
-  return box.getSize(new THREE.Vector3()).length();
 }
 
 function isGround(drawable) {

@@ -31,14 +31,15 @@ class Viewer {
     for (const body of subjects) if (body !== null && this.fullDuration > 0) this.overlays.toggleTrail(body);
     this.update();
     this.listen();
+    this.live = content.live ? new Live(this) : null;
   }
 
   arrangeStage() {
-    const box = new THREE.Box3();
-    for (const view of this.views.slice(0, 4)) box.union(view.bounds());
-    if (box.isEmpty()) box.set(new THREE.Vector3(-0.5, -0.5, 0), new THREE.Vector3(0.5, 0.5, 0.5));
+    const { low, high, enclosed } = this.content.focus;
+    const box = new THREE.Box3(new THREE.Vector3(...low), new THREE.Vector3(...high));
     const extent = box.getSize(new THREE.Vector3());
     this.box = box;
+    this.elevation = enclosed ? STEEP_ELEVATION : ELEVATION;
     const size = Math.max(extent.x, extent.y, extent.z, 1e-3);
     const planes = this.content.drawables.filter(isGround);
     for (const plane of planes) {
@@ -47,7 +48,7 @@ class Viewer {
     }
     if (!planes.length)
       this.stage.makeGround(null, new THREE.Matrix4().makeTranslation(0, 0, box.min.z - 0.02 * size), size);
-    this.stage.frame(box, size);
+    this.stage.frame(box, size, this.elevation);
   }
 
   // Which takes are shown, and where.
@@ -104,7 +105,7 @@ class Viewer {
     for (const view of this.shown) box.union(this.box.clone().translate(view.root.position));
     if (box.isEmpty()) return;
     this.stage.box = box;
-    this.stage.lookFrom(-60, sideBySide && this.shown.length > 2 ? 32 : 20);
+    this.stage.lookFrom(sideBySide && this.shown.length > 2 ? Math.max(this.elevation, 32) : this.elevation);
     this.stage.moveLight(this.stage.center());
   }
 
@@ -170,12 +171,17 @@ class Viewer {
     this.setLayout(this.sideBySide);
   }
 
-  // The nearest surface under a point of the window: { drawable, take, point }, or null.
-  pick(x, y) {
+  rayAt(x, y) {
     const area = this.stage.renderer.domElement.getBoundingClientRect();
     const at = new THREE.Vector2(((x - area.left) / area.width) * 2 - 1, 1 - ((y - area.top) / area.height) * 2);
     const caster = new THREE.Raycaster();
     caster.setFromCamera(at, this.stage.camera);
+    return caster;
+  }
+
+  // The nearest surface under a point of the window: { drawable, take, point }, or null.
+  pick(x, y) {
+    const caster = this.rayAt(x, y);
     caster.params.Line.threshold = 0.01 * this.stage.size;
     const meshes = this.shown
       .filter((view) => !view.ghost)
@@ -271,16 +277,16 @@ class Viewer {
   }
 
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
+    if (event.ctrlKey || event.metaKey || event.altKey || ["SELECT", "INPUT"].includes(event.target.tagName)) return;
     const frames = event.shiftKey ? 10 : 1;
     const flip = (name) => this.panels.switches[name] && this.setOption(name, !this.options[name]);
     const faster = (way) =>
       this.setSpeed(SPEEDS[Math.min(Math.max(SPEEDS.indexOf(this.player.speed) + way, 0), SPEEDS.length - 1)]);
     const actions = {
-      " ": () => this.player.toggle(),
+      " ": () => (this.live ? this.live.send({ kind: "pause", on: !this.live.paused }) : this.player.toggle()),
       ArrowLeft: () => this.player.stepBy(-frames),
-      ArrowRight: () => this.player.stepBy(frames),
-      Home: () => this.player.seek(0),
+      ArrowRight: () => (this.live ? this.live.send({ kind: "step", frames }) : this.player.stepBy(frames)),
+      Home: () => (this.live ? this.live.send({ kind: "reset" }) : this.player.seek(0)),
       End: () => {
         this.player.pause();
         this.player.seek(this.player.duration);
@@ -315,8 +321,10 @@ class Viewer {
   run() {
     let before = performance.now();
     const tick = (now) => {
-      this.player.advance(Math.min((now - before) / 1000, 0.25));
+      const seconds = Math.min((now - before) / 1000, 0.25);
+      this.player.advance(seconds);
       before = now;
+      this.live?.tick(seconds);
       this.stage.controls.update();
       if (this.stage.dirty) {
         this.stage.render();

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpsim.view.items.item import PLANE, Item
+from warpsim.view.items.camera import ELEVATION, STEEP_ELEVATION, Camera, fit_camera
+from warpsim.view.items.item import ENDLESS, PLANE, Item
 
 _BESIDE, _AROUND = 2.2, 6.0
 """Static things are shown too if the view grows by no more than this: those beside what moves, those around it."""
+_ABOVE = 5.0
+"""The ground under what moves is shown too if the view grows by no more than this."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,21 @@ class Focus:
     def size(self) -> float:
         """Longest edge of the box around the points, m."""
         return float(np.ptp(self.points, axis=0).max())
+
+    @property
+    def box(self) -> np.ndarray:
+        """(2, 3) m: least and greatest coordinates."""
+        return np.stack([self.points.min(axis=0), self.points.max(axis=0)])
+
+    def camera(self, aspect: float) -> Camera:
+        """The automatic view, as pages begin with it: of the box around the points.
+
+        Args:
+            aspect: Width / height of the picture.
+        """
+        low, high = self.box
+        corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
+        return fit_camera(corners, aspect=aspect, elevation=STEEP_ELEVATION if self.enclosed else ELEVATION)
 
 
 def find_focus(frames: Sequence[Sequence[Item]]) -> Focus:
@@ -45,11 +63,23 @@ def find_focus(frames: Sequence[Sequence[Item]]) -> Focus:
     still = {item.name: item.corners() for item in solid if item.name not in moving}
     if not clouds:
         return Focus(np.concatenate(list(still.values())))
-    return _with_context(np.concatenate(clouds), still.values())
+    return with_context(np.concatenate(clouds), still.values(), ground_heights(frames[0]))
 
 
-def _with_context(points: np.ndarray, still: Iterable[np.ndarray]) -> Focus:
-    """Adds static things beside and around what moves."""
+def ground_heights(items: Iterable[Item]) -> list[float]:
+    """m: of level planes without end."""
+    flat = [item.to_world for item in items if item.kind == PLANE and item.size[0] >= ENDLESS]
+    return [float(matrix[2, 3]) for matrix in flat if matrix[2, 2] > 0.999 * np.linalg.norm(matrix[:3, 2])]
+
+
+def with_context(points: np.ndarray, still: Iterable[np.ndarray], grounds: Iterable[float] = ()) -> Focus:
+    """Adds static things beside and around what moves, and the ground under it.
+
+    Args:
+        points: (n, 3) m: of what moves.
+        still: (8, 3) m each: corners of what stands.
+        grounds: m: heights of the ground.
+    """
     middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
     size = _diagonal(points)
     enclosed = False
@@ -59,6 +89,11 @@ def _with_context(points: np.ndarray, still: Iterable[np.ndarray]) -> Focus:
         if _diagonal(wider) <= size * (_AROUND if around else _BESIDE):
             points = wider
             enclosed = enclosed or bool(around)
+    for height in grounds:
+        below = np.array([[*points[:, :2].mean(axis=0), height]])
+        wider = np.concatenate([points, below])
+        if height < points[:, 2].min() and _diagonal(wider) <= _ABOVE * _diagonal(points):
+            points = wider
     return Focus(points, enclosed)
 
 

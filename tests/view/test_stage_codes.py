@@ -1,0 +1,46 @@
+"""Which frames of a stage a page shows, and what its items are made of."""
+
+from __future__ import annotations
+
+import numpy as np
+from pxr import Gf, Usd, UsdGeom
+
+from warpsim.scene import Body, Joint, Mesh, Scene, Shape
+from warpsim.view.items.scene_items import SceneReader
+from warpsim.view.page.scene_content import MAXIMUM_FRAMES
+from warpsim.view.page.stage_content import sample_codes
+
+
+def moving_stage(samples: int) -> Usd.Stage:
+    stage = Usd.Stage.CreateInMemory()
+    stage.SetStartTimeCode(5.0)
+    stage.SetEndTimeCode(5.0 + samples)
+    move = UsdGeom.Xform.Define(stage, "/Ball").AddTranslateOp()
+    for k in range(samples + 10):  # some of them beyond the end
+        move.Set(Gf.Vec3d(k, 0, 0), 5.0 + k)
+    return stage
+
+
+def test_all_samples_within_the_range_are_frames():
+    assert sample_codes(moving_stage(20)) == [5.0 + k for k in range(21)]
+
+
+def test_more_samples_than_a_page_holds_are_thinned_from_the_first_to_the_last():
+    codes = sample_codes(moving_stage(MAXIMUM_FRAMES + 500))
+    assert len(codes) == MAXIMUM_FRAMES
+    assert (codes[0], codes[-1]) == (5.0, 5.0 + MAXIMUM_FRAMES + 500)
+    assert np.ptp(np.diff(codes)) < 1e-9
+
+
+def test_only_meshes_are_drawn_by_their_mesh():
+    corner = Mesh("m", vertices=np.eye(4, 3), faces=np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]))
+    kinds = {"s": "sphere", "h": "hull"}
+    shapes = [Shape(name, kind=kind, body="a", mesh="m", size=np.ones(3)) for name, kind in kinds.items()]
+    scene = Scene(
+        bodies=[Body("a", mass=1.0, inertia=np.eye(3))],
+        joints=[Joint("j", kind="free", body="a")],
+        shapes=shapes,
+        meshes={"m": corner},
+    )
+    sphere, hull = SceneReader(scene).items({"a": np.eye(4)})
+    assert sphere.mesh is None and hull.mesh is not None

@@ -1,0 +1,138 @@
+"""A seven-joint arm pours a cup into a mug."""
+
+from __future__ import annotations
+
+import numpy as np
+from common import BLUE, DARK, ORANGE, WHITE, servo, write
+from pxr import Sdf, Usd
+
+from warpsim.io.usd import author
+
+DOCUMENTATION = """A 7-dof arm (8 kg) holds a square cup, 60 mm wide and two thirds full, beside a mug whose opening
+is 72 mm wide. The task: joint trajectories, by drive targets at knots, that pour the cup into the mug. As authored, the
+arm tips the cup beside it and spills everything. The particles are 5 mm apart on cells of 10 mm."""
+
+PITCH, CUP, CUP_HEIGHT, MUG, MUG_HEIGHT, WALL = 0.005, 0.06, 0.06, 0.072, 0.1, 0.006
+GRIP = np.array([0.40, -0.033, 0.25])  # middle of the cup's floor, m; its lip is on the hand's axis
+MUG_AT = np.array([0.44, 0.17, 0.0])  # middle of the mug's bottom, m
+DURATION, KNOTS = 1.6, 9
+
+LINKS = (
+    # name, axis, origin (m), far end (m), radius, mass, limits (deg), stiffness, damping, largest torque
+    ("Shoulder", "Z", (0, 0, 0.05), (0, 0, 0.12), 0.05, 2.0, (-170, 170), 400, 40, 90),
+    ("UpperArm", "Y", (0, 0, 0.12), (0, 0, 0.24), 0.045, 1.8, (-110, 110), 400, 40, 90),
+    ("Roll", "Z", (0, 0, 0.24), (0, 0, 0.34), 0.04, 1.2, (-170, 170), 300, 30, 60),
+    ("Forearm", "Y", (0, 0, 0.34), (0.15, 0, 0.34), 0.035, 1.2, (-130, 130), 300, 30, 60),
+    ("Wrist", "X", (0.15, 0, 0.34), (0.26, 0, 0.32), 0.03, 0.8, (-170, 170), 200, 16, 30),
+    ("Palm", "Y", (0.26, 0, 0.32), (0.32, 0, 0.31), 0.025, 0.5, (-110, 110), 200, 16, 30),
+    ("Hand", "X", (0.32, 0, 0.31), (0.36, 0, 0.31), 0.02, 0.3, (-170, 170), 100, 8, 20),
+)
+SIDES = {"Left": (0, -1), "Right": (0, 1), "Front": (1, -1), "Back": (1, 1)}
+
+
+def vessel(parent: Usd.Prim, width: float, height: float, at: np.ndarray, color: tuple) -> None:
+    """A square vessel of five boxes; `at` is the middle of its floor's upper side in the parent's frame."""
+    outer = width / 2 + WALL
+    author.box(parent, "Floor", (outer, outer, WALL / 2), position=at - [0, 0, WALL / 2], color=color)
+    for name, (axis, sign) in SIDES.items():
+        size, place = [outer, outer, (height + WALL) / 2], at + [0, 0, (height - WALL) / 2]
+        size[axis] = WALL / 2
+        place[axis] += sign * (width + WALL) / 2
+        author.box(parent, name, size, position=place, color=color)
+
+
+def arm(world: Usd.Prim) -> Usd.Prim:
+    """The arm; returns its hand."""
+    base = author.body(world, "Arm", mass=3.0, inertia=(0.01, 0.01, 0.01), articulation_root=True)
+    author.cylinder(base, "Foot", 0.07, 0.05, position=(0, 0, 0.025), color=DARK, collides=False)
+    author.fixed(base, "Mount", None, base)
+    parent, before = base, np.zeros(3)
+    for name, axis, origin, end, radius, mass, limits, stiffness, damping, strength in LINKS:
+        start, span = np.array(origin, dtype=float), np.array(end, dtype=float) - np.array(origin)
+        length = float(np.linalg.norm(span))
+        moments = np.full(3, mass * (length**2 / 12 + radius**2 / 4))
+        link = author.body(
+            parent,
+            name,
+            position=start - before,
+            mass=mass,
+            center_of_mass=span / 2,
+            inertia=moments,
+            attributes={"mjc:gravcomp": 1.0},
+        )
+        along = np.array([1.0 + span[2] / length, -span[1] / length, span[0] / length, 0.0])  # turns z into the span
+        author.capsule(
+            link,
+            "Shape",
+            radius,
+            length,
+            position=span / 2,
+            rotation=along / np.linalg.norm(along),
+            color=ORANGE,
+            collides=False,
+        )
+        author.revolute(
+            link,
+            "Joint",
+            parent,
+            link,
+            axis,
+            limits=limits,
+            drive=servo(stiffness, damping, 0.0, strength),
+            attributes={"newton:armature": 0.05},
+        )
+        parent, before = link, start
+    return parent
+
+
+def start() -> np.ndarray:
+    """(knots, 7) rad: the hand tips the cup over between 0.1 and 0.8 s; the rest stays as it is."""
+    times = np.linspace(0.0, DURATION, KNOTS)
+    values = np.zeros((KNOTS, len(LINKS)))
+    values[:, 6] = np.radians(-130.0) * np.clip((times - 0.1) / 0.7, 0.0, 1.0)
+    return values
+
+
+def build() -> Usd.Stage:
+    """The scene."""
+    stage = author.new_stage(documentation=DOCUMENTATION)
+    world = author.world(stage)
+    author.physics_scene(
+        stage, gravity=9.81, steps_per_second=500, attributes={"mjc:option:integrator": "implicitfast"}
+    )
+    floor = author.ground(world, color=WHITE)
+    floor.CreateAttribute("warpsim:particles:stick", Sdf.ValueTypeNames.Double, False).Set(1.0)
+    hand = arm(world)
+    origin = np.array(LINKS[-1][2], dtype=float)
+    vessel(hand, CUP, CUP_HEIGHT, GRIP - origin, BLUE)
+    mug = author.frame(world, "Mug", position=MUG_AT)
+    vessel(mug, MUG, MUG_HEIGHT, np.array([0, 0, WALL]), WHITE)
+    inside = author.box(
+        mug, "Inside", (MUG / 2, MUG / 2, MUG_HEIGHT / 2), position=(0, 0, WALL + MUG_HEIGHT / 2), collides=False
+    )
+    inside.GetAttribute("visibility").Set("invisible")
+    coffee = author.liquid(
+        world,
+        "Coffee",
+        inside=hand,
+        pitch=PITCH,
+        fill=0.65,
+        bulk_modulus=4e4,
+        viscosity=0.02,
+        substeps=3,
+        max_nodes=16000,
+        domain=((0.15, -0.25, -0.02), (0.75, 0.45, 0.4)),
+        color=(0.25, 0.12, 0.05),
+    )
+    task = author.task(world, duration=DURATION, method="adam", learningRate=0.008, iterations=7, memoryBudget="400MB")
+    author.task_part(
+        task, "Knots", "Motion", channel="driveTarget", count=KNOTS, interpolation="cubic", values=start().ravel()
+    )
+    author.task_part(task, "Fill", "Pour", subject=coffee, target=inside, tolerance=0.05, heldFor=0.5)
+    author.task_part(task, "Smoothness", "Smooth", weight=1e-4)
+    author.task_part(task, "KeepJointLimits", "Limits")
+    return stage
+
+
+if __name__ == "__main__":
+    print(write(build(), "pour"))

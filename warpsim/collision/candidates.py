@@ -1,0 +1,85 @@
+"""How many contacts a pair of shapes can have, by kind, for each family of pairs: numbers without the kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpsim.collision.kinds import KIND_ORDER
+from warpsim.core.errors import UnsupportedError
+from warpsim.scene.description import Scene
+
+Candidates = dict[tuple[str, str], int]
+"""Ordered pairs of kinds → most contacts of such a pair."""
+
+PRIMITIVE_PAIRS: Candidates = {
+    ("plane", "sphere"): 1,
+    ("plane", "capsule"): 2,
+    ("plane", "box"): 4,
+    ("plane", "cylinder"): 4,
+    ("plane", "cone"): 4,
+    ("plane", "ellipsoid"): 1,
+    ("sphere", "sphere"): 1,
+    ("sphere", "capsule"): 1,
+    ("capsule", "capsule"): 2,
+}
+BOX_PAIRS: Candidates = {("sphere", "box"): 1, ("sphere", "cylinder"): 1, ("capsule", "box"): 2, ("box", "box"): 8}
+
+_CONVEX_KINDS = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "hull", "cone")
+
+
+def _convex_pairs() -> Candidates:
+    """All ordered pairs of convex kinds that the primitives' closed forms leave out, and hulls on planes.
+
+    Shapes with flat patches touch by four points at most; a cone's face and another's may give four each.
+    """
+    pairs = {("plane", "hull"): 4}
+    for first in _CONVEX_KINDS:
+        for second in _CONVEX_KINDS:
+            if KIND_ORDER[first] <= KIND_ORDER[second] and (first, second) not in PRIMITIVE_PAIRS:
+                smooth = {"sphere", "ellipsoid"} & {first, second}
+                pairs[first, second] = 1 if smooth else 8 if "cone" in (first, second) else 4
+    return pairs
+
+
+CONVEX_PAIRS = _convex_pairs()
+FIELD_PAIRS: Candidates = (
+    {("plane", "mesh"): 4, ("sphere", "mesh"): 1, ("mesh", "mesh"): 8}
+    | {(kind, "mesh"): 8 for kind in _CONVEX_KINDS if kind != "sphere"}
+    | {("heightfield", kind): 1 if kind == "sphere" else 8 for kind in (*_CONVEX_KINDS, "mesh")}
+)
+CLOSED_FORMS_FIRST = (PRIMITIVE_PAIRS, BOX_PAIRS, CONVEX_PAIRS, FIELD_PAIRS)
+"""The order in which the families are asked for a pair."""
+
+
+def family_of(first: str, second: str, exact: bool = False) -> Candidates:
+    """The family that handles an ordered pair of kinds.
+
+    Args:
+        first: Kind of the first shape.
+        second: Kind of the second.
+        exact: Whether the distance must be true also when the shapes are apart; some closed forms are exact only for
+            shapes that touch.
+
+    Raises:
+        UnsupportedError: None does.
+    """
+    if exact and (first, second) in CONVEX_PAIRS:
+        return CONVEX_PAIRS
+    for family in CLOSED_FORMS_FIRST:
+        if (first, second) in family:
+            return family
+    raise UnsupportedError(
+        f"no contact between shapes of kind {first!r} and {second!r}; exclude the pair or change one shape's kind"
+    )
+
+
+def count_candidates(scene: Scene, pairs: np.ndarray) -> int:
+    """Contacts that given pairs of a scene's shapes, (n, 2), can have together."""
+    kinds = [shape.kind for shape in scene.shapes]
+    cases = [(kinds[a], kinds[b]) for a, b in pairs]
+    return sum(family_of(*case)[case] for case in cases)
+
+
+def default_room(candidates: int, shapes: int) -> int:
+    """Contact places of a world at first: all candidates of a small scene, a share of a large one's."""
+    return min(candidates, max(32, 4 * shapes))

@@ -1,0 +1,277 @@
+"""`DeformableMatter`: a cloth, a soft body or cables of a scene, stepped implicitly among its bodies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import warp as wp
+
+from warpsim.core.precision import quat, real, vec3, vec6
+from warpsim.deformable import surroundings
+from warpsim.deformable.model import build
+from warpsim.deformable.parts import BENDS, FORMS, MATERIAL, parts_of
+from warpsim.deformable.report import report_kernel
+from warpsim.deformable.step_terms import Around
+from warpsim.deformable.stepper import Stepper, StepWork
+from warpsim.deformable.types import STATUS_TEXT
+from warpsim.matter.matter import Bodies, CompileContext, Environment, Matter
+from warpsim.scene.matters import MatterDescription
+from warpsim.tape.active import active_tape
+from warpsim.tape.arena import Arena
+from warpsim.tape.program import Arrays, Field, SlotValues
+
+_REPORTS = ("energy", "solver_iterations", "solver_status", "solver_error")
+
+
+@dataclass
+class DeformableWork:
+    """Intermediates of a step.
+
+    Attributes:
+        step: Of the solve.
+        x, v: (W, n) the solution.
+        position, rotation, velocity, size, yielding: (W, shapes) of the shapes that are touched, in the world.
+        place, place_velocity: (W, springs) of what springs hold on to.
+        target: (W, pins) where pinned vertices are at the end of the step.
+    """
+
+    step: StepWork
+    x: wp.array
+    v: wp.array
+    position: wp.array
+    rotation: wp.array
+    velocity: wp.array
+    size: wp.array
+    yielding: wp.array
+    place: wp.array
+    place_velocity: wp.array
+    target: wp.array
+
+
+class DeformableMatter(Matter):
+    """Implicit steps to convergence, with the adjoint of the converged step.
+
+    Bodies move it, and feel it in the same step; see `surroundings`.
+    """
+
+    meets_bodies = True
+
+    def __init__(self, description: MatterDescription, context: CompileContext) -> None:
+        """Lays out elements, matrix and scratch."""
+        vectors = dict.fromkeys(("rest", "pin_anchor", "attachment_anchor"), vec3)
+        super().__init__(description, context, dtypes=vectors)
+        data = description.data
+        self._form = data["form"]
+        self._model = build(parts_of(description), worlds=self.worlds, device=self.device, gradients=False)
+        self._bind()
+        n, w = self._model.count, self.worlds
+        self.state = (Field("x", (w, n), vec3), Field("v", (w, n), vec3))  # m, m/s
+        self.controls = (Field("force", (w, n), vec3),)  # N
+        if len(data["pinned"]):
+            self.controls += (Field("pin", (w, len(data["pinned"])), vec3),)  # m, from where pins are at first
+        self.outputs = (
+            Field("energy", (w, 3), real, differentiable=False),  # J: kinetic, elastic, in gravity
+            Field("solver_iterations", (w,), wp.int32, differentiable=False),
+            Field("solver_status", (w,), wp.int32, differentiable=False),
+            Field("solver_error", (w,), real, differentiable=False),  # m/s²
+        )
+        if data["shapes"]:
+            self.outputs += (Field("contact_force", (w, n), vec3),)  # N, on each point during the step
+        self.observables = (Field("center", (w, 1), vec3),)  # m: of mass
+        self._place_around(context)
+
+    def _bind(self) -> None:
+        """The model's arrays as this matter's; the model reads some authored ones directly."""
+        m = self._model
+        m.physical["mass_damping"] = self.authored["mass_damping"]
+        m.authored["rest"] = self.authored["rest"]
+        for name in ("stiffness", "damping"):
+            if f"springs.{name}" in m.physical:
+                m.physical[f"springs.{name}"] = self.authored[f"attachment_{name}"]
+        for name in ("time_step", "gravity", *(n for n in m.physical if n.startswith("obstacles."))):
+            m.physical.pop(name, None)
+        made = {**{f"element.{n}": a for n, a in m.authored.items()}, **m.physical, **m.inner}
+        names: tuple[str, ...] = ("friction", "attachment_anchor", "pin_anchor")
+        read = {name: self.authored[name] for name in names if name in self.authored}
+        self.physical = {**made, **read}
+
+    def _place_around(self, context: CompileContext) -> None:
+        """Indices of shapes and bodies that it meets."""
+        data = self.description.data
+
+        def put(values: Any) -> wp.array:
+            return wp.array(np.asarray(values, np.int32), dtype=wp.int32, device=self.device)
+
+        shapes = [context.shape(name) for name in data["shapes"]]
+        bodies = [context.body_of_shape(s) for s in shapes]
+        self._shape, self._shape_body = put(shapes), put(bodies)
+        springs = [context.body(name) for name in data["sprung_body"]]
+        self._spring_body = put(springs)
+        held = dict(zip(data["held"].tolist(), data["held_body"], strict=True))
+        moved = {vertex: k for k, vertex in enumerate(data["pinned"].tolist())}
+        pins = self._model.pinned.tolist()
+        holders = [context.body(held[v]) if v in held else -1 for v in pins]
+        self._pin, self._pin_body = put(pins), put(holders)
+        self._pin_control = put([moved.get(v, -1) for v in pins])
+        self._felt = {"shapes": any(b > 0 for b in bodies), "springs": any(b > 0 for b in springs)}
+        self._felt["pins"] = any(b > 0 for b in holders)
+        self._stepper = Stepper(self._model)
+
+    def part(self, first: int, last: int) -> Self:
+        """The same matter in some worlds."""
+        made = super().part(first, last)
+        made._model = self._model.over(first, last)
+        made._stepper = Stepper(made._model)
+        return made
+
+    def derive(self) -> None:
+        """Values of elements and vertices from those of the whole, then masses and shape gradients."""
+        m, kind = self._model, FORMS[self._form]
+        for name in MATERIAL[self._form]:
+            self._spread(name, m.authored[f"{kind}.{name}"])
+        bends = BENDS.get(self._form)
+        if bends is not None and f"{bends}.factor" in m.authored:
+            self._spread("bending", m.authored[f"{bends}.factor"])
+        for name, own in (("stiffness", "contact_stiffness"), ("damping", "contact_damping"), ("radius", "gap")):
+            if f"contact.{name}" in m.physical:
+                self._spread(own, m.physical[f"contact.{name}"])
+        m.derive()
+
+    def _spread(self, name: str, out: wp.array) -> None:
+        given = [self.authored[name], self.authored.get(f"{name}_scale")]
+        wp.launch(surroundings.spread_kernel, dim=out.shape, inputs=given, outputs=[out], device=self.device)
+
+    def make_work(self, arena: Arena) -> DeformableWork:
+        """The solution, the report, and the surroundings of one step."""
+        w, m = self.worlds, self._model
+        shapes, springs, pins = (max(n, 1) for n in (len(m.obstacles), len(m.sprung), len(m.pinned)))
+        sizes = {"x": m.count, "v": m.count, "place": springs, "place_velocity": springs, "target": pins}
+        types = {"position": vec3, "rotation": quat, "velocity": vec6, "size": vec3, "yielding": real}
+        return DeformableWork(
+            step=self._stepper.make_work(arena),
+            **{name: arena.array((w, count), vec3) for name, count in sizes.items()},
+            **{name: arena.array((w, shapes), dtype) for name, dtype in types.items()},
+        )
+
+    def forces(self, state: Arrays, inputs: Arrays, work: DeformableWork, around: Environment) -> None:
+        """The whole step: bodies as they are, the solve, what bodies feel of it."""
+        bodies = around.bodies
+        assert bodies is not None
+        self._see(state, inputs, work, around, bodies)
+        near = Around(
+            around.timestep,
+            around.gravity,
+            *(work.position, work.rotation, work.velocity, work.size, self.physical.get("friction"), work.yielding),
+            *(work.place, work.place_velocity),
+        )
+        control = Arrays("control", {"force": inputs.force, "pin": work.target})
+        solved = {"x": work.x, "v": work.v}
+        self._stepper.solve(near, state, control, work.step, solved, active_tape())
+        if any(self._felt.values()):
+            self._exert(state, inputs, work, around, bodies)
+
+    def _launch(self, kernel: wp.Kernel, inputs: list, outputs: list) -> None:
+        wp.launch(kernel, dim=self.worlds, inputs=inputs, outputs=outputs, device=self.device)
+
+    def _see(self, state: Arrays, inputs: Arrays, work: DeformableWork, around: Environment, bodies: Bodies) -> None:
+        m, motion = self._model, [bodies.position, bodies.rotation, bodies.velocity]
+        if m.obstacles and around.shapes is not None:
+            shapes = around.shapes
+            given = [self._shape, self._shape_body, shapes.position, shapes.rotation, shapes.size, *motion]
+            world = [work.position, work.rotation, work.velocity, work.size]
+            self._launch(surroundings.shapes_kernel, given, world)
+            given = [m.contacts.kind, self._shape_body, bodies.mass, *world, around.timestep]
+            given += [m.physical["contact.radius"], state.x, state.v]
+            self._launch(surroundings.yielding_kernel, given, [work.yielding])
+        if len(m.sprung):
+            given = [self._spring_body, self.physical["attachment_anchor"], *motion]
+            self._launch(surroundings.springs_kernel, given, [work.place, work.place_velocity])
+        if len(m.pinned):
+            moves = inputs["pin"] if "pin" in inputs else None
+            given = [self._pin_body, self._pin_control, self.physical["pin_anchor"], moves, around.timestep, *motion]
+            self._launch(surroundings.pins_kernel, given, [work.target])
+
+    def _exert(self, state: Arrays, inputs: Arrays, work: DeformableWork, around: Environment, bodies: Bodies) -> None:
+        p, moved = self.physical, [state.x, state.v, work.v]
+        if self._felt["shapes"]:
+            self._touch(state, work, around, bodies.com, bodies.wrench, None)
+        if self._felt["springs"]:
+            given = [self._model.springs.vertex, self._spring_body, work.place, work.place_velocity]
+            given += [p["springs.stiffness"], p["springs.damping"], around.timestep, *moved, bodies.com]
+            self._launch(surroundings.spring_wrench_kernel, given, [bodies.wrench])
+        if self._felt["pins"]:
+            given = [self._pin, self._pin_body, work.step.elastic, p["mass"], p["mass_damping"], around.gravity]
+            given += [around.timestep, *moved, inputs.force, bodies.com]
+            self._launch(surroundings.pin_wrench_kernel, given, [bodies.wrench])
+
+    def _touch(
+        self,
+        state: Arrays,
+        work: DeformableWork,
+        around: Environment,
+        com: wp.array,
+        wrench: wp.array | None,
+        force: wp.array | None,
+    ) -> None:
+        p = self.physical
+        given = [self._model.contacts.kind, self._shape_body, work.position, work.rotation, work.velocity, work.size]
+        given += [
+            p["friction"],
+            work.yielding,
+            p["contact.stiffness"],
+            p["contact.damping"],
+            p["contact.radius"],
+            around.timestep,
+        ]
+        self._launch(surroundings.contact_kernel, [*given, state.x, state.v, work.v, com], [wrench, force])
+
+    def finish(
+        self,
+        state: Arrays,
+        inputs: Arrays,
+        work: DeformableWork,
+        around: Environment,
+        next_state: Arrays,
+        outputs: Arrays,
+    ) -> None:
+        """The solution becomes the next state; reports of the step."""
+        wp.launch(
+            surroundings.copy_kernel,
+            dim=work.x.shape,
+            inputs=[work.x, work.v],
+            outputs=[next_state.x, next_state.v],
+            device=self.device,
+        )
+        if any(name in outputs for name in _REPORTS):
+            terms = self._stepper.terms(Around(around.timestep, around.gravity))
+            wp.launch(
+                report_kernel,
+                dim=self.worlds,
+                inputs=[terms.inertia, terms.elements, work.step.status, work.step.error, work.x, work.v],
+                outputs=[outputs[name] if name in outputs else None for name in _REPORTS],
+                device=self.device,
+                record_tape=False,
+            )
+        if "contact_force" in outputs and around.bodies is not None:
+            force = outputs["contact_force"]
+            wp.launch(surroundings.clear_kernel, dim=self.worlds, inputs=[force], device=self.device, record_tape=False)
+            self._touch(state, work, around, around.bodies.com, None, outputs["contact_force"])
+
+    def observe(self, state: Arrays, outputs: Arrays) -> None:
+        """Center of mass."""
+        self._launch(surroundings.center_kernel, [self._model.physical["mass"], state.x], [outputs.center])
+
+    def unsolved(self, work: DeformableWork, values: SlotValues) -> np.ndarray:
+        """(slots, W) residuals of steps that did not converge, or ended at a saddle; 0 elsewhere."""
+        code, error = values(work.step.status)[..., 1], values(work.step.error)
+        residual = np.where(np.isfinite(error) & (error > 0.0), error, np.inf)
+        return np.where(code != 0, residual, 0.0)
+
+    def explain(self, work: DeformableWork, world: int) -> str | None:
+        """What the solver says of the step."""
+        iterations, code = work.step.status.numpy()[world].tolist()
+        if code == 0:
+            return None
+        return f"{self.name}: the solver {STATUS_TEXT[code]} after {iterations} iterations; shorten the time step"

@@ -1,0 +1,58 @@
+"""What one step minimizes: masses and loads, elements, contacts, springs, in the arrays of that step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import warp as wp
+
+from warpsim.deformable.contact import Contacts
+from warpsim.deformable.inertia import Inertia
+from warpsim.deformable.springs import Springs
+from warpsim.deformable.terms import Elements
+
+
+@dataclass(frozen=True)
+class Around:
+    """What surrounds a matter during a step, (W, …) each.
+
+    Attributes:
+        time_step: (W,) s.
+        gravity: (W,) m/s².
+        position, rotation, velocity, size: Of the shapes that vertices touch, in the world, see `Contacts`.
+        friction: (W, shapes) μ.
+        yielding: (W, shapes) σ, 1/kg.
+        place, place_velocity: (W, springs) m, m/s: what vertices are attached to.
+    """
+
+    time_step: wp.array
+    gravity: wp.array
+    position: wp.array | None = None
+    rotation: wp.array | None = None
+    velocity: wp.array | None = None
+    size: wp.array | None = None
+    friction: wp.array | None = None
+    yielding: wp.array | None = None
+    place: wp.array | None = None
+    place_velocity: wp.array | None = None
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Structs for kernels, and the arrays in them that may carry gradients.
+
+    Attributes:
+        inertia, elements, contacts, springs: Structs.
+        time_step, gravity: (W,).
+        contact_arrays: In the order of `contact_work`, from the position to the radius.
+        spring_arrays: In the order of `spring_work`, from the place to the damping.
+    """
+
+    inertia: Inertia
+    elements: Elements
+    contacts: Contacts
+    springs: Springs
+    time_step: wp.array
+    gravity: wp.array
+    contact_arrays: tuple[wp.array, ...]
+    spring_arrays: tuple[wp.array, ...]

@@ -1,0 +1,145 @@
+"""`Stepper`: launches of the implicit step and of its adjoint, with the scratch that all steps of a matter share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import warp as wp
+
+from warpsim.core.precision import real, vec3
+from warpsim.deformable.adjoint import AdjointScratch, StepAdjoint
+from warpsim.deformable.corners import make_corners
+from warpsim.deformable.matrix import make_factor
+from warpsim.deformable.model import DeformableModel
+from warpsim.deformable.newton import NewtonVectors, newton_kernel
+from warpsim.deformable.step_terms import Around, Terms
+from warpsim.tape.arena import Arena
+
+
+@dataclass
+class StepWork:
+    """What a slot keeps of a step beside its states: the solver's report, and the elastic force on pinned vertices.
+
+    Attributes:
+        status: (W, 2) iterations and code, see `types.STATUS_TEXT`.
+        error: (W,) residual, m/s².
+        elastic: (W, pins) ∇Ψ, N.
+    """
+
+    status: wp.array
+    error: wp.array
+    elastic: wp.array
+
+
+class Stepper:
+    """Implicit steps of one matter."""
+
+    def __init__(self, model: DeformableModel) -> None:
+        """Makes the scratch, which a capture would not fill."""
+        self._model = model
+        self._vectors = NewtonVectors()
+        for name in ("acceleration", "end", "gradient", "step"):
+            setattr(self._vectors, name, self._room())
+        self._factor = make_factor(model.pattern, model.points, model.worlds, model.device)
+        self._inertia, self._elements = model.inertia, model.elements
+        self._contacts, self._springs = model.contacts, model.springs
+        self._adjoint = StepAdjoint(model, self._adjoint_scratch(), self._factor)
+
+    def _room(self) -> wp.array:
+        return wp.zeros((self._model.worlds, self._model.count), dtype=vec3, device=self._model.device)
+
+    def _adjoint_scratch(self) -> AdjointScratch:
+        m, kinds = self._model, ("membrane", "tetrahedra", "segments", "bends")
+        corners = {
+            kind: make_corners(m.index[kind].numpy(), m.count, m.worlds, m.device) for kind in kinds if kind in m.index
+        }
+        vectors = ("multiplier", "by_end", "by_start", "gradient", "acceleration")
+        return AdjointScratch(
+            corners=corners,
+            work=wp.zeros(m.worlds, dtype=real, device=m.device),
+            seed=wp.zeros((2, m.worlds), dtype=real, device=m.device),
+            **{name: self._room() for name in vectors},
+        )
+
+    def make_work(self, arena: Arena) -> StepWork:
+        """What a slot keeps."""
+        worlds = self._model.worlds
+        return StepWork(
+            arena.array((worlds, 2), wp.int32, differentiable=False),
+            arena.array((worlds,), real, differentiable=False),
+            arena.array((worlds, max(len(self._model.pinned), 1)), vec3),
+        )
+
+    def terms(self, around: Around) -> Terms:
+        """The objective of a step in its surroundings."""
+        inertia, contacts, springs = (_copied(s) for s in (self._inertia, self._contacts, self._springs))
+        inertia.time_step, inertia.gravity = around.time_step, around.gravity
+        contact_arrays: tuple[wp.array, ...] = ()
+        spring_arrays: tuple[wp.array, ...] = ()
+        if contacts.count:
+            names = ("position", "rotation", "velocity", "size", "friction", "yielding")
+            given = {name: getattr(around, name) for name in names}
+            for name, array in given.items():
+                setattr(contacts, name, array)
+            own = [self._model.physical[f"contact.{name}"] for name in ("stiffness", "damping", "radius")]
+            contact_arrays = (*given.values(), *own)
+        if springs.count:
+            springs.place, springs.velocity = around.place, around.place_velocity
+            own = [self._model.physical[f"springs.{name}"] for name in ("stiffness", "damping")]
+            spring_arrays = (around.place, around.place_velocity, *own)
+        return Terms(
+            inertia,
+            self._elements,
+            contacts,
+            springs,
+            around.time_step,
+            around.gravity,
+            contact_arrays,
+            spring_arrays,
+        )
+
+    def solve(
+        self,
+        around: Around,
+        state: Mapping[str, wp.array],
+        control: Mapping[str, wp.array],
+        work: StepWork,
+        next_state: Mapping[str, wp.array],
+        tape: wp.Tape | None,
+    ) -> Terms:
+        """One implicit step; on the tape, with its adjoint.
+
+        Args:
+            around: Surroundings; what carries gradients there receives them.
+            state: x and v.
+            control: force (W, n) N and pin (W, pins) m, places at the end of the step.
+            work: To be written.
+            next_state: x and v, to be written.
+            tape: None without derivatives.
+        """
+        m, terms = self._model, self.terms(around)
+        wp.launch(
+            newton_kernel,
+            dim=m.worlds,
+            inputs=[terms.inertia, terms.elements, terms.contacts, terms.springs, self._factor, self._vectors]
+            + [m.tolerance, m.maximum_iterations, state["x"], state["v"], control["force"], control["pin"]],
+            outputs=[work.status, work.error, next_state["x"], next_state["v"], work.elastic],
+            device=m.device,
+            record_tape=False,
+        )
+        if tape is not None:
+            read = (*state.values(), *control.values(), *terms.contact_arrays, *terms.spring_arrays)
+            made = (*next_state.values(), work.elastic)
+            arrays = [a for a in (*read, *made) if a.grad is not None]
+            tape.record_func(lambda: self._adjoint.run(terms, state, control, next_state, work.elastic), arrays=arrays)
+        return terms
+
+
+def _copied(struct: Any) -> Any:
+    """A struct of its own with the same members: those of two steps are in use at a time."""
+    made = struct._cls()
+    for name in struct._cls.vars:
+        setattr(made, name, getattr(struct, name))
+    return made

@@ -1,0 +1,271 @@
+"""Meshes, tetrahedral meshes and curves with the deformable schemas → descriptions of matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pxr import Usd, UsdGeom
+
+from warpsim.core.errors import SceneError
+from warpsim.deformable.parts import check_parts
+from warpsim.deformable.topology import hinges
+from warpsim.deformable.usd_attachments import Held, read_attachments
+from warpsim.deformable.usd_material import FAMILIES, bound_material, read_array, read_material
+from warpsim.io.usd.context import Context
+from warpsim.io.usd.ledger_scan import applied_apis
+from warpsim.io.usd.meshes import authored_mesh
+from warpsim.io.usd.units import DEGREE
+from warpsim.scene.matters import MatterDescription
+
+_FORMS = {"Surface": ("surface", "Mesh"), "Volume": ("volume", "TetMesh"), "Curves": ("curve", "BasisCurves")}
+TOUCHED = ("plane", "sphere", "box", "capsule", "cylinder", "cone", "ellipsoid")
+"""Kinds of shapes that deformables touch."""
+_COLOR = np.array([0.25, 0.45, 0.75])
+_UNREAD = tuple(
+    f"{family}:{name}"
+    for family in FAMILIES
+    for name in ("masses", "restBendAngles", "restNormals", "restTriVtxIndices", "restTriVertexIndices")
+)
+
+
+def form_of(prim: Usd.Prim) -> str:
+    """What the simulated geometry on a prim is: "surface", "volume" or "curve".
+
+    Raises:
+        SceneError: The prim's type does not fit.
+    """
+    for name in applied_apis(prim):
+        stem = name.removeprefix("Omni").removeprefix("Physics").removesuffix("DeformableSimAPI")
+        if stem in _FORMS and name.endswith("DeformableSimAPI"):
+            form, kind = _FORMS[stem]
+            if prim.GetTypeName() != kind:
+                raise SceneError(f"{prim.GetPath()}: {name} belongs on a {kind}, not on a {prim.GetTypeName()}")
+            return form
+    raise SceneError(f"{prim.GetPath()}: it has no deformable simulation schema")
+
+
+def read_deformable(prim: Usd.Prim, context: Context, kind: str) -> MatterDescription:
+    """SI numbers of a deformable, its points in the world.
+
+    Raises:
+        SceneError: It cannot be simulated; names the prim and the element.
+    """
+    form, units = form_of(prim), context.units
+    frame = context.frame(prim)
+
+    def in_world(local: np.ndarray) -> np.ndarray:
+        return units.length * local @ frame.linear.T + frame.pose.position
+
+    local, geometry = _geometry(context, prim, form)
+    if frame.mirrored and form == "volume":
+        geometry["elements"] = geometry["elements"][:, [0, 2, 1, 3]]
+    points = in_world(local)
+    rest = read_array(context, prim, "restShapePoints", ndim=2)
+    if rest is not None and rest.shape != local.shape:
+        raise SceneError(f"{prim.GetPath()}: restShapePoints hold {len(rest)} points; there are {len(local)}")
+    rest = points if rest is None else in_world(rest)
+    held = read_attachments(context, prim, points)
+    parameters = read_material(context, prim, form, lambda thickness: _volume(form, rest, geometry, thickness))
+    friction = parameters.pop("own_friction")
+    parameters |= {"rest": rest, **_scales(form, geometry, rest, str(prim.GetPath()))}
+    data = {"form": form, **geometry, **_looks(prim)}
+    data |= _contact(context, prim, form, rest, float(friction), parameters, geometry)
+    data |= _holding(held, points, parameters)
+    data["places"] = {
+        child.GetName(): int(context.read.number(child, "warpsim:point") or 0)
+        for child in prim.GetChildren()
+        if child.HasAttribute("warpsim:point")
+    }
+    for name in ("masses", "restBendAngles", "restNormals", "restTriVtxIndices", "restTriVertexIndices"):
+        for family in ("physics", "omniphysics"):
+            if prim.HasAttribute(f"{family}:{name}"):
+                context.ledger.unsupported(
+                    prim, f"{family}:{name}", "not modeled; rest shapes have the mesh's topology"
+                )
+    positive = ("young", "density", "contact_stiffness", *(("thickness",) if form == "surface" else ()))
+    made = MatterDescription(
+        kind=kind,
+        name=_name(context, prim),
+        path=str(prim.GetPath()),
+        parameters=parameters,
+        initial={"x": points, "v": _velocities(context, prim, frame.linear, points)},
+        data=data,
+        positive=tuple(name for name in positive if name in parameters) + (("radius",) if form == "curve" else ()),
+    )
+    check_parts(made)
+    return made
+
+
+def _name(context: Context, prim: Usd.Prim) -> str:
+    """The prim's name in small letters, numbered where another deformable has it."""
+    stem = prim.GetName().lower()
+    taken = {matter.name for matter in context.scene.matters}
+    return next(name for k in range(1, 10_000) if (name := stem if k == 1 else f"{stem}_{k}") not in taken)
+
+
+def _geometry(context: Context, prim: Usd.Prim, form: str) -> tuple[np.ndarray, dict[str, Any]]:
+    """Points (n, 3) in the prim's frame and stage units, and elements."""
+    path, read = prim.GetPath(), context.read
+    if form == "surface":
+        mesh = authored_mesh(context, prim)
+        return mesh.vertices, {"elements": mesh.faces.astype(np.int32), "faces": mesh.faces.astype(np.int32)}
+    points = read.array(prim, "points", ndim=2)
+    if points is None or points.ndim != 2 or points.shape[1] != 3:
+        raise SceneError(f"{path}: a deformable needs points")
+    if form == "volume":
+        tetrahedra = read.array(prim, "tetVertexIndices", ndim=2)
+        if tetrahedra is None or tetrahedra.shape[1:] != (4,) or not len(tetrahedra):
+            raise SceneError(f"{path}: a soft body needs tetVertexIndices")
+        elements = tetrahedra.astype(np.int32)
+        if elements.min() < 0 or elements.max() >= len(points):
+            raise SceneError(f"{path}: tetVertexIndices go to {int(elements.max())}; there are {len(points)} points")
+        if read.token(prim, "orientation", choices=("leftHanded", "rightHanded")) == "leftHanded":
+            elements = elements[:, [0, 2, 1, 3]]
+        return points, {"elements": elements, "faces": surface_of(elements)}
+    counts = read.array(prim, "curveVertexCounts")
+    if counts is None or (counts < 2).any() or counts.sum() != len(points):
+        raise SceneError(f"{path}: curveVertexCounts must be 2 or more each, and sum to its {len(points)} points")
+    if read.token(prim, "wrap") == "periodic":
+        raise SceneError(f"{path}: closed curves are not modeled; repeat the first point at the end")
+    if read.token(prim, "type") != "linear":
+        context.ledger.used(prim, "type", "points are joined by straight segments")
+    return points, {"counts": counts.astype(np.int32)}
+
+
+def surface_of(tetrahedra: np.ndarray) -> np.ndarray:
+    """(m, 3) faces that belong to one tetrahedron alone, counterclockwise from outside."""
+    faces = np.concatenate([tetrahedra[:, corners] for corners in ([1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1])])
+    _, first, times = np.unique(np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True)
+    return faces[np.sort(first[times == 1])].astype(np.int32)
+
+
+def _volume(form: str, rest: np.ndarray, geometry: dict[str, Any], thickness: float | None) -> float:
+    """At rest, m³."""
+    if form == "curve":
+        starts = np.concatenate([[0], np.cumsum(geometry["counts"])[:-1]])
+        lengths = np.delete(np.linalg.norm(np.diff(rest, axis=0), axis=1), starts[1:] - 1)
+        return float(lengths.sum() * 0.25 * np.pi * (thickness or 0.0) ** 2)
+    edges = rest[geometry["elements"][:, 1:]] - rest[geometry["elements"][:, :1]]
+    if form == "volume":
+        return float(np.linalg.det(edges).sum() / 6.0)
+    return float(0.5 * np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1).sum() * (thickness or 0.0))
+
+
+def _scales(form: str, geometry: dict[str, Any], rest: np.ndarray, where: str) -> dict[str, np.ndarray]:
+    """Factors of each element, by which material may vary within one deformable."""
+    if form == "curve":
+        count = len(rest) - len(geometry["counts"])
+        return {name: np.ones(count) for name in ("young_scale", "radius_scale", "density_scale")}
+    ones = np.ones(len(geometry["elements"]))
+    if form == "volume":
+        return {"young_scale": ones, "density_scale": ones.copy()}
+    inner = len(hinges(geometry["elements"], where)[0])
+    scales = {name: ones.copy() for name in ("young_scale", "thickness_scale", "density_scale")}
+    return {**scales, "bending_scale": np.ones(inner)} if inner else scales
+
+
+def _looks(prim: Usd.Prim) -> dict[str, Any]:
+    colors = UsdGeom.Gprim(prim).GetDisplayColorAttr().Get()
+    return {"color": np.array(colors[0], dtype=float) if colors else _COLOR}
+
+
+def _contact(
+    context: Context,
+    prim: Usd.Prim,
+    form: str,
+    rest: np.ndarray,
+    friction: float,
+    parameters: dict[str, np.ndarray],
+    geometry: dict[str, Any],
+) -> dict[str, Any]:
+    """Shapes that it touches, where it is a collider itself, and how."""
+    nothing: dict[str, Any] = {"shapes": (), "shape_kinds": ()}
+    parameters["gap"] = np.array(_gap(context, prim, form, parameters))
+    if "PhysicsCollisionAPI" not in applied_apis(prim) or not context.read.flag(prim, "physics:collisionEnabled", True):
+        return nothing
+    filtered = tuple(map(str, context.read.targets(prim, "physics:filteredPairs")))
+    shapes = [s for s in context.scene.shapes if not _below(s.name, filtered) and not _below(s.body or "", filtered)]
+    touched = [shape for shape in shapes if shape.kind in TOUCHED]
+    for shape in shapes:
+        if shape.kind not in TOUCHED:
+            context.ledger.unsupported(prim, f"contact with {shape.name}", f"deformables pass through a {shape.kind}")
+    if not touched:
+        return nothing
+    # average, as colliders combine
+    parameters["friction"] = np.array([0.5 * (friction + float(shape.friction[0])) for shape in touched])
+    parameters["contact_stiffness"] = np.array(_stiffness(context, prim, form, rest, parameters, geometry))
+    material, damping = bound_material(prim), None
+    if material is not None:
+        damping = context.read.number(material, "newton:contactDamping", finite=False)
+    usable = damping is not None and np.isfinite(damping)
+    parameters["contact_damping"] = np.array(context.units.mass * damping if usable and damping else 0.0)
+    return {"shapes": tuple(s.name for s in touched), "shape_kinds": tuple(s.kind for s in touched)}
+
+
+def _below(name: str, paths: tuple[str, ...]) -> bool:
+    return any(name == path or name.startswith(path + "/") for path in paths)
+
+
+def _gap(context: Context, prim: Usd.Prim, form: str, parameters: dict[str, np.ndarray]) -> float:
+    """How far from a shape points touch it, m: half the thickness."""
+    margin = context.read.number(prim, "newton:contactMargin")
+    if margin is not None:
+        return context.units.length * margin
+    own = {"surface": 0.5 * parameters.get("thickness", 0.0), "curve": parameters.get("radius", 0.0), "volume": 0.0}
+    return float(own[form])
+
+
+def _stiffness(
+    context: Context, prim: Usd.Prim, form: str, rest: np.ndarray, parameters: Any, geometry: dict[str, Any]
+) -> float:
+    """Of each point's contact, N/m: authored, or that of the material over the distance between points."""
+    material = bound_material(prim)
+    given = None if material is None else context.read.number(material, "newton:contactStiffness", finite=False)
+    if given is not None and np.isfinite(given):
+        return context.units.mass * given
+    young = float(parameters["young"])
+    if form == "curve":
+        chosen = 2.0 * young * float(parameters["radius"])
+    else:
+        elements = geometry["elements"]
+        chosen = young * float(np.linalg.norm(rest[elements] - rest[np.roll(elements, 1, axis=1)], axis=2).mean())
+    context.ledger.used(
+        prim, "newton:contactStiffness", f"not set on its material; {chosen:.3g} N/m for each point follows from it"
+    )
+    return chosen
+
+
+def _holding(held: Held, points: np.ndarray, parameters: dict[str, np.ndarray]) -> dict[str, Any]:
+    """What holds the points; anchors and springs are parameters."""
+    carried = sorted(held.held, key=lambda item: item[0])
+    anchors = {**{i: points[i] for i in held.pinned}, **{i: at for i, _, at in carried}}
+    if anchors:
+        parameters["pin_anchor"] = np.array([anchors[i] for i in sorted(anchors)])
+    if held.sprung:
+        parameters["attachment_anchor"] = np.array([at for _, _, at, _, _ in held.sprung])
+        parameters["attachment_stiffness"] = np.array([k for _, _, _, k, _ in held.sprung])
+        parameters["attachment_damping"] = np.array([c for *_, c in held.sprung])
+    return {
+        "fixed": np.array(sorted(held.fixed), int),
+        "pinned": np.array(held.pinned, int),
+        "held": np.array([i for i, _, _ in carried], int),
+        "held_body": tuple(body for _, body, _ in carried),
+        "sprung": np.array([item[0] for item in held.sprung], int),
+        "sprung_body": tuple(item[1] for item in held.sprung),
+    }
+
+
+def _velocities(context: Context, prim: Usd.Prim, linear: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """(n, 3) m/s at first: of each point, plus those of the whole about its center."""
+    units, read = context.units, context.read
+    own = read.array(prim, "velocities", ndim=2)
+    if own is not None and own.shape != points.shape:
+        raise SceneError(f"{prim.GetPath()}: velocities are of {len(own)} points; there are {len(points)}")
+    moved = np.zeros_like(points) if own is None else units.length * own @ linear.T
+    along, about = (read.vector(prim, f"warpsim:{name}", 3) for name in ("velocity", "angularVelocity"))
+    if along is not None:
+        moved = moved + units.length * units.to_world @ along
+    if about is not None:
+        moved = moved + np.cross(DEGREE * units.to_world @ about, points - points.mean(axis=0))
+    return moved
