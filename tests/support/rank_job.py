@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 
 import warpsim as ws
+from identification_support import NOISE, pendulum_recordings
 from warpsim.core.errors import RangeError
 from warpsim.optimizers import RolloutProblem, Variable, Variables, multi_start
 from warpsim.parallel import current, join, rows_over_ranks
@@ -65,12 +66,11 @@ def starts(candidates: str = "5", explore: str = "3") -> dict:
         pendulum(), seed=1, candidates=int(candidates), explore=int(explore), method="levenberg_marquardt", iterations=2
     )
     report = found.report
-    return {"x": bits(found.x), "explored": bits(report.explored), "after": bits(report.after), "loss": found.loss.hex()}
+    seen = {"x": found.x, "explored": report.explored, "after": report.after, "loss": torch.tensor(found.loss)}
+    return {name: bits(values) for name, values in seen.items()}
 
 
 def identify(scene: str, count: str = "6", rows: str = "30") -> dict:
-    from identification_support import NOISE, pendulum_recordings
-
     found = ws.identify(
         pendulum_recordings(int(count), 1, rows=int(rows)),
         scene,
@@ -79,7 +79,13 @@ def identify(scene: str, count: str = "6", rows: str = "30") -> dict:
         iterations=3,
         check=True,
     )
-    return {"x": bits(found.x), "loss": float(found.loss).hex(), "half": [float(v).hex() for v in found.uncertainty.half_width]}
+    half = torch.as_tensor(found.uncertainty.half_width)
+    return {"x": bits(found.x), "loss": float(found.loss).hex(), "half": bits(half)}
+
+
+def several(scene: str) -> dict:
+    """Small cases of all kinds, in one job: starting one takes longer than they do."""
+    return {"rows": rows(), "errors": errors(), "starts": starts(), "identify": identify(scene)}
 
 
 def stuck(rank: str, how: str) -> dict:
@@ -95,7 +101,7 @@ def stuck(rank: str, how: str) -> dict:
     return rows()
 
 
-MODES = {mode.__name__: mode for mode in (rows, errors, starts, identify, stuck)}
+MODES = {mode.__name__: mode for mode in (rows, errors, starts, identify, several, stuck)}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Beyond one process: worlds over ranks of `torchrun`, and independent work on any executor; the same bits either way."""
+"""Beyond one process: worlds over ranks of `torchrun`, independent work on any executor; the same bits either way."""
 
 from warpsim.parallel.blocks import Blocks, blocks_of
 from warpsim.parallel.errors import RankError, WorkerError

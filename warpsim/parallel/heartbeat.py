@@ -1,8 +1,8 @@
 """Signs of life between ranks, through torch's store: a rank that stops giving them ends the job.
 
-torchrun sees processes that die; one that is stopped, swapped out or on a machine that is gone looks to it like one that
-computes. So each rank counts up a number in the store, and watches that of the next rank: around the ring, the first
-silent rank always has a living neighbor.
+torchrun sees processes that die; one that is stopped, swapped out or on a machine that is gone looks to it like one
+that computes. So each rank counts up a number in the store, and watches that of the next rank: around the ring, the
+first silent rank always has a living neighbor.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class Heartbeat:
     def _give_up(self, watched: int) -> None:
         """Ends the process: its main thread waits in an exchange that will not be made."""
         print(
-            f"warpsim: {self.name(watched)} has given no sign of life for {self._silence:g} s: it hangs, or its machine "
-            "is gone; the job ends here. With torchrun --max-restarts it goes on from its last checkpoint.",
+            f"warpsim: {self.name(watched)} has given no sign of life for {self._silence:g} s: it hangs, or its "
+            "machine is gone; the job ends here. With torchrun --max-restarts it goes on from its last checkpoint.",
             file=sys.__stderr__,
             flush=True,
         )
