@@ -26,7 +26,7 @@ from warpsim.learn.judge import Judge, Score
 from warpsim.learn.normalizer import Normalizer
 from warpsim.learn.returns import blended_returns, step_weights
 from warpsim.learn.windows import Cost, Disturb, Observe, Starts, Timing, Window, Worlds, lost_world
-from warpsim.learn.world_gradients import WorldGradients
+from warpsim.learn.world_gradients import bounds_of
 from warpsim.sim.network_policy import NetworkPolicy
 from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import Observed
@@ -140,26 +140,28 @@ class SHAC:
             threads: CPU threads that share the worlds.
             seed: Of the critic, and of the moments at which worlds first begin anew.
         """
-        if not (0.0 <= discount <= 1.0 and 0.0 <= blend <= 1.0 and 0.0 <= average < 1.0):
-            raise InputError(f"discount={discount} and blend={blend} must be from 0 to 1, average={average} below 1")
+        _check_shares(discount, blend, average)
         timing = Timing.of(sim.timestep, period=period, window=window, parts=parts, episode=episode)
         self._discount, self._blend, self._clip, self._warm_up = discount, blend, clip, warm_up
-        self._rate_decay = rate_decay
         self._evaluate_every, self._patience, self._averaging = evaluate_every, patience, average
-        self.policy = policy
+        self.policy, self._rate_decay = policy, rate_decay
         self._observe = _observer(policy) if observe is None else observe
-        self._gradients = _bounds(policy, sim.worlds, world_clip)
+        self._gradients = bounds_of(policy, sim.worlds, world_clip)
         self.worlds = Worlds(sim, timing, cost, starts, failed, disturb, threads=threads, seed=seed)
+        self._judge = Judge(sim, cost, starts, failed, hold=timing.hold, seconds=evaluate_seconds, threads=threads)
         features = self._feature_count(sim)
         self.normalizer = None if normalize is None else Normalizer(features, freeze=normalize, device=sim.device)
         self.critic = Critic(features, seed=seed, device=sim.device) if critic is None else critic
-        self._optimizer = torch.optim.Adam(policy.parameters(), lr=rate, betas=(momentum, 0.95), fused=True)
-        self.average = copy.deepcopy(policy).requires_grad_(False)
-        self.best: dict[str, torch.Tensor] | None = None
-        self._judge = Judge(sim, cost, starts, failed, hold=timing.hold, seconds=evaluate_seconds, threads=threads)
-        self._least, self._since_best, self._halved = float("inf"), 0, 0
+        self._begin(rate, momentum)
+
+    def _begin(self, rate: float, momentum: float) -> None:
+        """Nothing is learnt yet."""
+        self._optimizer = torch.optim.Adam(self.policy.parameters(), lr=rate, betas=(momentum, 0.95), fused=True)
         self._rates = (rate, self.critic.optimizer.param_groups[0]["lr"])
+        self.average = copy.deepcopy(self.policy).requires_grad_(False)
+        self.best: dict[str, torch.Tensor] | None = None
         self.history: list[Iteration] = []
+        self._least, self._since_best, self._halved = float("inf"), 0, 0
         self._used = 0.0
 
     def train(
@@ -382,15 +384,12 @@ class SHAC:
                 policy.deviation.copy_(self.normalizer.deviation)
 
 
+def _check_shares(discount: float, blend: float, average: float) -> None:
+    if not (0.0 <= discount <= 1.0 and 0.0 <= blend <= 1.0 and 0.0 <= average < 1.0):
+        raise InputError(f"discount={discount} and blend={blend} must be from 0 to 1, average={average} below 1")
+
+
 def _observer(policy: torch.nn.Module) -> Observe:
     if not isinstance(policy, NetworkPolicy):
         raise InputError("only a NetworkPolicy says itself what it sees; give observe=, what the critic is to see")
     return lambda states: policy.observe(states.q, states.qd)
-
-
-def _bounds(policy: torch.nn.Module, worlds: int, world_clip: float | None) -> WorldGradients | None:
-    if isinstance(policy, NetworkPolicy):
-        return WorldGradients(worlds, world_clip)
-    if world_clip is not None:
-        raise InputError("world_clip= needs gradients world by world, which a NetworkPolicy has; leave it out")
-    return None

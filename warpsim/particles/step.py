@@ -170,8 +170,8 @@ class Stepper:
             )
         if count[int(CROWDED)]:
             return (
-                f"more than {int(NODE_WALLS)} walls near a node or {int(PARTICLE_WALLS)} near a particle, or too many "
-                "in all; build the walls from fewer pieces, or use smaller cells"
+                f"more than {int(NODE_WALLS)} walls near a node, {int(PARTICLE_WALLS)} near a particle, or too many in "
+                "all; build the walls from fewer pieces, or use smaller cells"
             )
         return None
 
