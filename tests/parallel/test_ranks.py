@@ -34,7 +34,9 @@ def test_two_ranks_have_the_bits_of_one_process(scene, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("mode", "arguments"), [("starts", ("16", "10")), ("identify", ("SCENE", "48", "60"))])
+@pytest.mark.parametrize(
+    ("mode", "arguments"), [("starts", ("16", "10")), ("identify", ("SCENE", "48", "60")), ("train", ("64",))]
+)
 def test_one_two_three_and_four_ranks_agree_to_the_last_bit(mode, arguments, scene, tmp_path):
     given = [scene if text == "SCENE" else text for text in arguments]
     found = [job(ranks, tmp_path / f"{ranks}.json", mode, *given) for ranks in (1, 2, 3, 4)]

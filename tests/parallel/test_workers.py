@@ -33,7 +33,14 @@ def broken(x: torch.Tensor) -> torch.Tensor:
 def explored(executor: Executor | None) -> torch.Tensor:
     """Bits of a multi-start of a rollout problem."""
     found = multi_start(
-        pendulum(), seed=1, candidates=3, explore=2, method="levenberg_marquardt", iterations=1, executor=executor, blocks=2
+        pendulum(),
+        seed=1,
+        candidates=3,
+        explore=2,
+        method="levenberg_marquardt",
+        iterations=1,
+        executor=executor,
+        blocks=2,
     )
     return torch.cat([found.x, found.report.explored.flatten(), found.report.after])
 

@@ -14,6 +14,7 @@ import torch
 import warpsim as ws
 from identification_support import NOISE, pendulum_recordings
 from warpsim.core.errors import RangeError
+from warpsim.learn import SHAC
 from warpsim.optimizers import RolloutProblem, Variable, Variables, multi_start
 from warpsim.parallel import current, join, rows_over_ranks
 from warpsim.sim.simulator import Simulator
@@ -83,9 +84,32 @@ def identify(scene: str, count: str = "6", rows: str = "30") -> dict:
     return {"x": bits(found.x), "loss": float(found.loss).hex(), "half": bits(half)}
 
 
+def train(worlds: str = "6", updates: str = "2") -> dict:
+    """Updates of a cart-pole's policy, through all that a training keeps."""
+    sim = Simulator(PENDULUM.with_name("cartpole.usda"), worlds=int(worlds))
+    policy = sim.network_policy(hidden=(8,), seed=3)
+
+    def starts(number: int) -> dict[str, torch.Tensor]:
+        generator = torch.Generator().manual_seed(number)
+        q = 0.3 * torch.randn(sim.worlds, sim.nq, dtype=torch.float64, generator=generator)
+        return {"q": q, "qd": torch.zeros(sim.worlds, sim.nv, dtype=torch.float64)}
+
+    def cost(states, controls):
+        return states.q.square().sum(-1) + 1e-3 * controls.square().sum(-1)
+
+    period = 2 * sim.timestep
+    trainer = SHAC(
+        sim, policy, cost, starts, window=4 * period, period=period, episode=8 * period, world_clip=3.0,
+        evaluate_every=1, evaluate_seconds=4 * period,
+    )  # fmt: skip
+    made = trainer.train(int(updates))
+    figures = torch.tensor([(i.cost, i.loss, i.gradient_norm, i.critic_error, i.score) for i in made])
+    return {"weights": bits(policy.weights()), "mean": bits(trainer.normalizer.mean), "figures": bits(figures)}
+
+
 def several(scene: str) -> dict:
     """Small cases of all kinds, in one job: starting one takes longer than they do."""
-    return {"rows": rows(), "errors": errors(), "starts": starts(), "identify": identify(scene)}
+    return {"rows": rows(), "errors": errors(), "starts": starts(), "identify": identify(scene), "train": train()}
 
 
 def stuck(rank: str, how: str) -> dict:
@@ -101,7 +125,7 @@ def stuck(rank: str, how: str) -> dict:
     return rows()
 
 
-MODES = {mode.__name__: mode for mode in (rows, errors, starts, identify, several, stuck)}
+MODES = {mode.__name__: mode for mode in (rows, errors, starts, identify, train, several, stuck)}
 
 
 def main() -> None:

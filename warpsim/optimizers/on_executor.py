@@ -104,7 +104,7 @@ class _OfWorkers(torch.autograd.Function):
         return torch.cat([part.losses for part in made])
 
     @staticmethod
-    def backward(ctx: Any, adjoint: torch.Tensor) -> tuple[torch.Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, adjoint: torch.Tensor) -> tuple[torch.Tensor, None]:
         if ctx.errors:
             raise ctx.errors[0].error()
         (slopes,) = ctx.saved_tensors

@@ -93,9 +93,7 @@ class _Share:
                 found = torch.autograd.grad(
                     made, chosen, adjoint[self._blocks.rows(block)], allow_unused=True, retain_graph=True
                 )
-            return tuple(
-                torch.zeros_like(leaf) if g is None else g for g, leaf in zip(found, chosen, strict=True)
-            )
+            return tuple(torch.zeros_like(leaf) if g is None else g for g, leaf in zip(found, chosen, strict=True))
 
         made = iter(self._gathered(compute, (adjoint,), f"gradients of {self._what}"))
         return [next(made) if needed else None for needed in wanted]
@@ -147,14 +145,16 @@ class _OverRanks(torch.autograd.Function):
         return share.forward(inputs, graph=True)
 
     @staticmethod
-    def backward(ctx: Any, adjoint: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, adjoint: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         return (None, *ctx.share.backward(adjoint, ctx.needs_input_grad[1:]))
 
 
-def _in_all_rows(error: Exception, first: int, where: str) -> Exception:
+def _in_all_rows(error: Any, first: int, where: str) -> Exception:
     """An error of a block as one of the whole: its worlds are counted from the first block's."""
     if isinstance(error, RangeError):
         error.worlds = tuple(first + world for world in error.worlds)
+    if isinstance(getattr(error, "world", None), int) and error.world >= 0:
+        error.world += first
     error.add_note(where if first == 0 else f"{where}; its worlds are counted from {first}")
     return error
 

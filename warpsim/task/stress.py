@@ -114,9 +114,7 @@ def stress(
     wanted = replace(wanted, terms=(*wanted.terms, *terms), conditions=(*wanted.conditions, *conditions))
     problem = TaskProblem(with_channels(sim, wanted), wanted)
     found = outcome(problem)
-    changed = list(
-        variations(sim.scene, contacts=sim.model.npair > 0, controls=bool(problem.controls), seed=seed)
-    )
+    changed = list(variations(sim.scene, contacts=sim.model.npair > 0, controls=bool(problem.controls), seed=seed))
     if executor is None:
         made = [_replayed(problem, variation) for variation in changed]
     else:
