@@ -28,6 +28,7 @@ from warpsim.io.usd.physics_objects import find_physics, list_lost_colliders
 from warpsim.io.usd.prescan import check_layers
 from warpsim.io.usd.sensors import add_sensors
 from warpsim.io.usd.shapes import add_shape
+from warpsim.io.usd.spatial_tendons import add_wrapped_shapes
 from warpsim.io.usd.tree import build_tree
 from warpsim.io.usd.units import stage_units
 from warpsim.scene import Scene, validate
@@ -127,6 +128,7 @@ def _build(context: Context) -> Scene:
     add_loops(context, tree.loops, kinematic)
     add_mimics(context, specs)
     add_sites(context, objects)
+    add_wrapped_shapes(context, objects)
     add_tendons(context)
     add_actuators(context)
     add_sensors(context)
