@@ -69,7 +69,7 @@ def read_deformable(prim: Usd.Prim, context: Context, kind: str) -> MatterDescri
     parameters = read_material(context, prim, form, lambda thickness: _volume(form, rest, geometry, thickness))
     friction = parameters.pop("own_friction")
     parameters |= {"rest": rest, **_scales(form, geometry, rest, str(prim.GetPath()))}
-    data = {"form": form, **geometry, **_looks(prim)}
+    data = {"form": form, "own_friction": float(friction), **geometry, **_looks(prim)}
     data |= _contact(context, prim, form, rest, float(friction), parameters, geometry)
     data |= _holding(held, points, parameters)
     data["places"] = {
