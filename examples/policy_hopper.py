@@ -23,7 +23,8 @@ from warpsim.learn import SHAC, Critic, Iteration
 SCENE = Path(__file__).resolve().parents[1] / "scenes" / "hopper.usda"
 PLANE = "/World/Torso/Plane"
 TIMESTEP, PERIOD = 0.005, 0.02  # s: a step in training; a control
-WORLDS, UPDATES, SEED, VALIDATION, UNSEEN = 64, 2000, 0, 500, 1000
+WORLDS, UPDATES, SEED = 64, 1500, 0
+VALIDATION, UNSEEN = 1_000_000, 2_000_000  # draws of starts that no training reaches
 TESTS, SECONDS, FORWARD, CALM = 16, 5.0, 1.0, 0.3  # tests, s, m, share of the starts' disorder in training
 JUDGED = 64  # starts that end the training: many more than are tested, or it would end by luck
 CHECK = 20  # updates from one validation to the next
@@ -61,7 +62,7 @@ def train(sim: ws.Simulator, updates: int = UPDATES, progress: bool = True) -> t
     joints = [name for name in sim.joint_names if name != f"{PLANE}:transX"]
     policy = sim.network_policy(hidden=(64, 64), position=joints, angle=(), velocity_scale=0.2, seed=SEED)
     with torch.no_grad():
-        policy.layers[-1].weight.mul_(0.1)  # at first it stands
+        policy.layers[-1].weight.mul_(0.02)  # at first it stands
     trainer = SHAC(
         sim,
         policy,
@@ -72,10 +73,10 @@ def train(sim: ws.Simulator, updates: int = UPDATES, progress: bool = True) -> t
         window=0.32,
         episode=4.0,
         discount=0.98,
-        rate=5e-4,
+        rate=1e-3,
         rate_decay=1000,
         world_clip=3.0,
-        normalize=None,  # joints and velocities are of one size already, and small outputs let it stand at first
+        normalize=200,  # heights differ by centimeters, velocities by meters per second; both matter
         critic=Critic(len(policy.features), rate=1e-3, passes=4, seed=SEED),
         warm_up=60,
         seed=SEED,
@@ -110,7 +111,7 @@ def main(output: str | None = None) -> ws.NetworkPolicy:
     for part in range(0, len(curve), len(curve) // 10):
         row = curve[part]
         print(f"update {row.number:4d}: mean cost {row.cost:6.3f}, {row.failed:2d} of {WORLDS} fell within the window")
-    assert used < 300, "training should take less than five minutes of processor time"
+    assert used < 180, "training should take less than three minutes of processor time"
 
     way, fell, motion = test(policy, ws.Simulator(SCENE, worlds=TESTS), UNSEEN)
     print(f"{TESTS} unseen starts: {float(way.min()):.2f} to {float(way.max()):.2f} m forward, {int(fell.sum())} fell")
