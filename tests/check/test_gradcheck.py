@@ -28,7 +28,7 @@ def rich(integrator: str) -> Simulator:
     """Free motion with every joint, spring, tendon, actuator and drive."""
     sim = Simulator(rich_scene(integrator))
     state = rich_state("random")
-    sim.reset(**state)
+    sim.reset(start=state)
     return sim
 
 

@@ -183,10 +183,10 @@ def test_a_terminal_that_knows_ascii_alone(scene):
 
 def test_a_full_or_read_only_kernel_cache(scene, small_disk):
     disk = small_disk("100k")
-    done = _run("inspect", "scene.usda", WARP_CACHE_PATH=str(disk / "cache"))
+    done = _run("simulate", "scene.usda", WARP_CACHE_PATH=str(disk / "cache"))
     assert done.returncode == 1 and "set WARP_CACHE_PATH to a folder" in done.stderr and "Traceback" not in done.stderr
     (disk / "file").write_text("")
-    done = _run("inspect", "scene.usda", WARP_CACHE_PATH=str(disk / "file" / "cache"))
+    done = _run("simulate", "scene.usda", WARP_CACHE_PATH=str(disk / "file" / "cache"))
     assert done.returncode == 1 and "set WARP_CACHE_PATH to a folder" in done.stderr and "Traceback" not in done.stderr
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from warpsim.core.registry import provided
 from warpsim.deformable.usd_reader import read_deformable
+from warpsim.deformable.usd_writer import write_deformable
 from warpsim.io.usd.ledger_scan import applied_apis
 from warpsim.scene.matters import BUILT_IN, MatterDescription, MatterKind
 from warpsim.view.items.item import Look
@@ -27,6 +28,10 @@ class DeformableKind(MatterKind):
     def read(self, prim: Any, context: Any) -> MatterDescription:
         """SI numbers, points in the world."""
         return read_deformable(prim, context, self.name)
+
+    def write(self, description: MatterDescription, stage: Any, made: Mapping[tuple[str, str], Any]) -> bool:
+        """Geometry, material and attachments under the default prim."""
+        return write_deformable(description, stage, made)
 
     def compile(self, description: MatterDescription, context: Any) -> Any:
         """Kernels and arrays."""

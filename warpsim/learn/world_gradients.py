@@ -12,6 +12,8 @@ from typing import Any
 import torch
 
 from warpsim.autograd.parameters import sum_worlds
+from warpsim.core.errors import InputError
+from warpsim.sim.network_policy import NetworkPolicy
 
 
 class WorldGradients:
@@ -66,3 +68,12 @@ class _Spread(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
         return ctx.owner.gather(gradients[0]), None
+
+
+def bounds_of(policy: torch.nn.Module, worlds: int, world_clip: float | None) -> WorldGradients | None:
+    """Bounds on the gradients of single worlds, where a policy has them."""
+    if isinstance(policy, NetworkPolicy):
+        return WorldGradients(worlds, world_clip)
+    if world_clip is not None:
+        raise InputError("world_clip= needs gradients world by world, which a NetworkPolicy has; leave it out")
+    return None

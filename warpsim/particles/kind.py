@@ -68,7 +68,7 @@ class LiquidKind(MatterKind):
             positive=("density", "bulk_modulus"),
         )
 
-    def write(self, description: MatterDescription, stage: Any) -> bool:
+    def write(self, description: MatterDescription, stage: Any, made: Mapping[tuple[str, str], Any]) -> bool:
         """Points under the default prim, with what `read` needs."""
         data, parameters = description.data, description.parameters
         root = stage.GetDefaultPrim() or stage.GetPseudoRoot()

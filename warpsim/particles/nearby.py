@@ -19,8 +19,7 @@ from warpsim.particles.transfer_native import received
 from warpsim.particles.walls import WallMotion, WallSet, wall_distance, wall_velocity
 from warpsim.tape.arena import Arena
 
-NODE_WALLS = wp.constant(8)
-PARTICLE_WALLS = wp.constant(12)
+NODE_WALLS, PARTICLE_WALLS = wp.constant(8), wp.constant(12)
 """Walls that can be near one node or particle at the same time."""
 CELL_WALLS = wp.constant(16)
 """Candidates of a cell."""

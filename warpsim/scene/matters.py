@@ -87,8 +87,13 @@ class MatterKind:
         """Describes the matter on a prim; `context` is the reader's, with units, frames and typed attributes."""
         raise NotImplementedError
 
-    def write(self, description: MatterDescription, stage: Any) -> bool:
+    def write(self, description: MatterDescription, stage: Any, made: Mapping[tuple[str, str], Any]) -> bool:
         """Writes prims that `read` understands to a stage in SI, z up, for a scene that came from no USD file.
+
+        Args:
+            description: What to write.
+            stage: Where.
+            made: The prims of ("body", name) and ("shape", name).
 
         Returns:
             Whether it did; otherwise the caller is told what is lost.

@@ -32,7 +32,22 @@ STIFFNESS, DAMPING, CAUTION = 60.0, 1.4, 0.1
 def open_viewer(
     sim: Simulator, *, sliders: Mapping[str, tuple[float, float]] | None = None, port: int = 0, browser: bool = True
 ) -> LiveViewer:
-    """Starts a live viewer of a simulator; arguments as in `Simulator.viewer`."""
+    """Opens a live view of a simulator in the browser.
+
+    `run()` of what is returned steps the simulator under the viewer's hands; `show()` sends the current state from a
+    loop of one's own, and `play(trajectory)` shows a rollout while a search goes on. Bodies can be pulled where
+    "wrench" is among the controls.
+
+    Args:
+        sim: What to show.
+        sliders: USD attributes that get a slider, with its ends: {"/World/Ball.physics:mass": (0.1, 2.0)}; controls
+            have theirs anyway.
+        port: On 127.0.0.1; 0: one that is free.
+        browser: Whether to open the page; its address is `url`, and only who has it can look.
+
+    Returns:
+        A viewer, to be closed: `with sim.viewer() as viewer: …`.
+    """
     viewer = LiveViewer(sim, sliders or {}, port)
     if browser:
         webbrowser.open(viewer.url)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 import torch
@@ -116,11 +117,8 @@ class Simulator:
         self.outputs, self.output_names = contents.check_outputs(outputs), contents.output_names
         self.state_names, self.parameter_names = contents.state_names, contents.parameter_names
         self.control_names, self.control_size = contents.control_names, contents.control_size
-        self.body_names, self.joint_names, self.dof_names = (
-            contents.body_names,
-            contents.joint_names,
-            contents.dof_names,
-        )
+        self.body_names, self.joint_names = contents.body_names, contents.joint_names
+        self.dof_names = contents.dof_names
         self.actuator_names, self.drive_names = contents.actuator_names, contents.drive_names
         self.sensor_names = contents.sensor_names
 
@@ -157,30 +155,12 @@ class Simulator:
         Args:
             outputs: What to show; None: `self.outputs`.
         """
-        current = self._current
-        return current.show(
-            current.values, current.observe(current.values, self._parameters.current, self._shown(outputs))
-        )
+        now = self._current.values
+        return self._current.show(now, self._current.observe(now, self._parameters.current, self._shown(outputs)))
 
-    def viewer(
-        self, *, sliders: Mapping[str, tuple[float, float]] | None = None, port: int = 0, browser: bool = True
-    ) -> Any:
-        """Opens a live view in the browser (extra: `pip install warpsim[live]`).
-
-        `run()` of what is returned steps this simulator under the viewer's hands; `show()` sends the current state from
-        a loop of one's own, and `play(trajectory)` shows a rollout while a search goes on. Bodies can be pulled where
-        "wrench" is among the controls.
-
-        Args:
-            sliders: USD attributes that get a slider, with its ends: {"/World/Ball.physics:mass": (0.1, 2.0)}; controls
-                have theirs anyway.
-            port: On 127.0.0.1; 0: one that is free.
-            browser: Whether to open the page; its address is `url`, and only who has it can look.
-
-        Returns:
-            A `LiveViewer`, to be closed: `with sim.viewer() as viewer: …`.
-        """
-        return provided("viewer")(self, sliders=sliders, port=port, browser=browser)
+    def viewer(self, **choices: Any) -> Any:
+        """Opens a live view in the browser (extra: `pip install warpsim[live]`); see `warpsim.sim.live.open_viewer`."""
+        return provided("viewer")(self, **choices)
 
     def with_worlds(self, worlds: int, *, controls: Sequence[str] | None = None) -> Simulator:
         """Another simulator of the same source, with its own parameters and state, for another number of worlds.
@@ -310,7 +290,7 @@ class Simulator:
             parameters: Values for this rollout only, over those in force: arrays by name, USD attributes by handle or
                 path, as in `set_parameters`. What attributes give the initial state yields to a state that is given.
             outputs: What to show besides the state; None: `self.outputs`.
-            keep_every: Distance of the trajectory's rows, in steps.
+            keep_every: Distance of the trajectory's frames, in steps.
             memory: Maximum for checkpoints and intermediates, e.g. "512MB" or "50%" of what is free; or a `Memory`.
             threads: CPU threads that share the worlds.
             progress: Show a bar.
@@ -318,10 +298,10 @@ class Simulator:
                 (give `memory=Memory(segment=…)`, too); keeps a few wild worlds from drowning the others. None: exact.
 
         Returns:
-            The trajectory, N // keep_every + 1 rows; row 0 is the initial state.
+            The trajectory, N // keep_every + 1 frames; frame 0 is the initial state.
 
         Raises:
-            SimulationError: A state is not finite; the error's `trajectory` holds the rows before.
+            SimulationError: A state is not finite; the error's `trajectory` holds the frames before.
         """
         room = memory_of(memory)
         check_clip(clip, room)
@@ -390,19 +370,9 @@ class Simulator:
             StaleInputError: From the backward pass: the policy answered otherwise than in the forward pass.
         """
         refuse_transforms()
-        return self._loops.run(
-            policy,
-            steps,
-            start_of(start, q, qd),
-            parameters,
-            self._shown(outputs),
-            Timing(hold, delay),
-            memory=memory_of(memory),
-            threads=threads,
-            in_kernels=in_kernels,
-            clip=clip,
-            precision=precision,
-        )
+        first, timing, shown = start_of(start, q, qd), Timing(hold, delay), self._shown(outputs)
+        run = partial(self._loops.run, policy, steps, first, parameters, shown, timing, memory=memory_of(memory))
+        return run(threads=threads, in_kernels=in_kernels, clip=clip, precision=precision)
 
     def network_policy(self, **choices: Any) -> NetworkPolicy:
         """A network from what the robot senses to controls, for `rollout_policy`; see `make_network_policy`."""

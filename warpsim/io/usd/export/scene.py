@@ -54,7 +54,7 @@ def build_export(scene: Scene) -> Export:
         name = export.name(parent, site.name)
         export.prims[("site", site.name)] = author.site(parent, name, position=site.position, rotation=site.rotation)
     for matter in scene.matters:
-        if not matter_kind(matter.kind).write(matter, stage):
+        if not matter_kind(matter.kind).write(matter, stage, export.prims):
             export.lost("matter", matter.name, matter.kind, "its kind writes no prims")
     for tendon in scene.tendons:
         add_tendon(export, tendon)
