@@ -84,8 +84,8 @@ def hidden_imports(package: Path) -> list[str]:
     """Import statements inside functions, and imports by name anywhere but in three places.
 
     The registry loads public names on first use (PEP 562) and what convenience methods reach up for, the command line
-    the one command it is to run: that is what keeps `import warpsim` and `warpsim --help` cheap. `warpsim --import` loads
-    modules of the user's own, which are none of the package.
+    the one command it is to run: that is what keeps `import warpsim` and `warpsim --help` cheap. `warpsim --import`
+    loads modules of the user's own, which are none of the package.
     """
     found = []
     for module, path in modules(package).items():
