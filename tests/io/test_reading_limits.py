@@ -345,3 +345,12 @@ def test_the_command_says_what_to_do(folders, capsys):
     (inside / "a.xml").write_text(mjcf(top='<include file="../elsewhere/body.xml"/>'))
     assert main(["inspect", str(inside / "a.xml")]) == 1
     assert f"set WARPSIM_ALLOW={inside.parent / 'elsewhere'}" in capsys.readouterr().err
+
+
+def test_a_working_directory_that_is_gone_is_no_reason_to_fail(tmp_path, monkeypatch):
+    (tmp_path / "a.xml").write_text(mjcf())
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert len(load_scene(tmp_path / "a.xml").shapes) == 1

@@ -31,6 +31,7 @@ from warpsim.view.items.focus import find_focus
 from warpsim.view.items.forces import force_segments
 from warpsim.view.items.item import BOX, SPHERE, Item
 from warpsim.view.items.scene_items import SceneReader
+from warpsim.view.items.stage_items import StageReader
 from warpsim.view.items.triangles import make_triangles
 from warpsim.view.raycast import Camera, fit_camera, look_at, render_rollout, render_stage
 from warpsim.view.raycast.shading import (
@@ -97,6 +98,26 @@ def test_silhouettes_from_above(add, area):
     pixel = 4.0 / 160
     assert mask.sum() * pixel**2 == pytest.approx(area, rel=0.01)
     np.testing.assert_allclose(centroid(mask) * pixel, (0.4, -0.3), atol=0.1 * pixel)
+
+
+def test_points_are_balls_of_their_widths():
+    """Balls are drawn as icosahedra; seen along an axis through the middles of edges, one is a hexagon."""
+    stage, world = new_stage()
+    cloud = UsdGeom.Points.Define(stage, world.GetPath().AppendChild("Cloud"))
+    cloud.CreatePointsAttr([(-1.0, 0.0, 0.0), (1.0, 0.5, 0.0)])
+    cloud.CreateWidthsAttr([0.8, 1.2])
+    mask = silhouette(stage, top_view())
+    pixel, golden = 4.0 / HEIGHT, 0.5 * (1.0 + 5.0**0.5)
+    hexagon = (4.0 * golden + 2.0 * golden * (golden - 1.0)) / (1.0 + golden**2)
+    left, right = mask[:, : WIDTH // 2], mask[:, WIDTH // 2 :]
+    for side, width in ((left, 0.8), (right, 1.2)):
+        assert side.sum() * pixel**2 == pytest.approx(hexagon * (0.5 * width) ** 2, rel=0.02)
+    whole = np.zeros_like(mask)
+    whole[:, WIDTH // 2 :] = right
+    np.testing.assert_allclose(centroid(whole) * pixel, (1.0, 0.5), atol=0.5 * pixel)
+    shown = StageReader(stage).items(Usd.TimeCode(0.0))[0].mesh
+    outward = np.einsum("ij,ij->i", np.cross(*(np.diff(shown.corners, axis=1).swapaxes(0, 1))), shown.normals[:, 0])
+    assert len(shown.corners) == 40 and (outward > 0.0).all()
 
 
 def test_cone_side_and_apex():

@@ -124,7 +124,15 @@ def build() -> Usd.Stage:
         domain=((0.15, -0.25, -0.02), (0.75, 0.45, 0.4)),
         color=(0.25, 0.12, 0.05),
     )
-    task = author.task(world, duration=DURATION, method="adam", learningRate=0.008, iterations=5, memoryBudget="400MB")
+    task = author.task(
+        world,
+        duration=DURATION,
+        method="adam",
+        learningRate=0.008,
+        iterations=12,
+        stopAtSuccess=True,
+        memoryBudget="400MB",
+    )
     author.task_part(
         task, "Knots", "Motion", channel="driveTarget", count=KNOTS, interpolation="cubic", values=start().ravel()
     )

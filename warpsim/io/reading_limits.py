@@ -45,8 +45,9 @@ class Reach:
         given = [] if scene is None else [Path(scene).absolute().parent, Path(scene).resolve().parent]
         named = [Path(folder) for folder in os.environ.get(ALLOW, "").split(os.pathsep) if folder]
         roots = [folder.resolve() for folder in (*given, *named, *_TRUSTED.get(), example_folder())]
-        here = Path.cwd().resolve()
-        if here not in (Path.home().resolve(), *Path.home().resolve().parents):  # else it would be all of the user's
+        here = _working_directory()
+        # in a home, or above it, it would be all of the user's
+        if here is not None and here not in (Path.home().resolve(), *Path.home().resolve().parents):
             roots.append(here)
         return Reach("the XML text" if scene is None else str(scene), tuple(dict.fromkeys(roots)))
 
@@ -78,6 +79,14 @@ class Reach:
             raise SceneError(
                 f"{self.scene} refers to {reference!r}; addresses are never opened: download it, and name the file"
             )
+
+
+def _working_directory() -> Path | None:
+    """None: it was removed while the program ran, which is no reason to lose the result of a long one."""
+    try:
+        return Path.cwd().resolve()
+    except FileNotFoundError:
+        return None
 
 
 @contextmanager

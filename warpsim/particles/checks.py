@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import warp as wp
 
@@ -108,16 +110,34 @@ def check_particles(domain: Domain, x: np.ndarray, v: np.ndarray) -> None:
         )
 
 
-def check_clear_of_walls(walls: WallSet, position: np.ndarray, rotation: np.ndarray, x: np.ndarray) -> None:
-    """Raises for particles inside a wall; poses are (W, shapes, 3 and 4), x is (W, n, 3)."""
+def check_clear_of_walls(
+    walls: WallSet,
+    position: np.ndarray,
+    rotation: np.ndarray,
+    x: np.ndarray,
+    *,
+    allowed: float = 0.0,
+    names: Sequence[str] = (),
+) -> None:
+    """Raises for particles inside a wall.
+
+    Args:
+        walls: The walls.
+        position: (W, shapes, 3) m.
+        rotation: (W, shapes, 4), w first.
+        x: (W, n, 3) m.
+        allowed: m that they may be inside.
+        names: Of the walls; none: they have numbers.
+    """
     distance, nearest = wall_distances(walls, position, rotation, x)
-    inside = distance < 0.0
+    inside = distance < -allowed
     if not inside.any():
         return
     world, particle = np.argwhere(inside)[0]
     wall = int(nearest[world, particle])
     kind = next(name for name, code in KIND_CODE.items() if code == int(walls.kind.numpy()[wall]))
+    name = names[wall] if names else f"wall {wall}"
     raise InputError(
         f"{inside.sum()} particles are inside walls, e.g. number {particle} of world {world} lies "
-        f"{-distance[world, particle]:.2g} m deep in wall {wall}, a {kind}; move them, or leave them out of the fill"
+        f"{-distance[world, particle]:.2g} m deep in {name}, a {kind}; move them, or leave them out of the fill"
     )

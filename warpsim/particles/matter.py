@@ -18,12 +18,13 @@ from warpsim.core.errors import InputError, SceneError, WarpsimError
 from warpsim.core.precision import quat, real, vec3, vec6
 from warpsim.matter.matter import CompileContext, Environment, Matter
 from warpsim.particles.bounded_adjoint import bound_adjoints
-from warpsim.particles.checks import check_particles, check_step_length, check_volume
+from warpsim.particles.checks import check_clear_of_walls, check_particles, check_step_length, check_volume
 from warpsim.particles.domain import Domain
 from warpsim.particles.liquid import Liquid
 from warpsim.particles.measure import measure_center
 from warpsim.particles.parameters import FIELDS, ParticleParameters, ParticleState
 from warpsim.particles.placed_walls import keep_wrench, place_walls, wrench_on_bodies
+from warpsim.particles.start_walls import start_poses
 from warpsim.particles.step import Stepper
 from warpsim.particles.substeps import SubstepWork, explain, make_substeps, take_substeps
 from warpsim.particles.walls import WallMotion, WallSet, WallShape
@@ -31,6 +32,9 @@ from warpsim.scene.description import Scene
 from warpsim.scene.matters import MatterDescription
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field
+
+_ROUNDING = 0.01
+"""Share of a particle's width that it may be in a wall when a scene is loaded."""
 
 
 @dataclass
@@ -93,6 +97,19 @@ class LiquidMatter(Matter):
         check_particles(domain, x[None], v[None])
         step = scene.options.timestep / self._stepper.substeps
         check_step_length(liquid, domain.spacing, step, float(np.linalg.norm(v, axis=-1).max()))
+        self._check_walls(scene, x)
+
+    def _check_walls(self, scene: Scene, x: np.ndarray) -> None:
+        """Raises for particles in walls whose place at the start is known; files round to float32."""
+        by_name = {shape.name: shape for shape in scene.shapes}
+        shapes = [by_name[name] for name in self.description.data["walls"]]
+        known, position, rotation = start_poses(scene, shapes)
+        if known:
+            chosen = [shapes[i] for i in known]
+            walls = WallSet.make([WallShape(s.kind, tuple(s.size)) for s in chosen], 1, self.device)
+            names = [shape.name for shape in chosen]
+            allowed = _ROUNDING * float(self.description.data["volume"]) ** (1 / 3)
+            check_clear_of_walls(walls, position[None], rotation[None], x[None], allowed=allowed, names=names)
 
     def make_work(self, arena: Arena) -> LiquidWork:
         """Intermediates of one step."""

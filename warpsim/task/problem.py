@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,7 @@ class TaskProblem:
         lower: (n,) bounds of x.
         upper: (n,) likewise.
         names: (n,) what each number is.
+        watch: Is told x (W, n) and episode of each loss; None: nobody.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class TaskProblem:
         self._feedback = [FeedbackPolicy(c, sim) for c in self.controls if isinstance(c.control, Feedback)]
         self._layout()
         self._simulators = {sim.worlds: sim}
+        self.watch: Callable[[torch.Tensor, Episode], None] | None = None
         self._bound_adjoints(sim)
 
     def _layout(self) -> None:
@@ -134,13 +136,16 @@ class TaskProblem:
         return losses_side_by_side(self._losses, x)
 
     def _losses(self, x: torch.Tensor) -> torch.Tensor:
-        return self.total(self.episode(self.choice(x)))
+        episode = self.episode(self.choice(x))
+        if self.watch is not None:
+            self.watch(x, episode)
+        return self.total(episode)
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self.residual_rows(x[None])[0]
+        return self.batched_residuals(x[None])[0]
 
-    def residual_rows(self, x: torch.Tensor) -> torch.Tensor:
+    def batched_residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
         for term in self._weighted():
             if isinstance(term, Cost):
@@ -300,7 +305,7 @@ def _check(part: Any, sim: Simulator, times: np.ndarray, task: Task) -> None:
         part.check(sim)
         when = getattr(part, "when", None)
         if when is not None:
-            when.rows(times)
+            when.frames(times)
         for output in part.outputs:
             if output not in (*sim.output_names, *sim.state_names):
                 raise InputError(f"the simulator has no output {output!r}")

@@ -146,6 +146,7 @@ def _search(own: TaskPrim) -> SearchSpec:
         rate=own.number("learningRate") or None,
         starts=starts,
         seed=int(own.get("seed")),
+        stop_at_success=bool(own.get("stopAtSuccess")),
     )
 
 

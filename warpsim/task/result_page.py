@@ -11,6 +11,7 @@ import torch
 from warpsim.core.errors import SimulationError
 from warpsim.io.usd.reader import open_stage
 from warpsim.optimizers.result import HistoryEntry
+from warpsim.scene.matters import matter_kind
 from warpsim.task.course import Stop
 from warpsim.task.outcome import Outcome, shown_motion
 from warpsim.task.problem import TaskProblem
@@ -50,6 +51,9 @@ def result_page(
         *_learning(problem, stops),
     ]
     place = {body.name: model.layout.body(body.name) for body in scene.bodies}
+    soft = [drawable for matter in scene.matters for drawable in matter_kind(matter.kind).drawables(matter)]
+    moved = {drawable.path for drawable in soft}
+    rigid = [drawable for drawable in _both(source, result, set(place), takes) if drawable.item.name not in moved]
     masses, centers = model.body.mass.numpy()[0], model.body.com.numpy()[0]
     return Page(
         source.stem,
@@ -58,7 +62,7 @@ def result_page(
             {name: float(masses[index]) for name, index in place.items()},
             {name: np.array(centers[index]) for name, index in place.items()},
         ),
-        _both(source, result, set(place), takes),
+        [*rigid, *soft],
         takes,
         joints=scene_joints(scene),
         targets=list(task_targets(problem.task, scene, after.motion)),

@@ -29,6 +29,7 @@ from warpsim.task.optimized import DEFAULT_METHOD, OptimizedTask, search_key
 from warpsim.task.outcome import Outcome, attribute_gradients, outcome
 from warpsim.task.problem import TaskProblem
 from warpsim.task.read import read_task
+from warpsim.task.success_watch import SuccessWatch
 from warpsim.task.task import SearchSpec, Task
 from warpsim.task.trajectory import TrajectoryTask
 from warpsim.task.unreached import unreached
@@ -107,10 +108,14 @@ def _search(
     stopping = Stopping(iterations=search.iterations, seconds=search.seconds or math.inf)
     options: dict[str, Any] = {"rate": search.rate} if search.method == "adam" and search.rate is not None else {}
 
-    def keep(seen: Progress) -> None:
+    watch = _watch(problem, search) if search.stop_at_success else None
+
+    def keep(seen: Progress) -> bool:
         course.see(seen)
+        seen = seen if watch is None else watch.see(seen)
         if kept is not None:
             kept.keep(key, seen)
+        return watch is not None and watch.succeeded
 
     if search.method == "ilqr":
         return _search_rows(problem, search, stopping, keep, state, progress)
@@ -119,14 +124,24 @@ def _search(
         return multi_start(
             problem, seed=search.seed, candidates=search.starts, method=search.method, **common, **options
         )
-    return minimize(problem, search.method, **common, **options)
+    found = minimize(problem, search.method, **common, **options)
+    return found if watch is None else watch.result(found)
+
+
+def _watch(problem: TaskProblem, search: SearchSpec) -> SuccessWatch:
+    name = problem.task.name
+    if not problem.task.conditions:
+        raise TaskError(f"{name}: stopAtSuccess needs a condition of success; give a term a tolerance")
+    if search.starts > 1 or search.method == "ilqr":
+        raise TaskError(f"{name}: stopAtSuccess goes with one start of lbfgs, adam or levenbergMarquardt")
+    return SuccessWatch(problem)
 
 
 def _search_rows(
     problem: TaskProblem,
     search: SearchSpec,
     stopping: Stopping,
-    keep: Callable[[Progress], None],
+    keep: Callable[[Progress], bool],
     state: Mapping[str, Any] | None,
     progress: bool,
 ) -> Result:

@@ -43,6 +43,7 @@ class SearchSpec:
         rate: Step size of adam; None: its own.
         starts: Number of starting points.
         seed: Of everything random.
+        stop_at_success: End at the first iterate that meets all conditions; else give the one nearest to them.
     """
 
     method: str = "auto"
@@ -51,6 +52,7 @@ class SearchSpec:
     rate: float | None = None
     starts: int = 1
     seed: int = 0
+    stop_at_success: bool = False
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,7 @@ def _non_finite(r: RunRecord) -> str | None:
 def _numbers(r: RunRecord) -> Iterator[tuple[str, Any]]:
     """What must be finite: states, loss, gradient norms."""
     yield from ((f"trajectory {n}", v) for n, v in r.trajectory.items() if n in r.initial_state)
+    yield from ((f"trajectory {n}", kept["largest"]) for n, kept in r.trajectory.get("matters", {}).items())
     if r.outcome.get("loss") is not None:
         yield "the loss", r.outcome["loss"]
     yield from ((f"the gradient by {n}", v) for n, v in r.gradient.get("norms", {}).items())

@@ -13,6 +13,7 @@ import torch
 
 from warpsim.check.records.fingerprint import array_hash, file_hash, scene_hash, versions
 from warpsim.check.records.labels import label
+from warpsim.check.records.matters import is_of_matter, matter_summary
 from warpsim.check.records.plain import encode
 from warpsim.check.records.record import RunRecord
 from warpsim.core.errors import SimulationError
@@ -82,7 +83,7 @@ def record_run(
         created=datetime.now(UTC).isoformat(),
         seed=seed,
         horizon={"steps": count, "seconds": count * sim.timestep},
-        initial_state={name: _numpy(tensor) for name, tensor in first.items()},
+        initial_state=_initial_state(first, begin),
         actions={name: _numpy(tensor) for name, tensor in actions.items()},
         control_period=sim.timestep if control_period is None else control_period,
         latency=latency,
@@ -95,6 +96,11 @@ def record_run(
     )
     record.labels = [encode(found) for found in label(record)]
     return record
+
+
+def _initial_state(first: Mapping[str, torch.Tensor], given: Mapping[str, Any]) -> dict[str, Any]:
+    """States at the start; a matter's, which may have very many numbers, only where the scene does not say them."""
+    return {name: _numpy(tensor) for name, tensor in first.items() if name in given or not is_of_matter(name)}
 
 
 def _roll_out(
@@ -206,7 +212,11 @@ def _trajectory(made: Trajectory | None, states: Sequence[str]) -> dict[str, Any
         return {"times": np.zeros(0), "every": 1, "sha256": ""}
     every = max(1, -(-len(made.times) // _MOST_ROWS))
     whole = [made.numpy(name) for name in states]
-    kept = {name: array[::every] for name, array in zip(states, whole, strict=True)}
+    rows = {name: array[::every] for name, array in zip(states, whole, strict=True)}
+    kept = {name: array for name, array in rows.items() if not is_of_matter(name)}
+    matters = {name: matter_summary(array) for name, array in rows.items() if is_of_matter(name)}
+    if matters:
+        kept["matters"] = matters
     return {"times": made.times[::every], "every": every, "sha256": array_hash(*whole), **kept}
 
 

@@ -191,7 +191,7 @@ def _plane(prim: Usd.Prim, time: Usd.TimeCode) -> tuple[int, np.ndarray]:
     return PLANE, np.array([0.5 * width, 0.5 * length, 0.0])
 
 
-_SOFT = ("TetMesh", "BasisCurves")
+_SOFT = ("TetMesh", "BasisCurves", "Points")
 """Types of prims that are drawn as triangles made from them."""
 
 _SHAPES: dict[str, Callable[[Usd.Prim, Usd.TimeCode], tuple[int, np.ndarray]]] = {

@@ -46,8 +46,9 @@ def render_stage(
 ) -> list[np.ndarray]:
     """Draws a stage.
 
-    Drawn are Sphere, Cube, Capsule, Cylinder, Cone, Plane and Mesh prims that are visible and have purpose default or
-    render, instances included, with the plain color of their material or their displayColor. Rigid bodies of which
+    Drawn are Sphere, Cube, Capsule, Cylinder, Cone, Plane, Mesh, TetMesh, BasisCurves and Points prims that are visible
+    and have purpose default or render, instances included, with the plain color of their material or their
+    displayColor; points as balls of their widths. Rigid bodies of which
     these show nothing, or next to nothing, are drawn by their colliders too, whatever the purpose of those. Planes that
     are colliders have no end. The same inputs give the same bytes.
 
