@@ -61,6 +61,7 @@ PUBLIC_PACKAGES = (
     "warpsim.learn",
     "warpsim.gym",
     "warpsim.identification",
+    "warpsim.parallel",
     "warpsim.matter",
     "warpsim.deformable",
     "warpsim.particles",

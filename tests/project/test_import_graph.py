@@ -19,8 +19,8 @@ PACKAGE = PROJECT / "warpsim"
 ORDER = {
     "warpsim": (
         *("version", "core", "scene", "geometry", "io", "view", "tape", "matter", "collision", "solve"),
-        *("rigid", "deformable", "particles", "coupling", "policy", "engine", "autograd", "sim", "check", "objective"),
-        *("optimizers", "identification", "learn", "task", "gym", "cli", "__main__"),
+        *("rigid", "deformable", "particles", "coupling", "policy", "engine", "autograd", "sim", "check"),
+        *("parallel", "objective", "optimizers", "identification", "learn", "task", "gym", "cli", "__main__"),
     ),
     "warpsim.io": ("example_scenes", "reading_limits", "usd", "mjcf", "scene_files", "saved_motion", "load"),
     "warpsim.view": ("items", "page", "raycast", "gltf", "plots", "live"),

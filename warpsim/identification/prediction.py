@@ -12,6 +12,7 @@ from warpsim.core.errors import InputError
 from warpsim.identification.grid import Channel, Grid, channel_outputs, predicted, residuals
 from warpsim.identification.parameter import BoundParameter
 from warpsim.io.load import ledger_told
+from warpsim.parallel.rows import rows_over_ranks
 from warpsim.rigid.model.tangent import shift
 from warpsim.rigid.model.topology import Layout
 from warpsim.sim.simulator import Simulator
@@ -138,6 +139,23 @@ class Predictor:
             contacts: How they are modeled.
             moves: Initial states move by the last numbers of z; None: they are the recordings'.
         """
+        self.rollouts += len(which) * (rows - 1) / max(1, self.grid.rows - 1)
+
+        def compared(x: torch.Tensor, z: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
+            return self._residuals(x, z, which, rows, contacts, moves)
+
+        return rows_over_ranks(compared, x, z, which, what="residuals of recordings")
+
+    def _residuals(
+        self,
+        x: torch.Tensor,
+        z: torch.Tensor,
+        which: torch.Tensor,
+        rows: int,
+        contacts: Contacts,
+        moves: StartMoves | None,
+    ) -> torch.Tensor:
+        """As `residuals`, of this process alone."""
         worlds = min(len(which), MAXIMUM_WORLDS)
         parts = []
         for first in range(0, len(which), worlds):
@@ -145,7 +163,6 @@ class Predictor:
             kept = min(worlds, len(which) - first)
             motion = self.rollout(x[places], z[places], which[places], rows, contacts, moves)
             parts.append(self.compare(motion, which[places], rows)[:kept])
-        self.rollouts += len(which) * (rows - 1) / max(1, self.grid.rows - 1)
         return torch.cat(parts)
 
     def rollout(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from warpsim.learn.rank_rollouts import RankRollouts
 from warpsim.learn.windows import Cost, Starts, in_kernels
 from warpsim.sim.policy_rollout import Policy
 from warpsim.sim.simulator import Simulator
@@ -54,6 +55,7 @@ class Judge:
             number: Which draw of the starts; training counts from 0.
             threads: CPU threads that share the worlds.
         """
+        self._roll = RankRollouts(sim)
         self._sim, self._cost, self._failed, self._hold, self._threads = sim, cost, failed, hold, threads
         self._start = starts(number)
         self._steps = max(1, round(seconds / (sim.timestep * hold))) * hold
@@ -62,7 +64,7 @@ class Judge:
         """Evaluates; a policy under which a world's numbers cease to be finite costs infinitely much."""
         with torch.no_grad():
             try:
-                motion = self._sim.rollout_policy(
+                motion = self._roll(
                     policy, self._steps, start=self._start, hold=self._hold, **in_kernels(policy, self._threads)
                 )
             except NonFiniteError:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from warpsim.core.errors import InputError
+from warpsim.learn.rank_rollouts import RankRollouts
 from warpsim.sim.policy_rollout import Policy
 from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import Observed
@@ -101,6 +102,7 @@ class Worlds:
     ) -> None:
         """Draws the first states, and how old each world is; see `SHAC` for the arguments."""
         self._sim, self._timing, self._cost = sim, timing, cost
+        self._roll = RankRollouts(sim)
         self._starts, self._failed, self._perturb, self._threads = starts, failed, perturb, threads
         self.draws, self.dropped = 0, 0
         self.state = self._fresh()
@@ -146,7 +148,7 @@ class Worlds:
         """States at every control of a part, (n + 1, W, …)."""
         sim, timing = self._sim, self._timing
         steps = timing.part * timing.hold
-        motion = sim.rollout_policy(
+        motion = self._roll(
             policy,
             steps,
             start=state,

@@ -8,28 +8,40 @@ from collections.abc import Callable
 import torch
 
 from warpsim.core.errors import RangeError, SimulationError
+from warpsim.parallel.ranks import current
+from warpsim.parallel.rows import rows_over_ranks
 
 
 def losses_one_by_one(loss: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
     """(k,) losses of candidates x (k, n), one after the other; infinite where one cannot be simulated.
 
+    Ranks share the candidates.
+
     Args:
         loss: Of one candidate (n,); raises `SimulationError` where it fails.
         x: (k, n).
     """
-    return torch.stack([_loss_or_infinity(loss, row) for row in x])
+
+    def here(rows: torch.Tensor) -> torch.Tensor:
+        return torch.stack([_loss_or_infinity(loss, row) for row in rows])
+
+    return rows_over_ranks(here, x, what="losses of candidates")
 
 
 def losses_side_by_side(losses: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
     """(k,) losses of candidates x (k, n), each in a world of its own; infinite where one cannot be simulated.
 
     A world with values out of range is found before anything is simulated, and another candidate is simulated in its
-    place. Where a simulation fails on its way, the candidates are simulated again, one by one.
+    place. Where a simulation fails on its way, the candidates are simulated again, one by one. Ranks share them.
 
     Args:
         losses: Of candidates (k, n) in k worlds; raises `SimulationError` where one of them fails.
         x: (k, n).
     """
+    return rows_over_ranks(lambda rows: _losses_here(losses, rows), x, what="losses of candidates")
+
+
+def _losses_here(losses: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
     dropped = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     while not dropped.all():
         try:
@@ -54,6 +66,13 @@ def rows_side_by_side(rows: Callable[[torch.Tensor], torch.Tensor], x: torch.Ten
     Returns:
         None where none of them can be simulated.
     """
+    with contextlib.suppress(SimulationError):
+        if current() is not None:
+            return rows_over_ranks(rows, x, what="residuals of candidates")
+    return _rows_here(rows, x)  # by every rank, where one of them failed
+
+
+def _rows_here(rows: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor | None:
     dropped = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     while not dropped.all():
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +18,11 @@ from warpsim.optimizers.adam import Adam
 from warpsim.optimizers.evaluation import project
 from warpsim.optimizers.iterate import Method
 from warpsim.optimizers.minimize import minimize
+from warpsim.optimizers.on_executor import OnExecutor
 from warpsim.optimizers.problem import Problem
 from warpsim.optimizers.result import Result
 from warpsim.optimizers.search import Callback, Progress, Stopping
+from warpsim.parallel.blocks import DEFAULT_BLOCKS
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ def multi_start(
     callback: Callback | None = None,
     progress: bool = False,
     resume: Mapping[str, Any] | None = None,
+    executor: Executor | None = None,
+    blocks: int = DEFAULT_BLOCKS,
     **options: Any,
 ) -> Result:
     """The best end of several starts.
@@ -93,6 +98,8 @@ def multi_start(
         callback: As in `minimize`; while exploring, `best_x` is that of the best candidate so far.
         progress: Show bars.
         resume: `Result.state` of an interrupted call with the same arguments.
+        executor: Whose workers explore; any of `concurrent.futures`, see docs/parallel.md. The finish stays here.
+        blocks: Into how many blocks candidates are divided for it at most.
         **options: Of the method.
 
     Returns:
@@ -104,7 +111,8 @@ def multi_start(
     if resume is not None and saved.get("method") != "multi_start":
         raise InputError(f"the saved state is of method {saved.get('method')!r}, not 'multi_start'")
     starts = draw_starts(problem, candidates, spread, seed)
-    together = _Together(problem, candidates)
+    explorer = problem if executor is None else OnExecutor(problem, executor, blocks=blocks)
+    together = _Together(explorer, candidates)
     explored = minimize(
         together,
         Adam(rate=rate),
@@ -114,7 +122,7 @@ def multi_start(
         progress=progress,
         resume=saved.get("explored"),
     )
-    report = _explored(problem, starts, explored)
+    report = _explored(explorer, starts, explored)
     results: dict[int, Result] = {}
     states = [*saved.get("finished", []), *[None] * keep]
     if explored.stopped != "interrupted":

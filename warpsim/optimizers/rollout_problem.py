@@ -50,6 +50,10 @@ class RolloutProblem:
         self._residuals, self._rollout = residuals, rollout
         self._sims = {1: sim}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickled with one simulator; those for more worlds are made again."""
+        return {**self.__dict__, "_sims": {1: self._sims[1]}}
+
     def values(self, x: torch.Tensor) -> dict[Attribute, torch.Tensor]:
         """Values of the attributes at x (n,), in USD units."""
         return self.variables.values(x)

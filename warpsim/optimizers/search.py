@@ -15,6 +15,7 @@ from warpsim.core.errors import InputError
 from warpsim.optimizers.iterate import Iterate, Method, pack, unpack
 from warpsim.optimizers.problem import Problem, check_bounds
 from warpsim.optimizers.result import HistoryEntry, Result, Stopped
+from warpsim.parallel.ranks import current
 
 
 @dataclass(frozen=True)
@@ -97,10 +98,14 @@ class Search:
 
     def run(self, callback: Callback | None, progress: bool) -> Result:
         """Iterates until a rule or the user stops it."""
-        with tqdm(desc=self._method.name, disable=not progress, unit="it") as bar:
+        ranks = current()
+        shown = self._method.name if ranks is None else f"{self._method.name} on {ranks.size} ranks"
+        with tqdm(desc=shown, disable=not progress, unit="it") as bar:
             try:
                 stopped, message = self._until_stopped(callback, bar)
             except KeyboardInterrupt:
+                if current() is not None:  # the other ranks may be elsewhere; what is kept on disk goes on
+                    raise
                 stopped, message = "interrupted", "interrupted; this is the best so far"
         best = self._at.best
         return Result(
@@ -153,9 +158,11 @@ class Search:
         return _Stand(iterate, iterate if better else at.best, (*at.history, entry))
 
     def _entry(self, iteration: int, i: Iterate) -> HistoryEntry:
-        return HistoryEntry(
-            iteration, i.loss, i.gradient_norm, time.perf_counter() - self._began, i.evaluations, i.dropped
-        )
+        seconds = time.perf_counter() - self._began
+        ranks = current()
+        if ranks is not None and math.isfinite(self._stopping.seconds):  # one clock, or some would stop and others not
+            seconds = ranks.from_first(lambda: seconds, "the clock")
+        return HistoryEntry(iteration, i.loss, i.gradient_norm, seconds, i.evaluations, i.dropped)
 
     def _tell(self, callback: Callback | None, bar: tqdm) -> tuple[Stopped, str] | None:
         entry, best = self._at.history[-1], self._at.best

@@ -95,6 +95,10 @@ class TaskProblem:
         self.watch: Callable[[torch.Tensor, Episode], None] | None = None
         self._bound_adjoints(sim)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles: what it was made from."""
+        return _made_again, (self.sim, self.task, self._memory, self._transmission)
+
     def _layout(self) -> None:
         """Start, bounds and names of x."""
         none = torch.zeros(0, dtype=torch.float64)
@@ -296,6 +300,10 @@ class TaskProblem:
         bounded = [matter.bound_adjoints(self.task.adjoint_bound) for matter in sim.compiled.matters]
         if self.bias is not None and not any(bounded):
             raise TaskError(f"{self.task.name}: adjointBound is for liquids, and the scene has none; remove it")
+
+
+def _made_again(sim: Simulator, task: Task, memory: MemoryLike, transmission: Transmission | None) -> TaskProblem:
+    return TaskProblem(sim, task, memory=memory, transmission=transmission)
 
 
 def _check(part: Any, sim: Simulator, times: np.ndarray, task: Task) -> None:

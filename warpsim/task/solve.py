@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from warpsim.core.errors import InputError, TaskError, whole_number
-from warpsim.io.load import ledger_told
+from warpsim.io.load import ledger_told, load_scene
 from warpsim.io.reading_limits import trusting
 from warpsim.io.scene_files import is_usd
 from warpsim.objective import Condition, Term
@@ -21,6 +21,7 @@ from warpsim.optimizers.minimize import minimize
 from warpsim.optimizers.multi_start import multi_start
 from warpsim.optimizers.result import Result
 from warpsim.optimizers.search import Progress, Stopping
+from warpsim.parallel.ranks import Ranks, current
 from warpsim.sim.simulator import Simulator
 from warpsim.tape.memory import MemoryLike
 from warpsim.task.course import Course
@@ -34,6 +35,9 @@ from warpsim.task.task import SearchSpec, Task
 from warpsim.task.trajectory import TrajectoryTask
 from warpsim.task.unreached import unreached
 from warpsim.task.values import chosen_values, is_prim
+
+DIVIDED_METHODS = ("levenberg_marquardt",)
+"""Methods that roll out several worlds at once from a single start, which ranks share."""
 
 
 def optimize(
@@ -54,7 +58,8 @@ def optimize(
 ) -> OptimizedTask:
     """Optimizes what a task says may vary.
 
-    Ctrl-C ends the search and returns the best so far.
+    Ctrl-C ends the search and returns the best so far. Inside `warpsim.parallel.join` ranks share the worlds, all
+    return the same, and rank 0 keeps the search in its folder.
 
     Args:
         source: A USD file, or a simulator of one.
@@ -81,11 +86,13 @@ def optimize(
     search = _overridden(wanted.search, method=method, iterations=iterations, seconds=seconds, seed=seed, starts=starts)
     problem = TaskProblem(sim, wanted, memory=memory)
     before = outcome(problem)
-    kept = None if folder is None else ResultFolder(Path(fspath(folder)), problem, path)
+    ranks = current()
+    writes = folder is not None and (ranks is None or ranks.first)
+    kept = ResultFolder(Path(fspath(folder)), problem, path) if folder is not None and writes else None
     key = search_key(path, wanted, search)
-    if resume and kept is None:
+    if resume and folder is None:
         raise InputError("resume=True needs folder=, where the search was kept")
-    state = kept.load_state(key) if resume and kept is not None else None
+    state = _kept_state(kept, key, ranks) if resume else None
 
     course = Course()
     result = _search(problem, search, kept, key, state, progress, course)
@@ -93,6 +100,26 @@ def optimize(
     diagnosis = unreached(problem, result.x) if result.stopped == "no slope" and search.method != "ilqr" else ()
     after, loaded = _reloaded(problem, path, result.x)
     return OptimizedTask(problem, path, search, result, before, after, loaded, diagnosis, course.stops())
+
+
+def chosen_search(
+    source: str | PathLike[str], task: str | None = None, *, method: str | None, starts: int | None, seed: int | None
+) -> SearchSpec:
+    """How a file's task is searched; arguments as of `optimize`."""
+    path = Path(fspath(source))
+    with ledger_told():
+        read = read_task(path, load_scene(path), task)
+    return _overridden(read.search, method=method, starts=starts, seed=seed)
+
+
+def _kept_state(kept: ResultFolder | None, key: Mapping[str, Any], ranks: Ranks | None) -> dict[str, Any]:
+    """The state of an interrupted search: rank 0 reads it, for the folder need not be there on other machines."""
+
+    def read() -> dict[str, Any]:
+        assert kept is not None
+        return kept.load_state(key)
+
+    return read() if ranks is None else ranks.from_first(read, "reading the checkpoint")
 
 
 def _search(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -14,6 +15,7 @@ from warpsim.check.records import RunRecord
 from warpsim.check.records.labels import simulator_exploit
 from warpsim.core.errors import TaskError
 from warpsim.objective import Condition, Term
+from warpsim.parallel.workers import Parcel, run_all
 from warpsim.sim.simulator import Simulator
 from warpsim.task.controls import Control, Feedback, Steps
 from warpsim.task.outcome import Outcome, outcome
@@ -93,6 +95,7 @@ def stress(
     conditions: Sequence[Condition] = (),
     seed: int = 0,
     max_contacts: int | None = None,
+    executor: Executor | None = None,
 ) -> Stress:
     """Replays a result with one thing changed at a time; docs/evidence.md lists them.
 
@@ -103,6 +106,7 @@ def stress(
         conditions: More conditions of success, likewise.
         seed: Of control noise.
         max_contacts: As in `Simulator`.
+        executor: Whose workers replay it; any of `concurrent.futures`, see docs/parallel.md.
     """
     path = Path(fspath(source))
     sim = Simulator(path, max_contacts=max_contacts)
@@ -110,10 +114,17 @@ def stress(
     wanted = replace(wanted, terms=(*wanted.terms, *terms), conditions=(*wanted.conditions, *conditions))
     problem = TaskProblem(with_channels(sim, wanted), wanted)
     found = outcome(problem)
-    rows = [_judged(AS_OPTIMIZED, found)]
-    for variation in variations(sim.scene, contacts=sim.model.npair > 0, controls=bool(problem.controls), seed=seed):
-        rows.append(_outcome(variation.name, varied(problem, variation)))
+    changed = list(variations(sim.scene, contacts=sim.model.npair > 0, controls=bool(problem.controls), seed=seed))
+    if executor is None:
+        made = [_replayed(problem, variation) for variation in changed]
+    else:
+        made = run_all(executor, _replayed, Parcel(problem), changed, [variation.name for variation in changed])
+    rows = [_judged(AS_OPTIMIZED, found), *made]
     return Stress(tuple(rows), rollout_record(problem, found, seed=seed, more={"stress": [asdict(r) for r in rows]}))
+
+
+def _replayed(problem: TaskProblem, variation: Variation) -> StressOutcome:
+    return _row(variation.name, varied(problem, variation))
 
 
 def varied(problem: TaskProblem, variation: Variation) -> TaskProblem:

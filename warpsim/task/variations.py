@@ -16,6 +16,10 @@ NOISE = 0.01
 """Standard deviation of control noise: share of the control's range, or of its value where that is open."""
 
 
+def _as_it_is(scene: Scene) -> Scene:
+    return scene
+
+
 @dataclass(frozen=True)
 class Variation:
     """One change.
@@ -28,7 +32,7 @@ class Variation:
     """
 
     name: str
-    scene: Callable[[Scene], Scene] = lambda scene: scene
+    scene: Callable[[Scene], Scene] = _as_it_is
     step: float = 1.0
     transmission: Transmission | None = None
 

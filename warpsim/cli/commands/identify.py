@@ -7,9 +7,12 @@ from pathlib import Path
 
 from warpsim.cli.commands.common import natural
 from warpsim.cli.commands.outputs import add_force, check_outputs
+from warpsim.cli.commands.ranks import joined, writes
 from warpsim.core.errors import InputError
-from warpsim.identification import Parameter, identify
+from warpsim.identification import IdentifiedScene, Parameter, identify
 from warpsim.identification.starts import STARTS
+from warpsim.io.scene_files import scene_files
+from warpsim.parallel.ranks import alone
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -51,8 +54,22 @@ def run(arguments: argparse.Namespace) -> int:
     """Fits, prints, writes."""
     folder = Path(arguments.output)
     names = ("report.md", "report.html", "fitted.usda", "fitted.xml")
-    check_outputs([folder / name for name in names], [arguments.scene], force=arguments.force, make_folder=True)
-    fit = identify(
+    if writes():
+        check_outputs([folder / name for name in names], [arguments.scene], force=arguments.force, make_folder=True)
+    with joined([arguments.data, *scene_files(arguments.scene)]) as ranks:
+        fit = _fitted(arguments)
+        lines = [] if ranks is None else ranks.summary()
+        if ranks is None or ranks.first:
+            with alone():
+                print(fit)
+                for path in fit.save(folder):
+                    print(f"wrote {path}")
+                print("\n".join(lines), end="\n" if lines else "")
+    return 0
+
+
+def _fitted(arguments: argparse.Namespace) -> IdentifiedScene:
+    return identify(
         arguments.data,
         arguments.scene,
         [_parameter(text) for text in arguments.parameter],
@@ -70,10 +87,6 @@ def run(arguments: argparse.Namespace) -> int:
         bootstrap=arguments.bootstrap,
         folds=arguments.folds,
     )
-    print(fit)
-    for path in fit.save(folder):
-        print(f"wrote {path}")
-    return 0
 
 
 def _pair(text: str) -> tuple[str, str]:

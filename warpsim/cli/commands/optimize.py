@@ -11,12 +11,14 @@ from typing import Any
 
 from warpsim.cli.commands.common import add_max_contacts, natural
 from warpsim.cli.commands.outputs import add_force, check_outputs
+from warpsim.cli.commands.ranks import joined, writes
 from warpsim.core.errors import InputError
-from warpsim.io.scene_files import is_usd
+from warpsim.io.scene_files import is_usd, scene_files
+from warpsim.parallel.ranks import Ranks, alone
 from warpsim.sim.simulator import Simulator
 from warpsim.task.folder import folder_files
 from warpsim.task.optimized import OptimizedTask
-from warpsim.task.solve import optimize
+from warpsim.task.solve import DIVIDED_METHODS, chosen_search, optimize
 
 SOLVED, NOT_SOLVED, INTERRUPTED = 0, 3, 130
 """Exit codes; a task without conditions of success exits as solved."""
@@ -61,33 +63,71 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"{arguments.scene}: tasks live in USD files; convert it with `warpsim convert` and add one")
     if not Path(arguments.scene).is_file():
         raise InputError(f"no file {arguments.scene!r}")
-    if not output.exists() or output.is_dir():
+    if writes() and (not output.exists() or output.is_dir()):
         check_outputs(folder_files(output), [arguments.scene], force=arguments.force, make_folder=True)
-    with _terminated_as_interrupted():
-        done = optimize(
-            Simulator(arguments.scene, max_contacts=arguments.max_contacts),
-            arguments.task,
-            method=arguments.method,
-            iterations=arguments.iterations,
-            seconds=arguments.seconds,
-            seed=arguments.seed,
-            starts=arguments.starts,
-            memory=arguments.budget,
-            folder=output,
-            resume=arguments.resume,
-            progress=not arguments.quiet,
+    with joined(scene_files(arguments.scene)) as ranks:
+        if ranks is None:
+            return _solve(arguments, output)
+        search = chosen_search(
+            arguments.scene, arguments.task, method=arguments.method, starts=arguments.starts, seed=arguments.seed
         )
+        if search.starts > 1 or search.method in DIVIDED_METHODS:
+            return _solve_over_ranks(arguments, output, ranks, search.starts)
+        print(ranks.shares(1), flush=True)
+    return _solve(arguments, output) if ranks.first else SOLVED
+
+
+def _solve_over_ranks(arguments: argparse.Namespace, output: Path, ranks: Ranks, starts: int) -> int:
+    """Every rank searches, each steps its worlds, and rank 0 writes; torchrun takes any code but 0 for a failure."""
+    if starts > 1:
+        print(ranks.shares(starts), flush=True)
+    else:
+        print(f"derivatives by differences, two worlds for each number, over {ranks.size} ranks", flush=True)
+    if ranks.restarts and ranks.from_first(lambda: (output / "search.json").is_file(), "looking for a checkpoint"):
+        arguments.resume = True
+    done = _optimized(arguments, output)
+    lines = ranks.summary()
+    if ranks.first:
+        with alone():
+            _written(arguments, output, done)
+        print("\n".join(lines))
+    return SOLVED
+
+
+def _solve(arguments: argparse.Namespace, output: Path) -> int:
+    with _terminated_as_interrupted():
+        done = _optimized(arguments, output)
+    _written(arguments, output, done)
+    if done.result.stopped == "interrupted":
+        return INTERRUPTED
+    return NOT_SOLVED if done.solved is False else SOLVED
+
+
+def _optimized(arguments: argparse.Namespace, output: Path) -> OptimizedTask:
+    return optimize(
+        Simulator(arguments.scene, max_contacts=arguments.max_contacts),
+        arguments.task,
+        method=arguments.method,
+        iterations=arguments.iterations,
+        seconds=arguments.seconds,
+        seed=arguments.seed,
+        starts=arguments.starts,
+        memory=arguments.budget,
+        folder=output,
+        resume=arguments.resume,
+        progress=not arguments.quiet,
+    )
+
+
+def _written(arguments: argparse.Namespace, output: Path, done: OptimizedTask) -> None:
+    """Writes and says how it went."""
     written = done.save_result(output)
     print("\n".join(summary(done)), flush=True)  # pictures take longer than many a search
     written += done.save_record(output, film=not arguments.no_gif, progress=not arguments.quiet)
     print("wrote " + ", ".join(str(path) for path in written))
-    interrupted = done.result.stopped == "interrupted"
-    if interrupted:
+    if done.result.stopped == "interrupted":
         print("interrupted: this is the best so far; the same command with --resume goes on")
     print(f"look at it in a browser: {written[-1]}")
-    if interrupted:
-        return INTERRUPTED
-    return NOT_SOLVED if done.solved is False else SOLVED
 
 
 @contextmanager

@@ -1,0 +1,147 @@
+"""What tests run on several ranks: `torchrun … rank_job.py MODE OUTPUT [ARGUMENT …]`; rank 0 writes numbers as bits."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+import warpsim as ws
+from identification_support import NOISE, pendulum_recordings
+from warpsim.core.errors import RangeError
+from warpsim.learn import SHAC
+from warpsim.optimizers import RolloutProblem, Variable, Variables, multi_start
+from warpsim.parallel import current, join, rows_over_ranks
+from warpsim.sim.simulator import Simulator
+
+PENDULUM = Path(__file__).resolve().parents[2] / "scenes" / "pendulum.usda"
+BOB, GRAVITY = "/World/Pendulum/Bob.physics:mass", "/World/Physics.physics:gravityMagnitude"
+
+
+def bits(values: torch.Tensor) -> list[str]:
+    return [float(value).hex() for value in values.detach().flatten()]
+
+
+def toy(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Operations whose last bits can depend on how many rows are computed at once."""
+    return (torch.exp(x).sin() * torch.tanh(y[:, :1])).sum(-1, keepdim=True) + torch.exp(-y)
+
+
+def rows() -> dict:
+    x = torch.linspace(-2, 3, 7 * 13, dtype=torch.float64).reshape(13, 7).requires_grad_()
+    y = torch.linspace(1, 2, 13 * 3, dtype=torch.float64).reshape(13, 3).requires_grad_()
+    made = rows_over_ranks(toy, x, y)
+    slopes = torch.autograd.grad((made * torch.arange(39.0).reshape(13, 3)).sum(), (x, y))
+    return {"made": bits(made), "slopes": [bits(slope) for slope in slopes]}
+
+
+def errors() -> dict:
+    def refuse(x: torch.Tensor) -> torch.Tensor:
+        bad = torch.nonzero(x[:, 0] == 9.0).flatten().tolist()
+        if bad:
+            raise RangeError(f"world {bad[0]}: nine", bad)
+        return x[:, 0]
+
+    try:
+        rows_over_ranks(refuse, torch.arange(12.0)[:, None])
+    except RangeError as error:
+        return {"worlds": error.worlds, "said": str(error), "notes": getattr(error, "__notes__", [])}
+    return {}
+
+
+def pendulum() -> RolloutProblem:
+    sim = Simulator(PENDULUM)
+    with torch.no_grad():
+        data = sim.rollout(steps=60, parameters={GRAVITY: 12.0}, keep_every=10).q
+    variables = Variables([Variable(sim.attribute(path), positive=True) for path in (GRAVITY, BOB)])
+    return RolloutProblem(sim, variables, lambda t: (t.q - data).transpose(0, 1).flatten(1), steps=60, keep_every=10)
+
+
+def starts(candidates: str = "5", explore: str = "3") -> dict:
+    found = multi_start(
+        pendulum(), seed=1, candidates=int(candidates), explore=int(explore), method="levenberg_marquardt", iterations=2
+    )
+    report = found.report
+    seen = {"x": found.x, "explored": report.explored, "after": report.after, "loss": torch.tensor(found.loss)}
+    return {name: bits(values) for name, values in seen.items()}
+
+
+def identify(scene: str, count: str = "6", rows: str = "30") -> dict:
+    found = ws.identify(
+        pendulum_recordings(int(count), 1, rows=int(rows)),
+        scene,
+        [ws.Parameter("joint.damping:hinge", lower=0.0, upper=5.0), ws.Parameter("body.mass:bob", lower=0.1, upper=9)],
+        noise={"joint:hinge": NOISE},
+        iterations=3,
+        check=True,
+    )
+    half = torch.as_tensor(found.uncertainty.half_width)
+    return {"x": bits(found.x), "loss": float(found.loss).hex(), "half": bits(half)}
+
+
+def train(worlds: str = "6", updates: str = "2") -> dict:
+    """Updates of a cart-pole's policy, through all that a training keeps."""
+    sim = Simulator(PENDULUM.with_name("cartpole.usda"), worlds=int(worlds))
+    policy = sim.network_policy(hidden=(8,), seed=3)
+
+    def starts(number: int) -> dict[str, torch.Tensor]:
+        generator = torch.Generator().manual_seed(number)
+        q = 0.3 * torch.randn(sim.worlds, sim.nq, dtype=torch.float64, generator=generator)
+        return {"q": q, "qd": torch.zeros(sim.worlds, sim.nv, dtype=torch.float64)}
+
+    def cost(states, controls):
+        return states.q.square().sum(-1) + 1e-3 * controls.square().sum(-1)
+
+    period = 2 * sim.timestep
+    trainer = SHAC(
+        sim, policy, cost, starts, window=4 * period, period=period, episode=8 * period, world_clip=3.0,
+        evaluate_every=1, evaluate_seconds=4 * period,
+    )  # fmt: skip
+    made = trainer.train(int(updates))
+    figures = torch.tensor([(i.cost, i.loss, i.gradient_norm, i.critic_error, i.score) for i in made])
+    return {"weights": bits(policy.weights()), "mean": bits(trainer.normalizer.mean), "figures": bits(figures)}
+
+
+def several(scene: str) -> dict:
+    """Small cases of all kinds, in one job: starting one takes longer than they do."""
+    return {"rows": rows(), "errors": errors(), "starts": starts(), "identify": identify(scene), "train": train()}
+
+
+def stuck(rank: str, how: str) -> dict:
+    """A rank that dies or hangs between two exchanges."""
+    ranks = current()
+    rows()
+    if ranks.rank == int(rank):
+        if how == "die":
+            os.kill(os.getpid(), 9)
+        if how == "stop":
+            os.kill(os.getpid(), 19)
+        time.sleep(1000)
+    return rows()
+
+
+MODES = {mode.__name__: mode for mode in (rows, errors, starts, identify, train, several, stuck)}
+
+
+def main() -> None:
+    mode, output, *arguments = sys.argv[1:]
+    options = json.loads(os.environ.get("JOIN", "{}"))
+    files = os.environ.get("FILES", "").split()
+    if "RANK" in os.environ:  # another file or version on one of the ranks
+        files = [name.replace("{rank}", os.environ["RANK"]) for name in files]
+    joined = join(files, **options) if "RANK" in os.environ else contextlib.nullcontext()
+    with joined as ranks:
+        found = MODES[mode](*arguments)
+        if ranks is not None:
+            found["ranks"] = [ranks.shares(13), *ranks.summary()]
+        if ranks is None or ranks.first:
+            Path(output).write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
