@@ -52,9 +52,9 @@ class OnExecutor:
         """As in `Problem`."""
         return self._problem.residuals(x)
 
-    def residual_rows(self, x: torch.Tensor) -> torch.Tensor:
+    def batched_residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self._problem.residual_rows(x)
+        return self._problem.batched_residuals(x)
 
     def losses(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`, with slopes that were computed along with the losses."""

@@ -124,7 +124,7 @@ def stress(
 
 
 def _replayed(problem: TaskProblem, variation: Variation) -> StressOutcome:
-    return _row(variation.name, varied(problem, variation))
+    return _outcome(variation.name, varied(problem, variation))
 
 
 def varied(problem: TaskProblem, variation: Variation) -> TaskProblem:

@@ -21,7 +21,7 @@ from warpsim.sim.controls import Controls, given_steps
 from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import Trajectory
 
-_MOST_ROWS = 1000
+_MAXIMUM_FRAMES = 1000
 _OUTPUTS = ("potential_energy", "kinetic_energy")
 _SOLVER_OUTPUTS = ("solver_status", "solver_iterations", "contact_count", "penetration")
 
@@ -210,11 +210,11 @@ def _bounds(sim: Simulator) -> dict[str, Any]:
 def _trajectory(made: Trajectory | None, states: Sequence[str]) -> dict[str, Any]:
     if made is None:
         return {"times": np.zeros(0), "every": 1, "sha256": ""}
-    every = max(1, -(-len(made.times) // _MOST_ROWS))
+    every = max(1, -(-len(made.times) // _MAXIMUM_FRAMES))
     whole = [made.numpy(name) for name in states]
-    rows = {name: array[::every] for name, array in zip(states, whole, strict=True)}
-    kept = {name: array for name, array in rows.items() if not is_of_matter(name)}
-    matters = {name: matter_summary(array) for name, array in rows.items() if is_of_matter(name)}
+    frames = {name: array[::every] for name, array in zip(states, whole, strict=True)}
+    kept: dict[str, Any] = {name: array for name, array in frames.items() if not is_of_matter(name)}
+    matters = {name: matter_summary(array) for name, array in frames.items() if is_of_matter(name)}
     if matters:
         kept["matters"] = matters
     return {"times": made.times[::every], "every": every, "sha256": array_hash(*whole), **kept}
@@ -223,7 +223,7 @@ def _trajectory(made: Trajectory | None, states: Sequence[str]) -> dict[str, Any
 def _observations(made: Trajectory | None, without: tuple[str, ...]) -> dict[str, Any]:
     if made is None:
         return {}
-    every = max(1, -(-len(made.times) // _MOST_ROWS))
+    every = max(1, -(-len(made.times) // _MAXIMUM_FRAMES))
     return {name: made.numpy(name)[::every] for name in made if name not in without}
 
 

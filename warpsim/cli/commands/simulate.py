@@ -36,7 +36,7 @@ OUTPUTS = (
 SOLVER_OUTPUTS = ("solver_status", "solver_iterations", "contact_count", "penetration", "constraint_error")
 _MOMENTA = {"linear": "N·s", "angular": "N·m·s"}
 _MOST_COORDINATES = 24
-_MOST_ROWS = 100_000
+_MAXIMUM_FRAMES = 100_000
 """Steps of all worlds that are kept for the summary; of longer runs, the frames are."""
 
 
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         sim.reset(start=Start(position_noise=arguments.noise, seed=arguments.seed))
     steps = whole_number("steps", _steps(arguments, sim.timestep))
     every = max(1, min(steps, round(1.0 / (arguments.fps * sim.timestep))))
-    kept = 1 if steps * sim.worlds <= _MOST_ROWS else every  # the summary is of all steps, or of the frames
+    kept = 1 if steps * sim.worlds <= _MAXIMUM_FRAMES else every  # the summary is of all steps, or of the frames
     limited = bool(sim.actuator_names or sim.drive_names)
     outputs = (*OUTPUTS, *(("saturated",) if limited else ()), *(SOLVER_OUTPUTS if sim.model.has_constraints else ()))
     if _is_page(arguments.output) and sim.model.max_contacts:
