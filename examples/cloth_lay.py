@@ -87,7 +87,7 @@ def lay(sim: ws.Simulator, iterations: int = 30) -> tuple[ws.Trajectory, ws.Traj
 
     with torch.no_grad():
         first = best = run(knots)
-    search = torch.optim.Adam([knots], lr=0.01)
+    search = torch.optim.Adam([knots], lr=0.015)
     for _ in range(iterations):
         search.zero_grad()
         made = run(knots)

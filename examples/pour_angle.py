@@ -128,7 +128,7 @@ def main(page: str | None = None) -> None:
     for k in range(1, ITERATIONS + 1):
         loss, share, gradient = pour.run(values)
         tilt = np.rad2deg(values[0])
-        print(f"{k:2d}: tilt {tilt:5.1f} deg, slide {values[1]:.3f} m: loss {loss:.5f}, towards the tray {share:.1%}")
+        print(f"{k:2d}: tilt {tilt:5.1f} deg, slide {values[1]:.3f} m: loss {loss:.5f}, toward the tray {share:.1%}")
         first = share if first is None else first
         if best is None or loss < best[0]:
             best = (loss, values.copy())

@@ -87,8 +87,9 @@ def test_gradients_agree_with_differences(sim, given, found, name: str) -> None:
     if name == "shape.size":
         direction *= given[name] > 0
     if name.startswith("body."):
-        direction = 0.1 * given[name] * torch.rand(given[name].shape, dtype=torch.float64)
+        direction = 0.1 * given[name] * torch.as_tensor(np.random.default_rng(2).random(given[name].shape))
     steps = {"cloth.thickness": 1e-6, "cloth.bending": 1e-3, "world.timestep": 1e-6, "body.com": 1e-2}
+    steps |= {"cloth.contact_damping": 1e-3, "body.inertia": 1e-3}  # their effect is small against rounding
     step = steps.get(name, 1e-5)
     expected, error = directional(lambda values: loss(sim, values), given, name, direction, step)
     assert error < 1e-5 * abs(expected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -119,3 +120,58 @@ def test_unknown_units_and_channels_are_named(tmp_path):
         read_recordings(tmp_path / "a.npz", units={"q": "furlong"})
     with pytest.raises(InputError, match="no channel 'qq'"):
         read_recordings(tmp_path / "a.npz", units={"qq": "deg"})
+
+
+def test_hdf5_and_parquet_hold_the_same(tmp_path):
+    h5py, pyarrow = pytest.importorskip("h5py"), pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    angles = [0.1, 0.2, 0.3, 1.0, None]
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["lengths"], file["rate"], file["names"] = [3, 2], 10.0, ["one", "two"]
+        file["joint:hinge"] = np.array(angles, dtype=float)[:, None]
+    table = {"recording": ["one"] * 3 + ["two"] * 2, "time": [0, 0.1, 0.2, 0, 0.1], "joint:hinge[0]": angles}
+    parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
+    for suffix in ("h5", "parquet"):
+        read = read_recordings(tmp_path / f"a.{suffix}")
+        assert [(r.name, r.rows) for r in read] == [("one", 3), ("two", 2)]
+        made = np.concatenate([r.channels["joint:hinge"][:, 0] for r in read])
+        np.testing.assert_array_equal(made, np.array(angles, dtype=float))
+        np.testing.assert_allclose(read[0].times, [0, 0.1, 0.2])
+
+
+@pytest.mark.parametrize(("suffix", "library"), [("h5", "h5py"), ("parquet", "pyarrow")])
+def test_a_missing_library_is_named(tmp_path, monkeypatch, suffix, library):
+    for name in (library, f"{library}.parquet"):
+        monkeypatch.setitem(sys.modules, name, None)  # as Python marks a module that cannot be imported
+    (tmp_path / f"a.{suffix}").write_bytes(b"")
+    with pytest.raises(InputError, match=rf'{library}: pip install "warpsim\[data\]"'):
+        read_recordings(tmp_path / f"a.{suffix}")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.npz", b"no archive", "a.npz: not a readable .npz file"),
+        ("a.csv", b"recording,time,q[0]\nr,0,1\nr,0.1\n", "line 3: 2 cells, the header has 3"),
+        ("a.csv", b"recording,time,q[0]\nr,0,1\nr,0.1,fast\n", "recording 'r', row 1: .*'fast'"),
+        ("a.csv", b"time,q[0]\n", "`recording` and `time` among them"),
+        ("a.mat", b"", "recordings are read from .npz"),
+    ],
+)
+def test_files_that_are_no_recordings_are_explained(tmp_path, name, content, said):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        read_recordings(tmp_path / name)
+
+
+def test_a_quaternion_of_another_length_is_masked_by_row(cube, tosses):
+    tosses[2] = altered(tosses[2], lambda s: s.__setitem__((4, slice(3, 7)), 0.3))
+    ready = prepared(cube, tosses)
+    assert ready.predictor.grid.mask["q"][2, 4] == 0
+    assert any("toss 2: q masked in row(s) 4" in note for note in ready.predictor.grid.notes)
+
+
+def test_a_start_that_is_no_number_is_refused_by_row(cube, tosses):
+    tosses[1] = altered(tosses[1], lambda s: s.__setitem__((0, 0), np.nan))
+    with pytest.raises(InputError, match="toss 1, row 0: 'q' is"):
+        prepared(cube, tosses)

@@ -300,12 +300,12 @@ def test_times_outside_of_the_rollout_are_refused(arm_sim):
 def test_half_a_step_beyond_the_ends_still_counts():
     """The nearest row is the first or the last one there; any further is outside."""
     times = 0.01 * np.arange(11)
-    assert at(-0.005).rows(times) == slice(0, 1)
-    assert at(0.105).rows(times) == slice(10, 11)
-    assert at(0.0449).rows(times) == slice(4, 5) and at(0.0451).rows(times) == slice(5, 6)
+    assert at(-0.005).frames(times) == slice(0, 1)
+    assert at(0.105).frames(times) == slice(10, 11)
+    assert at(0.0449).frames(times) == slice(4, 5) and at(0.0451).frames(times) == slice(5, 6)
     for outside in (-0.0051, 0.1051):
         with pytest.raises(InputError, match="outside of the rollout"):
-            at(outside).rows(times)
+            at(outside).frames(times)
 
 
 def test_effort_is_that_of_the_steps_named():

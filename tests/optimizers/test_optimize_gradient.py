@@ -211,7 +211,7 @@ def test_the_callback_sees_what_is_reported():
     )
     assert rows == result.history
     assert states[-1] == result.state
-    assert result.rows()[0]["loss"] == pytest.approx(24.2)
+    assert result.entries()[0]["loss"] == pytest.approx(24.2)
 
 
 def test_a_progress_bar_shows_loss_and_gradient(capsys):

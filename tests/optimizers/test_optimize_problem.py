@@ -17,7 +17,7 @@ def test_residuals_make_the_loss():
     assert gradient.tolist() == [-2 + 2 * 2, 2 * 4 + 2 * 1]
     rows = torch.tensor([[1.0, 2.0], [0.0, 1.0]], dtype=torch.float64)
     assert problem.losses(rows).tolist() == [12.0, 0.5 * (9 + 4)]
-    assert problem.residual_rows(rows).shape == (2, 3)
+    assert problem.batched_residuals(rows).shape == (2, 3)
     assert list(problem.names) == ["x0", "x1"]
 
 

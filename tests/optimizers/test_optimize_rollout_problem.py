@@ -27,7 +27,7 @@ def problem() -> RolloutProblem:
 
 def test_candidates_side_by_side_are_candidates_alone(problem):
     x = torch.tensor([[0.1, -0.2], [0.0, 0.0], [-0.3, 0.5]], dtype=torch.float64)
-    rows, losses = problem.residual_rows(x), problem.losses(x)
+    rows, losses = problem.batched_residuals(x), problem.losses(x)
     assert rows.shape == (3, 21)
     for k in range(3):
         assert torch.equal(rows[k], problem.residuals(x[k]))

@@ -14,6 +14,8 @@ from warpsim.tape.calls import CallTable
 
 ROOT = Path(ws.__file__).parent
 MAXIMUM = 8
+SEARCH = 14
+"""Names of a search above a rollout: of L-BFGS in its line search, which evaluates a task's loss."""
 FORWARD = (
     "in_turn.<locals>.alone",
     "Simulator.rollout",
@@ -61,6 +63,29 @@ def test_few_names_from_a_rollout_to_its_replay(stacks, memory):
     assert any("Sweep._reach" in names for names in stacks) == (memory is not None and memory.schedule is not None)
     for names in forward | stacks:
         assert len(names) <= MAXIMUM, names
+
+
+@pytest.mark.parametrize("memory", [None, Memory(segment=2, schedule=Revolve(2))], ids=str)
+def test_few_names_on_the_way_to_parameters(stacks, memory):
+    """Gradients by an array of parameters."""
+    sim = ws.Simulator(ws.example_scene("pendulum"))
+    mass = sim.parameter("shape.mass").clone().requires_grad_()
+    stacks.clear()
+    motion = sim.rollout(10, q=[0.5], parameters={"shape.mass": mass}, memory=memory)
+    motion.q.square().sum().backward()
+    assert mass.grad is not None and mass.grad.abs().max() > 0.0
+    assert FORWARD in stacks and any("Sweep.backward" in names for names in stacks)
+    for names in stacks:
+        assert len(names) <= MAXIMUM, names
+
+
+def test_a_search_adds_only_itself_to_a_rollout(stacks):
+    """`ws.optimize`, which `warpsim optimize` calls: from its rollouts on, the chain is that of any rollout."""
+    ws.optimize(ws.example_scene("throw"), iterations=1)
+    rolled = [names[names.index(FORWARD[0]) :] for names in stacks if FORWARD[0] in names]
+    assert FORWARD in rolled
+    assert all(names[0] == "optimize" and len(names) <= SEARCH + MAXIMUM for names in stacks)
+    assert all(len(names) <= MAXIMUM for names in rolled)
 
 
 def test_the_chain_is_written_down():

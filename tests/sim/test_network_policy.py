@@ -8,7 +8,7 @@ import torch
 from simulator_support import arm
 from warpsim.core.errors import InputError
 from warpsim.sim.simulator import Simulator
-from warpsim.tape import Memory, rows
+from warpsim.tape import Memory, frames
 
 STEPS = 13
 
@@ -141,13 +141,13 @@ def test_blocks_without_a_view_in_host_memory(monkeypatch):
         return [trajectory.q.detach().clone(), *torch.autograd.grad(loss_of(trajectory), inputs)]
 
     expected = run()
-    make = rows.Block.__init__
+    make = frames.Block.__init__
 
     def blind(block, array, host=None):
         make(block, array, host)
         block.host = None
 
-    monkeypatch.setattr(rows.Block, "__init__", blind)
-    monkeypatch.setattr(rows.Block, "over", lambda host, dtype: rows.Block(rows._array_over(host, dtype)))
+    monkeypatch.setattr(frames.Block, "__init__", blind)
+    monkeypatch.setattr(frames.Block, "over", lambda host, dtype: frames.Block(frames._array_over(host, dtype)))
     for got, wanted in zip(run(), expected, strict=True):
         assert torch.equal(got, wanted)

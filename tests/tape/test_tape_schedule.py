@@ -13,9 +13,9 @@ from tape_toys import Chain
 from warpsim.core.errors import InputError
 from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Memory, Revolve, Windows, budget, footprint, revolve
 from warpsim.tape.footprint import Footprint
+from warpsim.tape.frames import Packed
 from warpsim.tape.free_memory import free_bytes
 from warpsim.tape.program import Field
-from warpsim.tape.rows import Packed
 from warpsim.tape.schedule import KEPT_BYTES, LARGEST_BLOCK, make_plan
 from warpsim.tape.storage import RESIDENT_BYTES
 

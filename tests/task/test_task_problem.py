@@ -95,7 +95,7 @@ def test_many_candidates_at_once(tmp_path, rng):
         loss.backward()
         assert problem.losses(x)[0].item() == pytest.approx(problem.loss(x[0]).item(), rel=1e-12)
         assert torch.allclose(one.grad, gradient, rtol=1e-10, atol=1e-12)
-    assert torch.allclose(problem.residual_rows(x)[1], problem.residuals(x[1]), rtol=1e-12)
+    assert torch.allclose(problem.batched_residuals(x)[1], problem.residuals(x[1]), rtol=1e-12)
 
 
 def test_bounds_and_first_guesses_come_from_the_scene(tmp_path):

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import product
+from types import SimpleNamespace
+
+import mujoco
 import numpy as np
 import pytest
 
+from tools.reality.cma import minimize
+from tools.reality.halvings import compared
 from tools.reality.mujoco_side import authors_model, rollouts
 from tools.reality.protocol import RATE, ROWS, SPLITS, WIDTH, errors, split
+from tools.reality.windows import one_impact
 
 
 def test_development_tosses_are_in_no_test():
@@ -35,3 +42,38 @@ def test_mujoco_flies_before_it_lands():
     assert made[:20, 0] == pytest.approx(0.3 * time)
     assert made[:20, 2] == pytest.approx(0.5 + time - 9.81 / 2 * time * (time + step))  # semi-implicit steps, exactly
     assert not np.isnan(made).any()
+
+
+def test_a_window_ends_before_the_second_touch():
+    """A cube on its corner that falls, rises and falls again: rows up to the second touch count."""
+    tilt = np.array([np.cos(0.3), np.sin(0.3) / np.sqrt(2), np.sin(0.3) / np.sqrt(2), 0.0])
+    rotation = np.zeros((3, 3))
+    mujoco.mju_quat2Mat(rotation.reshape(9), tilt)
+    corners = WIDTH / 2 * np.array(list(product((-1.0, 1.0), repeat=3)))
+    reach = -(corners @ rotation.T)[:, 2].min()
+    truth = np.zeros((1, 12, 13))
+    truth[0, :, 3:7] = tilt
+    truth[0, :, 2] = reach + np.array([0.05, 0.02, 0.001, 0.001, 0.01, 0.02, 0.01, 0.002, 0.01, 0.02, 0.02, 0.02])
+    assert np.flatnonzero(one_impact(truth)[0]).tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_cma_finds_a_bent_valley_within_bounds():
+    def losses(x):
+        return 100 * (x[:, 1] - x[:, 0] ** 2) ** 2 + (1 - x[:, 0]) ** 2
+
+    found = minimize(
+        losses, np.array([-1.0, 1.0]), np.full(2, -2.0), np.full(2, 2.0), sigma=0.3, target=1e-10, generations=300
+    )
+    assert found.x == pytest.approx([1.0, 1.0], abs=1e-4) and found.loss <= 1e-10
+    held = minimize(losses, np.array([-1.0, 1.0]), np.full(2, -2.0), np.array([0.5, 2.0]), sigma=0.3)
+    assert held.x[0] == pytest.approx(0.5, abs=1e-3) and held.candidates == 600
+
+
+def test_halvings_count_both_halves():
+    def made(values, half):
+        sure = SimpleNamespace(determined=np.isfinite(half), half_width=np.array(half))
+        return SimpleNamespace(values=np.array(values), names=("a", "b", "c"), uncertainty=sure)
+
+    row = compared(made([1.0, 2.0, 3.0], [0.2, 0.4, np.inf]), made([1.3, 2.5, 3.0], [0.35, 0.4, 1.0]))
+    assert (row["known"], row["held"], row["held_by_both"]) == (4, 1, 4)
+    assert row["at_bound"] == ["c"]

@@ -41,12 +41,12 @@ class CountedProblem:
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self.residual_rows(x[None])[0]
+        return self.batched_residuals(x[None])[0]
 
-    def residual_rows(self, x: torch.Tensor) -> torch.Tensor:
+    def batched_residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
         self.forward += len(x) * self._task.steps
-        return self._task.residual_rows(x)
+        return self._task.batched_residuals(x)
 
     def _differentiated(self, steps: int) -> None:
         self.adjoint += steps

@@ -6,22 +6,42 @@ import argparse
 import json
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 import torch
 
 import warpsim as ws
 from tools.reality.mujoco_side import authors_model, fitted_model, rollouts
-from tools.reality.protocol import OPTIONS, SCENE, SPLITS, SUBSTEPS, WIDTH, errors, measured, parameters, split
+from tools.reality.protocol import (
+    MARGIN_SCENE,
+    OPTIONS,
+    ROWS,
+    SCENE,
+    SPLITS,
+    SUBSTEPS,
+    WIDTH,
+    errors,
+    margin_parameters,
+    measured,
+    parameters,
+    split,
+)
+from tools.reality.windows import one_impact
 from warpsim.core.files import write_text
-from warpsim.identification import IdentifiedScene, Recording, read_recordings
-from warpsim.identification.prediction import Contacts
-from warpsim.identification.starts import smoothed, start_moves
+from warpsim.identification import IdentifiedScene, Parameter, Recording, read_recordings
+from warpsim.identification.starts import smoothed, start_moves, with_starts
 
 PHYSICAL = {**OPTIONS, "softening": (0.004, 0.002, 0.0)}
 """The schedule that ends at the physical model, for files that MuJoCo runs."""
+MARGIN = {**OPTIONS, "softening": 0.0}
+"""For `MARGIN_SCENE`, whose contacts are soft by themselves."""
+FEW = 16
+"""Training tosses of the small fit."""
+METHODS = ("softened", "few", "scheduled", "margin")
 
 
 def main() -> None:
@@ -29,14 +49,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", help="tosses.npz")
     parser.add_argument("--splits", type=int, nargs="+", default=list(SPLITS), help="seeds; 0: the development tosses")
-    parser.add_argument("--few", type=int, default=16, help="training tosses of the small fit; 0: none")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="fits to make")
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     recordings = read_recordings(arguments.data)
     rows: list[dict[str, Any]] = []
     for seed in arguments.splits:
-        rows += run_split(recordings, seed, arguments.few)
+        rows += run_split(recordings, seed, arguments.methods)
         print(table(rows), flush=True)
     if arguments.json:
         write_text(arguments.json, json.dumps({"format": "warpsim reality", "rows": rows}, indent=1))
@@ -44,24 +64,39 @@ def main() -> None:
         write_text(arguments.markdown, table(rows))
 
 
-def run_split(recordings: list[Recording], seed: int, few: int) -> list[dict[str, Any]]:
+def run_split(recordings: list[Recording], seed: int, methods: Sequence[str]) -> list[dict[str, Any]]:
     """All methods on one split; the test tosses are held out of every fit."""
     train, test = split(seed, len(recordings))
-    made = []
-    fit = _fit(recordings, train, test, OPTIONS)
-    made += _judged(f"warpsim, {len(train)} tosses", seed, fit)
-    if few:
-        made += _judged(f"warpsim, {few} tosses", seed, _fit(recordings, train[:few], test, OPTIONS))
-    physical = _fit(recordings, train, test, PHYSICAL)
-    made += _judged("warpsim, softening down to 0", seed, physical)
-    made += _in_mujoco(recordings, physical, test, seed)
+    made: list[dict[str, Any]] = []
+    if "softened" in methods:
+        fit = _fit(recordings, train, test, OPTIONS)
+        made += _judged(f"warpsim, {len(train)} tosses", seed, fit)
+        made.append(_in_windows(recordings, fit, test, seed))
+    if "few" in methods:
+        made += _judged(f"warpsim, {FEW} tosses", seed, _fit(recordings, train[:FEW], test, OPTIONS))
+    if "scheduled" in methods:
+        fit = _fit(recordings, train, test, PHYSICAL)
+        made += _judged("warpsim, softening down to 0", seed, fit)
+        made += _in_mujoco("MuJoCo, that file", recordings, fit, test, seed)
+    if "margin" in methods:
+        fit = _fit(recordings, train, test, MARGIN, MARGIN_SCENE, margin_parameters())
+        made += _judged("warpsim, margin of 4 mm", seed, fit)
+        made += _in_mujoco("MuJoCo, the file with the margin", recordings, fit, test, seed)
+        made += _in_mujoco("MuJoCo, authors' values", recordings, fit, test, seed, authors_model(SUBSTEPS))
     return made
 
 
-def _fit(recordings: list[Recording], train: np.ndarray, test: np.ndarray, options: dict[str, Any]) -> IdentifiedScene:
+def _fit(
+    recordings: list[Recording],
+    train: np.ndarray,
+    test: np.ndarray,
+    options: dict[str, Any],
+    scene: Path = SCENE,
+    varied: list[Parameter] | None = None,
+) -> IdentifiedScene:
     used = [recordings[i] for i in (*train, *test)]
     held = list(range(len(train), len(used)))
-    return ws.identify(used, SCENE, parameters(), validation=held, **options)
+    return ws.identify(used, scene, varied or parameters(), validation=held, **options)
 
 
 def _judged(name: str, seed: int, fit: IdentifiedScene) -> list[dict[str, Any]]:
@@ -79,22 +114,43 @@ def _row(name: str, seed: int, start: str, position: float, rotation: float, spe
     )
 
 
-def _in_mujoco(recordings: list[Recording], fit: IdentifiedScene, test: np.ndarray, seed: int) -> list[dict[str, Any]]:
-    """MuJoCo with the authors' values, and with the fitted file, from the same starts."""
-    truth = measured(recordings, test)
-    chosen = torch.tensor(fit.held_out)
+def _smoothed_starts(fit: IdentifiedScene) -> tuple[torch.Tensor, torch.Tensor]:
+    """(tosses, 7), (tosses, 6): smoothed initial states of the held-out tosses."""
     moves = start_moves(fit.predictor, None, OPTIONS["velocity_noise"])
-    q, qd = smoothed(fit.predictor, chosen, fit.x, OPTIONS["start_rows"], Contacts(), moves)
-    starts = {"measured": truth[:, 0], "smoothed": torch.cat([q, qd], -1).numpy()}
+    return smoothed(fit.predictor, torch.tensor(fit.held_out), fit.x, OPTIONS["start_rows"], fit.contacts, moves)
+
+
+def _in_windows(recordings: list[Recording], fit: IdentifiedScene, test: np.ndarray, seed: int) -> dict[str, Any]:
+    """Errors in windows with one impact, from smoothed starts."""
+    truth, chosen = measured(recordings, test), torch.tensor(fit.held_out)
+    with_starts(fit.predictor, chosen, *_smoothed_starts(fit))
+    with torch.no_grad():
+        own = torch.zeros(len(chosen), 0, dtype=torch.float64)
+        motion = fit.predictor.rollout(fit.x.expand(len(chosen), -1), own, chosen, ROWS, fit.contacts)
+    position, rotation = errors(motion.q.transpose(0, 1).numpy(), truth, one_impact(truth))
+    return _row("warpsim, windows with one impact", seed, "smoothed", position, rotation, fit.rollouts, fit.seconds)
+
+
+def _in_mujoco(
+    name: str,
+    recordings: list[Recording],
+    fit: IdentifiedScene,
+    test: np.ndarray,
+    seed: int,
+    model: mujoco.MjModel | None = None,
+) -> list[dict[str, Any]]:
+    """MuJoCo with the fitted file, or another model, from the fit's starts."""
+    truth = measured(recordings, test)
+    starts = {"measured": truth[:, 0], "smoothed": torch.cat(_smoothed_starts(fit), -1).numpy()}
+    if model is None:
+        with tempfile.TemporaryDirectory() as folder:
+            fit.save(folder)
+            model = fitted_model(Path(folder) / "fitted.xml")
     rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        fit.save(folder)
-        fitted = fitted_model(Path(folder) / "fitted.xml")
-    for name, model in (("MuJoCo, authors' values", authors_model(SUBSTEPS)), ("MuJoCo, our fitted file", fitted)):
-        for start, states in starts.items():
-            began = time.process_time()
-            position, rotation = errors(rollouts(model, states), truth)
-            rows.append(_row(name, seed, start, position, rotation, 0.0, time.process_time() - began))
+    for start, states in starts.items():
+        began = time.process_time()
+        position, rotation = errors(rollouts(model, states), truth)
+        rows.append(_row(name, seed, start, position, rotation, 0.0, time.process_time() - began))
     return rows
 
 

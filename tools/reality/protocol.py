@@ -15,6 +15,8 @@ import numpy as np
 from warpsim.identification import Parameter, Recording
 
 SCENE = Path(__file__).with_name("cube.xml")
+MARGIN_SCENE = Path(__file__).with_name("cube_margin.xml")
+"""The same cube, with contacts of the physical model that begin 4 mm before touch and harden over 8 mm."""
 ROWS, RATE, WIDTH, SUBSTEPS = 80, 148.0, 0.1048, 4
 TRAIN = TEST = 128
 SPLITS = (1, 2, 3)
@@ -53,6 +55,16 @@ def parameters() -> list[Parameter]:
     ]
 
 
+def margin_parameters() -> list[Parameter]:
+    """The same for `MARGIN_SCENE`, where the impedance rises from about 0 over a width that may vary."""
+    impedance = "shape.solimp:cube"
+    return [
+        *(p for p in parameters() if p.key != impedance),
+        Parameter(impedance, [0], lower=0.005, upper=0.9, start=0.05, prior=0.1, scale=0.02),
+        Parameter(impedance, [2], lower=0.001, upper=0.05, start=0.008, prior=0.01, scale=0.002),
+    ]
+
+
 def split(seed: int, count: int = 400) -> tuple[np.ndarray, np.ndarray]:
     """Training and test tosses of a seed; seed 0: those on which the protocol was developed."""
     order = np.random.default_rng(_DEVELOPMENT_SEED).permutation(count)
@@ -67,13 +79,17 @@ def measured(recordings: Sequence[Recording], chosen: np.ndarray) -> np.ndarray:
     return np.stack([np.asarray(recordings[i].channels["states"])[:ROWS] for i in chosen])
 
 
-def errors(predicted: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+def errors(predicted: np.ndarray, truth: np.ndarray, counted: np.ndarray | None = None) -> tuple[float, float]:
     """Mean over tosses and rows 1 … 79: position in % of the cube's width, rotation in degrees.
 
     Args:
         predicted: (tosses, rows, 7 or more).
         truth: Likewise.
+        counted: (tosses, rows): rows that count; None: all from 1 on.
     """
+    weight = np.ones(truth.shape[:2]) if counted is None else counted.astype(float)
+    weight = weight[:, 1:] / weight[:, 1:].sum()
     apart = np.linalg.norm(predicted[:, 1:, :3] - truth[:, 1:, :3], axis=-1)
     cosine = np.abs((predicted[:, 1:, 3:7] * truth[:, 1:, 3:7]).sum(-1)).clip(0, 1)
-    return 100 * float(apart.mean()) / WIDTH, float(np.degrees(2 * np.arccos(cosine)).mean())
+    turned = np.degrees(2 * np.arccos(cosine))
+    return 100 * float((weight * apart).sum()) / WIDTH, float((weight * turned).sum())

@@ -23,8 +23,8 @@ from warpsim.autograd.entry import ordinary_tensors, refuse_batched, refuse_tang
 from warpsim.core.errors import InputError
 from warpsim.core.kernel_lock import KERNELS
 from warpsim.core.precision import PRECISION
+from warpsim.tape.frames import Block
 from warpsim.tape.program import Field
-from warpsim.tape.rows import Block
 
 torch_real: torch.dtype = torch.float64 if PRECISION == "float64" else torch.float32
 """The torch type of `real`."""
@@ -94,7 +94,7 @@ def to_warp(tensor: torch.Tensor, dtype: Any) -> wp.array:
 
 
 def block_over(tensor: torch.Tensor, dtype: Any) -> Block:
-    """Rows of a tape over a contiguous tensor's memory; arguments as in `to_warp`, axis 0 counts the rows.
+    """Frames of a tape over a contiguous tensor's memory; arguments as in `to_warp`, axis 0 counts the frames.
 
     On the CPU this goes through NumPy, in a tenth of the time that Warp takes to make an array.
     """
@@ -109,7 +109,7 @@ def tape_value(tensor: torch.Tensor, dtype: Any) -> Any:
 
 
 def tensor_over(block: Block) -> torch.Tensor:
-    """A tensor over the rows of a block, without a gradient."""
+    """A tensor over the frames of a block, without a gradient."""
     return torch.from_numpy(block.host) if block.host is not None else to_torch(block.array)
 
 

@@ -19,7 +19,7 @@ from warpsim.autograd.node import Adjoints, Made, Node
 from warpsim.autograd.parameters import Parameters, parameter_gradients
 from warpsim.coupling.state_observer import StateObserver
 from warpsim.engine.engine import Engine
-from warpsim.tape.rows import Blocks
+from warpsim.tape.frames import Blocks
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from warpsim.autograd.exchange import (
 from warpsim.autograd.node import Adjoints, Made, Node
 from warpsim.autograd.parameters import Parameters, parameter_gradients, sum_worlds
 from warpsim.engine.engine import Engine, RolloutSpec
-from warpsim.tape import rows
+from warpsim.tape import frames
 from warpsim.tape.checkpointed import CheckpointedTape
 from warpsim.tape.diagnostics import NonFiniteError
 from warpsim.tape.program import Field
@@ -52,10 +52,10 @@ class RolloutCall:
         parameters: Parameters in force; their tensors come next.
         weights: Those of `spec.policy`, (n,) or (W, n), last of the tensors; None without a policy.
         fixed: State fields that carry no gradient, (W, …).
-        keep_every: Rows of the trajectory are this many steps apart.
+        keep_every: Frames of the trajectory are this many steps apart.
         progress: Show a bar.
         clip: Largest norm of a world's state adjoint that is handed from segment to segment; None: the exact gradient.
-        show: Makes what the caller gets from the kept rows of states and outputs by name, (rows, W, …) each.
+        show: Makes what the caller gets from the kept frames of states and outputs by name, (frames, W, …) each.
     """
 
     engine: Engine
@@ -77,7 +77,7 @@ class RolloutCall:
             controls: By name, (steps, W, …) each, contiguous.
 
         Raises:
-            NonFiniteError: A state is not finite; its `trajectory` is what `show` makes of the rows before.
+            NonFiniteError: A state is not finite; its `trajectory` is what `show` makes of the frames before.
         """
         self.parameters.prepare(self.engine)
         tensors = (
@@ -170,16 +170,16 @@ class _OpenRun:
         tape: What runs it.
         run: The run, with its checkpoints.
         first: The initial state by differentiable field, (1, W, …) each, a copy.
-        outputs: Kept outputs by name, (rows, W, …) each.
+        outputs: Kept outputs by name, (frames, W, …) each.
     """
 
     tape: CheckpointedTape
     run: Run
-    first: rows.Blocks
+    first: frames.Blocks
     outputs: dict[str, torch.Tensor]
 
     def trajectories(self) -> dict[str, torch.Tensor]:
-        """Kept rows of states and outputs, (rows, W, …) each."""
+        """Kept frames of states and outputs, (frames, W, …) each."""
         return {**{name: tensor_over(self.run.states.block(name)) for name in self.first}, **self.outputs}
 
     def __del__(self) -> None:
@@ -187,14 +187,14 @@ class _OpenRun:
 
 
 def _open(call: RolloutCall, given: SortedItems, differentiate: bool) -> _OpenRun:
-    """A rollout before its first step, with the outputs of its initial state in row 0."""
+    """A rollout before its first step, with the outputs of its initial state in frame 0."""
     engine, spec = call.engine, call.spec
     tape = engine.tape(spec)
     program = tape.program
     types = {f.name: f.dtype for f in (*program.state, *program.inputs)}
     start = {name: tensor.detach().clone() for name, tensor in given.state.items()}
     first = {name: block_over(tensor[None], types[name]) for name, tensor in start.items()}
-    outputs = rows.allocate(program.outputs, spec.steps // call.keep_every + 1, program.device)
+    outputs = frames.allocate(program.outputs, spec.steps // call.keep_every + 1, program.device)
     for name, observed in engine.observer(spec.outputs).forward(first).items():
         outputs[name].copy_from(0, observed, 0, 1)
     shown = {name: tensor_over(block) for name, block in outputs.items()}
@@ -252,7 +252,7 @@ def _collect(
     engine = call.engine
     states = {name: tensor_over(gradients.initial_state.block(name))[0] for name in call.state}
     observer = engine.observer(call.spec.outputs)
-    at_start = of_outputs.row(0, observer.names)
+    at_start = of_outputs.frame(0, observer.names)
     if at_start:
         for name, block in observer.backward(opened.first, at_start).items():
             states[name] = states[name] + tensor_over(block)[0]
@@ -269,24 +269,25 @@ def _collect(
 
 
 class _Adjoints:
-    """Adjoints of kept rows as the tape reads them; it copies them into buffers of its own and never writes them."""
+    """Adjoints of kept frames as the tape reads them; it copies them into buffers of its own and never writes them."""
 
     def __init__(self, fields: Sequence[Field], adjoints: Mapping[str, torch.Tensor]) -> None:
         self._dtypes = {f.name: f.dtype for f in fields if f.name in adjoints}
         self._tensors = {name: adjoints[name].contiguous() for name in self._dtypes}
 
     def seeds(self, every: int, *, first: int) -> dict[str, Any]:
-        """As the tape wants them: rows from `first` on, dense, or by step where rows are `every` steps apart."""
+        """As the tape wants them: frames from `first` on, dense, or by step where frames are `every` steps apart."""
         if every == 1:
             return {name: tape_value(tensor[first:], self._dtypes[name]) for name, tensor in self._tensors.items()}
         return {
             name: {
-                row * every - first: tape_value(tensor[row], self._dtypes[name]) for row in range(first, len(tensor))
+                frame * every - first: tape_value(tensor[frame], self._dtypes[name])
+                for frame in range(first, len(tensor))
             }
             for name, tensor in self._tensors.items()
         }
 
-    def row(self, row: int, names: Collection[str]) -> rows.Blocks:
-        """One row of those fields that are among `names`."""
-        found = {name: tensor[row : row + 1] for name, tensor in self._tensors.items() if name in names}
+    def frame(self, frame: int, names: Collection[str]) -> frames.Blocks:
+        """One frame of those fields that are among `names`."""
+        found = {name: tensor[frame : frame + 1] for name, tensor in self._tensors.items() if name in names}
         return {name: block_over(tensor, self._dtypes[name]) for name, tensor in found.items()}

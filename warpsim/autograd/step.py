@@ -19,7 +19,7 @@ from warpsim.engine.engine import Engine
 from warpsim.tape import diagnostics
 from warpsim.tape.convergence import Unsolved
 from warpsim.tape.diagnostics import NonFiniteError
-from warpsim.tape.rows import Packed
+from warpsim.tape.frames import Packed
 from warpsim.tape.segment import Adjoints as SlotAdjoints
 from warpsim.tape.segment import Segment
 
@@ -32,7 +32,7 @@ class StepSlots:
         self._states, self._inputs, self._outputs = (
             _tensors(packed) for packed in (segment.states, segment.inputs, segment.outputs)
         )
-        self._rows: dict[tuple[int, str, int], torch.Tensor] = {}
+        self._frames: dict[tuple[int, str, int], torch.Tensor] = {}
         self._seeds: dict[str, torch.Tensor] = {}
         self._pulled: dict[str, torch.Tensor] = {}
 
@@ -44,24 +44,24 @@ class StepSlots:
         """Takes `count` steps from copies of the given states and controls, (W, …) by field; controls are held."""
         for name, tensor in given.items():
             if name in self._states:
-                self._row(self._states, name, 0).copy_(tensor)
+                self._frame(self._states, name, 0).copy_(tensor)
             else:
-                (self._row(self._inputs, name, 0) if count == 1 else self._inputs[name][:count]).copy_(tensor)
+                (self._frame(self._inputs, name, 0) if count == 1 else self._inputs[name][:count]).copy_(tensor)
         self.segment.steps(0, count, recorded=recorded)()
 
     def reached(self, states: Sequence[str], outputs: Sequence[str], count: int = 1) -> tuple[torch.Tensor, ...]:
         """Copies of the state after `count` steps and of its outputs, (W, …) each."""
         return (
-            *(self._row(self._states, name, count).clone() for name in states),
-            *(self._row(self._outputs, name, count - 1).clone() for name in outputs),
+            *(self._frame(self._states, name, count).clone() for name in states),
+            *(self._frame(self._outputs, name, count - 1).clone() for name in outputs),
         )
 
-    def _row(self, tensors: Mapping[str, torch.Tensor], name: str, row: int) -> torch.Tensor:
-        """One row of a field, kept for the next time: making a view takes longer than copying a few numbers."""
-        key = (id(tensors), name, row)  # a state and an output may have the same name
-        found = self._rows.get(key)
+    def _frame(self, tensors: Mapping[str, torch.Tensor], name: str, frame: int) -> torch.Tensor:
+        """One frame of a field, kept for the next time: making a view takes longer than copying a few numbers."""
+        key = (id(tensors), name, frame)  # a state and an output may have the same name
+        found = self._frames.get(key)
         if found is None:
-            found = self._rows[key] = tensors[name][row]
+            found = self._frames[key] = tensors[name][frame]
         return found
 
     def passed(self, states: Sequence[str], outputs: Sequence[str], count: int) -> tuple[torch.Tensor, ...]:
@@ -118,8 +118,8 @@ class StepSlots:
             memory.zero()
             seed.copy_(covector)
             pull()
-            for tensor, rows in pulled:
-                rows[k].copy_(tensor)
+            for tensor, frames in pulled:
+                frames[k].copy_(tensor)
 
     def _prepared_adjoints(self) -> SlotAdjoints:
         """The adjoints' memory, with tensors over it."""
@@ -133,7 +133,7 @@ class StepSlots:
 
 
 def _tensors(packed: Packed) -> dict[str, torch.Tensor]:
-    """Tensors over packed rows, (rows, W, …) by field."""
+    """Tensors over packed frames, (frames, W, …) by field."""
     return {name: to_torch(block.array) for name, block in packed.fields.items()}
 
 
@@ -264,12 +264,12 @@ class Advanced:
     Attributes:
         state: All state fields at the end, (W, …) each.
         outputs: Outputs at the end, (W, …) each.
-        rows: Fields that are kept and outputs after each step, (count, W, …) each.
+        frames: Fields that are kept and outputs after each step, (count, W, …) each.
     """
 
     state: dict[str, torch.Tensor]
     outputs: dict[str, torch.Tensor]
-    rows: dict[str, torch.Tensor]
+    frames: dict[str, torch.Tensor]
 
 
 class Stepper:
@@ -327,10 +327,10 @@ class Stepper:
                 return self.advance(state, controls, parameters, outputs, number, count=count, slots=slots, kept=kept)
         reached, passed = call.made
         at_end = dict(zip(reached, made, strict=False))
-        rows = {name: at_end[name].unsqueeze(0) for name in (*kept, *outputs)} if kept or count > 1 else {}
+        frames = {name: at_end[name].unsqueeze(0) for name in (*kept, *outputs)} if kept or count > 1 else {}
         for name, tensor in zip(passed, made[len(reached) :], strict=True):
-            rows[name] = torch.cat([tensor, rows[name]])
-        return Advanced({n: at_end[n] for n in state}, {n: at_end[n] for n in outputs}, rows)
+            frames[name] = torch.cat([tensor, frames[name]])
+        return Advanced({n: at_end[n] for n in state}, {n: at_end[n] for n in outputs}, frames)
 
     def _find(self, controls: tuple[str, ...], outputs: tuple[str, ...], slots: int) -> StepSlots:
         segment = self._engine.step_segment(controls, outputs, slots)

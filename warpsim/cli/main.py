@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from warpsim.cli.failures import explain
+from warpsim.cli.user_modules import import_user_module
 from warpsim.core.errors import AssumedWarning, CacheWarning, UnsupportedPhysicsWarning
 from warpsim.version import __version__
 
@@ -75,12 +76,22 @@ def make_parser(command: str | None) -> argparse.ArgumentParser:
         description="Simulate and differentiate robots described in USD, MJCF or URDF.",
         epilog=f"{groups}\n\n`warpsim COMMAND --help` explains a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="warpsim [--help] [--version] [--traceback] [--verbose] COMMAND …" if command is None else None,
+        usage="warpsim [--help] [--version] [--traceback] [--verbose] [--import MODULE] COMMAND …"
+        if command is None
+        else None,
     )
     parser.add_argument("--version", action="version", version=f"warpsim {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where an error came from")
     parser.add_argument(
         "--verbose", action="store_true", help="tell what is compiled, captured, planned and found in caches"
+    )
+    parser.add_argument(
+        "--import",
+        dest="modules",
+        metavar="MODULE",
+        action="append",
+        default=[],
+        help="load a module or .py file of your own first, e.g. one that registers a kind of matter; may be repeated",
     )
     names = [name for commands in COMMANDS.values() for name in commands]
     if command is None:
@@ -101,7 +112,9 @@ def load_command(name: str) -> ModuleType:
 
 def _named(argv: Sequence[str]) -> str | None:
     """The command of a command line, if it is one of ours: the first argument that is not an option."""
-    first = next((argument for argument in argv if not argument.startswith("-")), None)
+    places = range(len(argv))
+    own = (i for i in places if not argv[i].startswith("-") and not (i > 0 and argv[i - 1] == "--import"))
+    first = next((argv[i] for i in own), None)
     return first if any(first in commands for commands in COMMANDS.values()) else None
 
 
@@ -129,6 +142,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         logging.getLogger("warpsim").setLevel(logging.INFO)
     try:
         arguments = make_parser(_named(given)).parse_args(given)
+        for module in arguments.modules:
+            import_user_module(module)
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             return arguments.run(arguments)

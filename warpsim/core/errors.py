@@ -78,6 +78,10 @@ class CompileError(WarpsimError):
     """Kernels that cannot be compiled, or not be kept."""
 
 
+class UntriedWarpWarning(UserWarning):
+    """This version of Warp was not tried: captures are replayed by Warp itself, and slower."""
+
+
 class UnsupportedPhysicsWarning(UserWarning):
     """A file was read whose physics is only in part simulated."""
 
@@ -101,23 +105,23 @@ MAXIMUM_COUNT = 2**31 - 1
 """What kernels can count to."""
 
 
-def whole_number(name: str, value: Any, least: int = 1, most: int = MAXIMUM_COUNT) -> int:
+def whole_number(name: str, value: Any, minimum: int = 1, maximum: int = MAXIMUM_COUNT) -> int:
     """The value of an argument that counts something.
 
     Args:
         name: The argument.
         value: What it was given.
-        least: The smallest that makes sense.
-        most: The largest that can be counted.
+        minimum: The smallest that makes sense.
+        maximum: The largest that can be counted.
     """
     try:
         number = operator.index(value)
     except TypeError:
         raise InputError(f"{name}={value!r}; give a whole number, e.g. {name}=round(…)") from None
-    if isinstance(value, bool) or number < least:
-        raise InputError(f"{name}={value!r}; give a whole number, at least {least}")
-    if number > most:
-        raise InputError(f"{name}={value!r} is more than can be counted; give at most {most}")
+    if isinstance(value, bool) or number < minimum:
+        raise InputError(f"{name}={value!r}; give a whole number, at least {minimum}")
+    if number > maximum:
+        raise InputError(f"{name}={value!r} is more than can be counted; give at most {maximum}")
     return number
 
 

@@ -18,9 +18,7 @@ from typing import Any
 
 import warp as wp
 
-# Warp has no public way to watch compilation; `tests/core/test_kernels.py` fails if these names change their meaning.
-from warp._src import context as _warp
-
+from warpsim.core import warp_internals
 from warpsim.core.errors import CompileError
 
 _LOG = logging.getLogger(__name__)
@@ -29,6 +27,7 @@ _ROOM = 8_000_000
 """Bytes that must be free to compile a module; the largest takes a tenth of it."""
 _NO_DRIVER = b"Could not find or load the NVIDIA CUDA driver"
 _ADVICE = "free some space, or set WARP_CACHE_PATH to a folder that can be written, and run again"
+_initialized = False
 _started: set[str] = set()
 """Modules that this process has begun to compile."""
 
@@ -47,7 +46,8 @@ def initialize() -> None:
     Raises:
         CompileError: Its kernel cache cannot be made.
     """
-    if _warp.runtime is not None:
+    global _initialized
+    if _initialized:
         return
     try:
         with _without_driver_warning():
@@ -56,6 +56,7 @@ def initialize() -> None:
         raise CompileError(
             f"Warp's kernel cache {cache_folder()} cannot be made: {error.strerror}; {_ADVICE}"
         ) from error
+    _initialized = True
 
 
 def cache_folder() -> Path:
@@ -65,7 +66,8 @@ def cache_folder() -> Path:
 
 def pending_modules() -> int:
     """Modules of this package with kernels that are not loaded: at most so many are left to compile."""
-    return sum(name.startswith(_PACKAGE) and not module.execs for name, module in list(_warp.user_modules.items()))
+    modules = list(warp_internals.user_modules().items())
+    return sum(name.startswith(_PACKAGE) and not module.execs for name, module in modules)
 
 
 def _watched(compile_module: Callable[..., bool]) -> Callable[..., bool]:
@@ -106,13 +108,13 @@ def _announced(name: str) -> Iterator[None]:
         yield
         return
     _started.add(name)
-    number, most = len(_started), max(len(_started), len(_started) + pending_modules() - 1)
+    number, maximum = len(_started), max(len(_started), len(_started) + pending_modules() - 1)
     if not sys.stderr.isatty():
         if number == 1:
             print("compiling kernels (once) …", file=sys.stderr, flush=True)
         yield
         return
-    print(f"\rcompiling kernels (once): {number} of at most {most}", end="", file=sys.stderr, flush=True)
+    print(f"\rcompiling kernels (once): {number} of at most {maximum}", end="", file=sys.stderr, flush=True)
     try:
         yield
     finally:
@@ -140,4 +142,5 @@ def _without_driver_warning() -> Iterator[None]:
 
 
 set_verbose(bool(os.environ.get("WARPSIM_VERBOSE")))
-_warp.Module._compile = _watched(_warp.Module._compile)
+if (_module := warp_internals.module_class()) is not None:
+    _module._compile = _watched(_module._compile)

@@ -1,4 +1,4 @@
-"""Observing one state outside a step, with the adjoint: row 0 of a trajectory's outputs."""
+"""Observing one state outside a step, with the adjoint: frame 0 of a trajectory's outputs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from warpsim.coupling.program import no_motion
 from warpsim.rigid.model.fields import observable_fields
 from warpsim.rigid.step.observe import make_observation, observe
 from warpsim.tape import arena as arenas
+from warpsim.tape.frames import Block, Blocks
 from warpsim.tape.graph import Replay, capture
 from warpsim.tape.program import Arrays
-from warpsim.tape.rows import Block, Blocks
 
 
 class StateObserver:
@@ -53,9 +53,9 @@ class StateObserver:
         }
         self._arena = arenas.Arenas(device, arenas.measure(self), 1, gradients=True)[0]
         self._work = self.make_work(self._arena)
-        self._seen, self._made = _rows(self._state), _rows(self._outputs)
+        self._seen, self._made = _frames(self._state), _frames(self._outputs)
         self._pulled, self._seeds = (
-            _rows({name: array.grad for name, array in arrays.items()}) for arrays in (self._state, self._outputs)
+            _frames({name: array.grad for name, array in arrays.items()}) for arrays in (self._state, self._outputs)
         )
         self._observe: Replay | None = None
         self._pull: dict[tuple[str, ...], Replay] = {}  # by the outputs that have adjoints
@@ -70,7 +70,7 @@ class StateObserver:
         return make_observation(self._model, arena, self._rigid)
 
     def forward(self, state: Blocks) -> Blocks:
-        """The outputs of a state, one row each as the state's; valid until the next call."""
+        """The outputs of a state, one frame each as the state's; valid until the next call."""
         if self.names:
             self._load(state)
             if self._observe is None:
@@ -81,7 +81,7 @@ class StateObserver:
     def backward(self, state: Blocks, seeds: Blocks) -> Blocks:
         """Adjoints of the state for adjoints of some outputs; those of parameters are added to their gradients.
 
-        The rows returned are valid until the next call.
+        The frames returned are valid until the next call.
         """
         self._load(state)
         for block in (*self._pulled.values(), *self._seeds.values()):
@@ -115,6 +115,6 @@ class StateObserver:
         tape.backward()
 
 
-def _rows(arrays: Mapping[str, wp.array]) -> Blocks:
-    """Each array as the only row of a block."""
+def _frames(arrays: Mapping[str, wp.array]) -> Blocks:
+    """Each array as the only frame of a block."""
     return {name: Block(array.reshape((1, *array.shape))) for name, array in arrays.items()}

@@ -1,10 +1,11 @@
-"""Contact of vertices with shapes, which may move: an elliptic cone with absolute stiffness, at the end of the step.
+"""Contact of samples with shapes, which may move: an elliptic cone with absolute stiffness, at the end of the step.
 
-With n and r the gradient and value of a shape's distance at x (less the vertex's radius), u the velocity of the vertex
-less that of the shape there, D = h²k + hc, a row is y = a + bias: y_n = n·a + (k(r + hu_n) + cu_n)/D + μ‖u_t‖/h,
-y_t = a_t + u_t/h. Its cost is 0 above the cone, where y_n ≥ μ‖y_t‖; ½D(y_n² + ι‖y_t‖²) where μ|y_n|/ι ≥ ‖y_t‖ below it;
-and ½D(y_n − μ‖y_t‖)²/(1 + μ²/ι) between. The term μ‖u_t‖/h takes back the lift that sliding at the start of the step
-would cause; ι makes sticking creep less.
+A sample is a vertex or a fixed point of a face (`samples`); x, v and a are the means of its corners'. With n and r the
+gradient and value of a shape's distance at x (less the sample's radius), u the velocity of the sample less that of the
+shape there, D = h²k + hc, a row is y = a + bias: y_n = n·a + (k(r + hu_n) + cu_n)/D + μ‖u_t‖/h, y_t = a_t + u_t/h. Its
+cost is 0 above the cone, where y_n ≥ μ‖y_t‖; ½D(y_n² + ι‖y_t‖²) where μ|y_n|/ι ≥ ‖y_t‖ below it; and
+½D(y_n − μ‖y_t‖)²/(1 + μ²/ι) between. The term μ‖u_t‖/h takes back the lift that sliding at the start of the step would
+cause; ι makes sticking creep less.
 
 Within a step a shape moves at its velocity of the start, so a stiff contact could throw a light body. D and ιD are
 therefore taken in series with what the body yields: D/(1 + Dσ), with σ = 2n/m for n contacts on a body of mass m. What
@@ -15,24 +16,43 @@ from __future__ import annotations
 
 import warp as wp
 
+from warpsim.collision.field_contact import hull_sdf
+from warpsim.collision.grid import GridData, grid_sdf, has_grid
+from warpsim.collision.kinds import HULL
 from warpsim.collision.sdf import primitive_sdf
+from warpsim.collision.support import HullData
 from warpsim.core.precision import mat33, quat, real, vec2, vec3, vec6
 from warpsim.core.spatial import angular, linear, quat_rotate, quat_rotate_back, quat_unit
+from warpsim.deformable.samples import sampled
 
 STICKING = wp.constant(real(100.0))
 """ι: how much heavier friction weighs than the normal row."""
 _NEAR = wp.constant(real(0.02))
-"""m: rows of vertices that are farther from a shape than this, and than what they move in some steps, are left out."""
+"""m: rows of samples that are farther from a shape than this, and than what they move in some steps, are left out."""
 _STEPS = wp.constant(real(4.0))
 _MARGIN = wp.constant(real(2e-3))
 """m: contacts are counted smoothly as they come closer than this."""
 
 
 @wp.struct
+class Surfaces:
+    """Distance fields of the meshes and hulls among the shapes; no gradient."""
+
+    index: wp.array(dtype=wp.int32)  # (n,) of each shape in these
+    hulls: HullData
+    grids: GridData
+
+
+@wp.struct
 class Contacts:
-    """Shapes and how vertices touch them; pairs, normals and biases are those of the step."""
+    """Shapes and how samples touch them; pairs, normals and biases are those of the step."""
 
     count: int
+    samples: int
+    corner: wp.array2d(dtype=wp.int32)  # (samples, 3) vertices
+    share: wp.array2d(dtype=real)  # (samples, 3)
+    place: wp.array2d(dtype=wp.int32)  # (samples, 6) where blocks go, see `Pattern.places`
+    surfaces: Surfaces
     kind: wp.array(dtype=wp.int32)  # (n,) codes of `collision.kinds`
     position: wp.array2d(dtype=vec3)  # (W, n) m
     rotation: wp.array2d(dtype=quat)  # (W, n)
@@ -40,20 +60,29 @@ class Contacts:
     size: wp.array2d(dtype=vec3)  # (W, n) m
     friction: wp.array2d(dtype=real)  # (W, n) μ
     yielding: wp.array2d(dtype=real)  # (W, n) σ, 1/kg
-    stiffness: wp.array2d(dtype=real)  # (W, vertices) k, N/m
-    damping: wp.array2d(dtype=real)  # (W, vertices) c, N s/m
-    radius: wp.array2d(dtype=real)  # (W, vertices) m
+    stiffness: wp.array2d(dtype=real)  # (W, samples) k, N/m
+    damping: wp.array2d(dtype=real)  # (W, samples) c, N s/m
+    radius: wp.array2d(dtype=real)  # (W, samples) m
     pairs: wp.array(dtype=wp.int32)  # (W,) how many are near
-    pair: wp.array2d(dtype=wp.int32)  # (W, n · vertices) shape · vertices + vertex
-    normal: wp.array2d(dtype=vec3)  # (W, n · vertices), pair by pair
-    bias: wp.array2d(dtype=vec3)  # (W, n · vertices) y − a
+    pair: wp.array2d(dtype=wp.int32)  # (W, n · samples) shape · samples + sample
+    normal: wp.array2d(dtype=vec3)  # (W, n · samples), pair by pair
+    bias: wp.array2d(dtype=vec3)  # (W, n · samples) y − a
 
 
 @wp.func
-def contact_normal(kind: int, position: vec3, rotation: quat, size: vec3, x: vec3) -> tuple[real, vec3]:
-    """Distance from a shape and its gradient, in the world."""
+def contact_normal(
+    surfaces: Surfaces, s: int, kind: int, position: vec3, rotation: quat, size: vec3, x: vec3
+) -> tuple[real, vec3]:
+    """Distance from shape s and its gradient, in the world."""
     turn = quat_unit(rotation)
-    distance, slope = primitive_sdf(kind, size, quat_rotate_back(turn, x - position))
+    local = quat_rotate_back(turn, x - position)
+    if has_grid(kind):
+        value, outward = grid_sdf(surfaces.grids, surfaces.index[s], size[0], local)
+        return value, quat_rotate(turn, outward)
+    if kind == HULL:
+        above, normal = hull_sdf(surfaces.hulls, surfaces.index[s], size[0], local)
+        return above, quat_rotate(turn, normal)
+    distance, slope = primitive_sdf(kind, size, local)
     return distance, quat_rotate(turn, slope)
 
 
@@ -65,7 +94,7 @@ def velocity_at(velocity: vec6, position: vec3, x: vec3) -> vec3:
 
 @wp.func
 def contact_bias(n: vec3, r: real, u: vec3, mu: real, k: real, c: real, h: real) -> vec3:
-    """y − a of a vertex at distance r that moves at u."""
+    """y − a of a sample at distance r that moves at u."""
     along = wp.dot(n, u)
     slip = u - along * n
     gap = (k * (r + h * along) + c * along) / (h * h * k + h * c) + mu * wp.length(slip) / h
@@ -74,7 +103,7 @@ def contact_bias(n: vec3, r: real, u: vec3, mu: real, k: real, c: real, h: real)
 
 @wp.func
 def contact_gradient(n: vec3, y: vec3, weight: real, sticking: real, mu: real) -> vec3:
-    """Gradient of a row's cost by a: what the vertex exerts on the shape, N."""
+    """Gradient of a row's cost by a: what the sample exerts on the shape, N."""
     yn = wp.dot(n, y)
     yt = y - yn * n
     t = wp.length(yt)
@@ -156,14 +185,16 @@ def prepare_contacts(c: Contacts, w: int, h: real, x: wp.array2d(dtype=vec3), v:
     """Lists the pairs that are near at the start of a step, with their normals and biases."""
     if c.count > 0:
         found = int(0)
-        count = x.shape[1]
         for s in range(c.count):
-            for i in range(count):
-                distance, n = contact_normal(c.kind[s], c.position[w, s], c.rotation[w, s], c.size[w, s], x[w, i])
+            for i in range(c.samples):
+                at = sampled(c.corner, c.share, i, w, x)
+                distance, n = contact_normal(
+                    c.surfaces, s, c.kind[s], c.position[w, s], c.rotation[w, s], c.size[w, s], at
+                )
                 r = distance - c.radius[w, i]
-                u = v[w, i] - velocity_at(c.velocity[w, s], c.position[w, s], x[w, i])
+                u = sampled(c.corner, c.share, i, w, v) - velocity_at(c.velocity[w, s], c.position[w, s], at)
                 if r < _NEAR + _STEPS * h * wp.length(u):
-                    c.pair[w, found] = s * count + i
+                    c.pair[w, found] = s * c.samples + i
                     c.normal[w, found] = n
                     c.bias[w, found] = contact_bias(n, r, u, c.friction[w, s], c.stiffness[w, i], c.damping[w, i], h)
                     found += 1
@@ -172,6 +203,8 @@ def prepare_contacts(c: Contacts, w: int, h: real, x: wp.array2d(dtype=vec3), v:
 
 @wp.func
 def row_gradient(
+    surfaces: Surfaces,
+    s: int,
     kind: int,
     position: vec3,
     rotation: quat,
@@ -188,7 +221,7 @@ def row_gradient(
     a: vec3,
 ) -> vec3:
     """∇s of one pair from all that it depends on, for derivatives; N."""
-    distance, n = contact_normal(kind, position, rotation, size, x)
+    distance, n = contact_normal(surfaces, s, kind, position, rotation, size, x)
     u = v - velocity_at(velocity, position, x)
     bias = contact_bias(n, distance - radius, u, friction, k, c, h)
     weights = contact_weights(k, c, h, yielding)
@@ -197,6 +230,9 @@ def row_gradient(
 
 @wp.kernel
 def contact_work(
+    surfaces: Surfaces,
+    corner: wp.array2d(dtype=wp.int32),
+    share: wp.array2d(dtype=real),
     kind: wp.array(dtype=wp.int32),
     pairs: wp.array(dtype=wp.int32),
     pair: wp.array2d(dtype=wp.int32),
@@ -220,12 +256,14 @@ def contact_work(
     """λᵀ∇s of all pairs of a world, at fixed a."""
     w = wp.tid()
     h = time_step[w]
-    count = x.shape[1]
+    count = corner.shape[0]
     total = real(0.0)
     for p in range(pairs[w]):
         s = pair[w, p] // count
         i = pair[w, p] % count
         row = row_gradient(
+            surfaces,
+            s,
             kind[s],
             position[w, s],
             rotation[w, s],
@@ -237,9 +275,9 @@ def contact_work(
             damping[w, i],
             radius[w, i],
             h,
-            x[w, i],
-            v[w, i],
-            a[w, i],
+            sampled(corner, share, i, w, x),
+            sampled(corner, share, i, w, v),
+            sampled(corner, share, i, w, a),
         )
-        total += wp.dot(multiplier[w, i], row)
+        total += wp.dot(sampled(corner, share, i, w, multiplier), row)
     work[w] = total

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from warpsim.core.errors import SceneError
+from warpsim.scene.description import MESH_KINDS
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ class Obstacle:
     """A shape that stands still, and that vertices touch.
 
     Attributes:
-        kind: "plane" (z up), "sphere", "box", "capsule", "cylinder", "cone" or "ellipsoid".
+        kind: "plane" (z up), "sphere", "box", "capsule", "cylinder", "cone" or "ellipsoid"; "mesh", "hull" and
+            "heightfield" where the model is given their distance fields.
         size: As `scene.Shape.size`, m: radius; half extents; radius and half length.
         position: m, world axes.
         rotation: Unit quaternion (w, x, y, z), shape → world.
@@ -103,6 +105,7 @@ class Matter:
         fixed: Vertices that never move.
         pinned: Vertices that a control places.
         obstacles: Shapes that vertices touch.
+        faces: (m, 3) triangles of the surface that touch by points of their own, too.
         contact_stiffness: k of each vertex, N/m; one value or one for each.
         contact_damping: c of each vertex, N s/m; at most kh keeps it from sticking.
         radius: Distance from a shape at which a vertex touches it, m.
@@ -116,6 +119,7 @@ class Matter:
     fixed: Sequence[int] = field(default_factory=tuple)
     pinned: Sequence[int] = field(default_factory=tuple)
     obstacles: Sequence[Obstacle] = ()
+    faces: Any = ()
     contact_stiffness: Any = 1e3
     contact_damping: Any = 0.0
     radius: Any = 0.0
@@ -124,7 +128,7 @@ class Matter:
     spring_damping: Any = 0.0
 
 
-OBSTACLE_KINDS = ("plane", "sphere", "box", "capsule", "cylinder", "cone", "ellipsoid")
+OBSTACLE_KINDS = ("plane", "sphere", "box", "capsule", "cylinder", "cone", "ellipsoid", *MESH_KINDS)
 _POSITIVE = ("young", "thickness", "density", "radius")
 _NOT_NEGATIVE = ("damping", "bending")
 

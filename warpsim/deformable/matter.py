@@ -8,13 +8,14 @@ from typing import Any, Self
 import numpy as np
 import warp as wp
 
-from warpsim.core.precision import quat, real, vec3, vec6
+from warpsim.core.precision import numpy_real, quat, real, vec3, vec6
 from warpsim.deformable import surroundings
 from warpsim.deformable.model import build
 from warpsim.deformable.parts import BENDS, FORMS, MATERIAL, parts_of
 from warpsim.deformable.report import report_kernel
 from warpsim.deformable.step_terms import Around
 from warpsim.deformable.stepper import Stepper, StepWork
+from warpsim.deformable.surfaces import surfaces_of
 from warpsim.deformable.types import STATUS_TEXT
 from warpsim.matter.matter import Bodies, CompileContext, Environment, Matter
 from warpsim.scene.matters import MatterDescription
@@ -64,7 +65,15 @@ class DeformableMatter(Matter):
         super().__init__(description, context, dtypes=vectors)
         data = description.data
         self._form = data["form"]
-        self._model = build(parts_of(description), worlds=self.worlds, device=self.device, gradients=False)
+        self._model = build(
+            parts_of(description),
+            worlds=self.worlds,
+            device=self.device,
+            gradients=False,
+            surfaces=surfaces_of(context, data["shapes"]),
+        )
+        weights = np.broadcast_to(self._model.weights, (self.worlds, len(self._model.weights)))
+        self._weights = wp.array(weights.astype(numpy_real), dtype=real, device=self.device)
         self._bind()
         n, w = self._model.count, self.worlds
         self.state = (Field("x", (w, n), vec3), Field("v", (w, n), vec3))  # m, m/s
@@ -136,11 +145,12 @@ class DeformableMatter(Matter):
             self._spread("bending", m.authored[f"{bends}.factor"])
         for name, own in (("stiffness", "contact_stiffness"), ("damping", "contact_damping"), ("radius", "gap")):
             if f"contact.{name}" in m.physical:
-                self._spread(own, m.physical[f"contact.{name}"])
+                weights = None if name == "radius" else self._weights
+                self._spread(own, m.physical[f"contact.{name}"], weights)
         m.derive()
 
-    def _spread(self, name: str, out: wp.array) -> None:
-        given = [self.authored[name], self.authored.get(f"{name}_scale")]
+    def _spread(self, name: str, out: wp.array, scale: wp.array | None = None) -> None:
+        given = [self.authored[name], self.authored.get(f"{name}_scale", scale)]
         wp.launch(surroundings.spread_kernel, dim=out.shape, inputs=given, outputs=[out], device=self.device)
 
     def make_work(self, arena: Arena) -> DeformableWork:
@@ -182,7 +192,7 @@ class DeformableMatter(Matter):
             given = [self._shape, self._shape_body, shapes.position, shapes.rotation, shapes.size, *motion]
             world = [work.position, work.rotation, work.velocity, work.size]
             self._launch(surroundings.shapes_kernel, given, world)
-            given = [m.contacts.kind, self._shape_body, bodies.mass, *world, around.timestep]
+            given = [*self._touching(), self._shape_body, bodies.mass, *world, around.timestep]
             given += [m.physical["contact.radius"], state.x, state.v]
             self._launch(surroundings.yielding_kernel, given, [work.yielding])
         if len(m.sprung):
@@ -206,6 +216,10 @@ class DeformableMatter(Matter):
             given += [around.timestep, *moved, inputs.force, bodies.com]
             self._launch(surroundings.pin_wrench_kernel, given, [bodies.wrench])
 
+    def _touching(self) -> list[Any]:
+        c = self._model.contacts
+        return [c.surfaces, c.corner, c.share, c.kind]
+
     def _touch(
         self,
         state: Arrays,
@@ -216,7 +230,7 @@ class DeformableMatter(Matter):
         force: wp.array | None,
     ) -> None:
         p = self.physical
-        given = [self._model.contacts.kind, self._shape_body, work.position, work.rotation, work.velocity, work.size]
+        given = [*self._touching(), self._shape_body, work.position, work.rotation, work.velocity, work.size]
         given += [
             p["friction"],
             work.yielding,

@@ -13,30 +13,22 @@ import warp as wp
 from warpsim.collision.kinds import KIND_CODE
 from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.core.kernels import initialize
-from warpsim.core.precision import mat33, numpy_real, quat, real, vec3, vec6
-from warpsim.deformable.bend import Bends
-from warpsim.deformable.contact import Contacts
+from warpsim.core.precision import numpy_real, real, vec3
+from warpsim.deformable.arrays import STRUCTS, Rooms, contact_arrays, element_arrays, spring_arrays
+from warpsim.deformable.contact import Contacts, Surfaces
 from warpsim.deformable.derive import derive
 from warpsim.deformable.description import Matter, check
 from warpsim.deformable.inertia import Inertia
 from warpsim.deformable.matrix import Pattern, make_pattern
-from warpsim.deformable.membrane import Membrane
-from warpsim.deformable.segment import Segments
+from warpsim.deformable.samples import touching_samples
 from warpsim.deformable.springs import Springs
 from warpsim.deformable.terms import Elements
-from warpsim.deformable.tetrahedron import Tetrahedra
 from warpsim.deformable.topology import Topology, make_topology
-from warpsim.deformable.types import FIXED, FREE, PINNED, mat22, vec4
+from warpsim.deformable.types import FIXED, FREE, PINNED
+from warpsim.scene.description import MESH_KINDS
 
-_STRUCTS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "membrane": (Membrane, {"area": real, "shape": mat22, "mu": real, "lam": real, "viscosity": real}),
-    "tetrahedra": (Tetrahedra, {"volume": real, "shape": mat33, "mu": real, "lam": real, "viscosity": real}),
-    "segments": (Segments, {"length": real, "stiffness": real, "viscosity": real}),
-    "bends": (Bends, {"coefficient": vec4, "stiffness": real}),
-}
 DIRECT = ("time_step", "gravity", "mass_damping", "obstacles.", "contact.", "springs.")
 """Beginnings of the names of parameters that steps read as they are authored."""
-_INNER = {"membrane": ("plate", "mass"), "tetrahedra": ("mass",), "segments": ("beam", "mass")}
 
 
 @dataclass(frozen=True)
@@ -54,7 +46,11 @@ class DeformableModel:
         authored: "rest" (W, n) and materials (W, elements): change them, then call `derive`.
         physical: What steps read, (W, …): derived from `authored`, and "time_step", "gravity", "mass_damping".
         inner: Intermediates of the derivation.
-        obstacles: Kinds of the shapes that vertices touch.
+        obstacles: Kinds of the shapes that samples touch.
+        corners: (samples, 3) vertices of the points that touch, see `samples`.
+        shares: (samples, 3) of the corners.
+        weights: (samples,) stiffness over that of a vertex.
+        surfaces: Distance fields of meshes and hulls among the shapes.
         sprung: (springs,) vertices that springs hold.
         tolerance: m/s², of the residual √(rᵀM⁻¹r / Σm).
         maximum_iterations: Of Newton's method in a step.
@@ -71,6 +67,10 @@ class DeformableModel:
     physical: dict[str, wp.array]
     inner: Mapping[str, wp.array]
     obstacles: tuple[str, ...]
+    corners: np.ndarray
+    shares: np.ndarray
+    weights: np.ndarray
+    surfaces: Surfaces
     sprung: np.ndarray
     tolerance: float
     maximum_iterations: int
@@ -128,7 +128,7 @@ class DeformableModel:
     def elements(self) -> Elements:
         """The energy."""
         out = Elements()
-        for kind, (cls, names) in _STRUCTS.items():
+        for kind, (cls, names) in STRUCTS.items():
             struct = cls()
             if kind in self.index:
                 vertices = self.index[kind].numpy()
@@ -141,16 +141,19 @@ class DeformableModel:
 
     @cached_property
     def contacts(self) -> Contacts:
-        """How vertices touch; where shapes are is a step's own."""
+        """How samples touch; where shapes are is a step's own."""
         out = Contacts()
         if not self.obstacles:
             return out
-        out.count = len(self.obstacles)
+        out.count, out.samples, out.surfaces = len(self.obstacles), len(self.corners), self.surfaces
+        for name, values in (("corner", self.corners), ("place", self.pattern.places(self.corners))):
+            setattr(out, name, wp.array(values, dtype=wp.int32, device=self.device))
+        out.share = wp.array(self.shares.astype(numpy_real), dtype=real, device=self.device)
         codes = np.array([KIND_CODE[kind] for kind in self.obstacles], np.int32)
         out.kind = wp.array(codes, dtype=wp.int32, device=self.device)
         for name in ("stiffness", "damping", "radius"):
             setattr(out, name, self.physical[f"contact.{name}"])
-        shape = (self.worlds, out.count * self.count)
+        shape = (self.worlds, out.count * out.samples)
         out.pairs = wp.zeros(self.worlds, dtype=wp.int32, device=self.device)
         out.pair = wp.zeros(shape, dtype=wp.int32, device=self.device)
         out.normal, out.bias = (wp.zeros(shape, dtype=vec3, device=self.device) for _ in range(2))
@@ -192,6 +195,7 @@ def build(
     maximum_iterations: int = 100,
     device: Any = None,
     gradients: bool = True,
+    surfaces: Surfaces | None = None,
 ) -> DeformableModel:
     """Lays a matter out in arrays and derives its parameters.
 
@@ -205,70 +209,59 @@ def build(
         maximum_iterations: Of Newton's method in a step.
         device: Where; by default Warp's.
         gradients: Whether parameters carry gradients from the start.
+        surfaces: Distance fields of the meshes and hulls among the obstacles.
     """
     initialize()
     check(matter)
     whole_number("worlds", worlds)
     if not (np.isfinite(time_step) and time_step > 0.0):
         raise InputError(f"time_step={time_step!r}; give a positive number of seconds")
-    place = wp.get_device(device)
+    _check_surfaces(matter, surfaces)
+    rooms = Rooms(worlds, wp.get_device(device), gradients)
     points = np.asarray(matter.points, np.float64)
-    topology = make_topology(matter)
-    kind = _kinds(matter, len(points))
-    stencils = {name: getattr(topology, name) for name in _STRUCTS}
-    pattern = make_pattern(len(points), kind == int(FREE), stencils.values())
-
-    def room(count: int, dtype: Any) -> wp.array:
-        return wp.zeros((worlds, count), dtype=dtype, device=place, requires_grad=gradients)
-
-    def filled(values: Any, dtype: Any) -> wp.array:
-        content = np.broadcast_to(values, (worlds, *np.shape(values))).astype(numpy_real)
-        return wp.array(content, dtype=dtype, device=place, requires_grad=gradients)
-
-    physical = {"mass": room(len(points), real)}
-    inner: dict[str, wp.array] = {}
-    for name, vertices in stencils.items():
-        if len(vertices):
-            physical |= {f"{name}.{p}": room(len(vertices), dtype) for p, dtype in _STRUCTS[name][1].items()}
-            inner |= {f"{name}.{p}": room(len(vertices), real) for p in _INNER.get(name, ())}
+    topology, kind = make_topology(matter), _kinds(matter, len(points))
+    free = kind == int(FREE)
+    stencils = {name: getattr(topology, name) for name in STRUCTS}
+    faces = np.asarray(matter.faces, np.int32).reshape(-1, 3)
+    corners, shares, weights = touching_samples(len(points), faces, free)
+    physical, inner = element_arrays(rooms, stencils, len(points))
     physical |= {
-        "time_step": filled(time_step, real),
-        "gravity": filled(np.asarray(gravity, np.float64), vec3),
-        "mass_damping": filled(mass_damping, real),
+        "time_step": rooms.filled(time_step, real),
+        "gravity": rooms.filled(np.asarray(gravity, np.float64), vec3),
+        "mass_damping": rooms.filled(mass_damping, real),
+        **contact_arrays(rooms, matter, weights),
+        **spring_arrays(rooms, matter),
     }
-    if matter.obstacles:
-        for name, dtype in (("position", vec3), ("rotation", quat), ("size", vec3), ("friction", real)):
-            physical[f"obstacles.{name}"] = filled(np.array([getattr(o, name) for o in matter.obstacles]), dtype)
-        physical["obstacles.velocity"] = room(len(matter.obstacles), vec6)
-        physical["obstacles.yielding"] = room(len(matter.obstacles), real)
-        given = {"stiffness": matter.contact_stiffness, "damping": matter.contact_damping, "radius": matter.radius}
-        for name, value in given.items():
-            physical[f"contact.{name}"] = filled(np.broadcast_to(value, len(points)), real)
-    sprung = np.asarray(matter.sprung, np.int64)
-    if len(sprung):
-        for name, value in (("stiffness", matter.spring_stiffness), ("damping", matter.spring_damping)):
-            physical[f"springs.{name}"] = filled(np.broadcast_to(value, len(sprung)), real)
-    authored = {"rest": filled(points, vec3)}
-    authored |= {name: filled(values, real) for name, values in topology.values.items() if len(values)}
-    index = _index(topology, stencils, len(points), place)
+    authored = {"rest": rooms.filled(points, vec3)}
+    authored |= {name: rooms.filled(values, real) for name, values in topology.values.items() if len(values)}
     model = DeformableModel(
-        place,
-        worlds,
-        points,
-        topology,
-        pattern,
-        kind,
-        index,
-        authored,
-        physical,
-        inner,
-        tuple(o.kind for o in matter.obstacles),
-        sprung,
-        tolerance,
-        maximum_iterations,
+        device=rooms.device,
+        worlds=worlds,
+        points=points,
+        topology=topology,
+        pattern=make_pattern(len(points), free, [*stencils.values(), faces]),
+        kind=kind,
+        index=_index(topology, stencils, len(points), rooms.device),
+        authored=authored,
+        physical=physical,
+        inner=inner,
+        obstacles=tuple(o.kind for o in matter.obstacles),
+        corners=corners,
+        shares=shares,
+        weights=weights,
+        surfaces=surfaces or Surfaces(),
+        sprung=np.asarray(matter.sprung, np.int64),
+        tolerance=tolerance,
+        maximum_iterations=maximum_iterations,
     )
     model.derive()
     return model
+
+
+def _check_surfaces(matter: Matter, surfaces: Surfaces | None) -> None:
+    wanting = [o.kind for o in matter.obstacles if o.kind in MESH_KINDS]
+    if wanting and surfaces is None:
+        raise InputError(f"an obstacle of kind {wanting[0]!r} needs its distance field; give `surfaces`")
 
 
 def _kinds(matter: Matter, count: int) -> np.ndarray:

@@ -23,6 +23,7 @@ from warpsim.deformable.contact import (
 )
 from warpsim.deformable.inertia import Inertia, inertia_at, load_at, place_after, velocity_after
 from warpsim.deformable.matrix import Factor, factor_matrix, solve_matrix
+from warpsim.deformable.samples import sampled
 from warpsim.deformable.springs import Springs, add_springs, spring_weight
 from warpsim.deformable.terms import Elements, energy_line, energy_terms
 from warpsim.deformable.types import CONVERGED, PINNED, SADDLE, UNCONVERGED
@@ -72,16 +73,25 @@ def assemble(
 def add_contacts(
     c: Contacts, m: Inertia, f: Factor, w: int, a: wp.array2d(dtype=vec3), gradient: wp.array2d(dtype=vec3)
 ):
-    """Adds the rows of all contacts to the gradient and to the diagonal blocks of the Hessian."""
+    """Adds the rows of all contacts to the gradient and to the Hessian.
+
+    Blocks of a row are symmetric, so it does not matter which of its corners comes first in the matrix.
+    """
     if c.count > 0:
         for k in range(c.pairs[w]):
-            s, i = c.pair[w, k] // a.shape[1], c.pair[w, k] % a.shape[1]
-            node = m.node[i]
-            if node >= 0:
-                n, y = c.normal[w, k], c.bias[w, k] + a[w, i]
+            s, i = c.pair[w, k] // c.samples, c.pair[w, k] % c.samples
+            if c.place[i, 0] >= 0:
+                n, y = c.normal[w, k], c.bias[w, k] + sampled(c.corner, c.share, i, w, a)
                 weights, mu = row_weights(c, w, s, i, m.time_step[w]), c.friction[w, s]
-                gradient[w, i] += contact_gradient(n, y, weights[0], weights[1], mu)
-                f.blocks[w, node] += contact_hessian(n, y, weights[0], weights[1], mu)
+                row = contact_gradient(n, y, weights[0], weights[1], mu)
+                block = contact_hessian(n, y, weights[0], weights[1], mu)
+                pair = int(0)
+                for p in range(3):
+                    gradient[w, c.corner[i, p]] += c.share[i, p] * row
+                    for q in range(p + 1):
+                        if c.place[i, pair] >= 0:
+                            f.blocks[w, c.place[i, pair] // 2] += (c.share[i, p] * c.share[i, q]) * block
+                        pair += 1
 
 
 @wp.func
@@ -91,11 +101,12 @@ def contact_line(
     """Cost of all rows at a + αp, less `base`, its slope and its curvature along p, which is the factor's vector."""
     cost, slope, curvature = -base, real(0.0), real(0.0)
     for k in range(c.pairs[w]):
-        s, i = c.pair[w, k] // a.shape[1], c.pair[w, k] % a.shape[1]
-        node = m.node[i]
-        if node >= 0:
-            p = f.vector[w, node]
-            n, y = c.normal[w, k], c.bias[w, k] + a[w, i] + alpha * p
+        s, i = c.pair[w, k] // c.samples, c.pair[w, k] % c.samples
+        if c.place[i, 0] >= 0:
+            p = vec3()
+            for q in range(3):
+                p += c.share[i, q] * f.vector[w, m.node[c.corner[i, q]]]
+            n, y = c.normal[w, k], c.bias[w, k] + sampled(c.corner, c.share, i, w, a) + alpha * p
             weights, mu = row_weights(c, w, s, i, m.time_step[w]), c.friction[w, s]
             cost += contact_cost(n, y, weights[0], weights[1], mu)
             slope += wp.dot(p, contact_gradient(n, y, weights[0], weights[1], mu))

@@ -48,6 +48,7 @@ def parts_of(description: MatterDescription) -> Matter:
             fixed=data["fixed"].tolist(),
             pinned=[*data["pinned"].tolist(), *data["held"].tolist()],
             obstacles=[Obstacle(kind) for kind in data["shape_kinds"]],
+            faces=data["faces"] if "faces" in data and data["shape_kinds"] else (),
             sprung=data["sprung"].tolist(),
         )
     except ValueError as error:

@@ -10,7 +10,8 @@ import warp as wp
 
 from warpsim.core.precision import quat, real, vec3, vec6
 from warpsim.core.spatial import angular, linear, quat_mul, quat_rotate
-from warpsim.deformable.contact import closing, contact_normal, row_gradient, velocity_at
+from warpsim.deformable.contact import Surfaces, closing, contact_normal, row_gradient, velocity_at
+from warpsim.deformable.samples import sampled
 from warpsim.deformable.springs import pull
 
 
@@ -57,6 +58,10 @@ def shapes_kernel(
 
 @wp.func
 def contacts_on(
+    surfaces: Surfaces,
+    s: int,
+    corner: wp.array2d(dtype=wp.int32),
+    share: wp.array2d(dtype=real),
     kind: int,
     position: vec3,
     rotation: quat,
@@ -68,17 +73,21 @@ def contacts_on(
     x: wp.array2d(dtype=vec3),
     v: wp.array2d(dtype=vec3),
 ) -> real:
-    """How many vertices touch a shape within the step, counted smoothly; 1 more, for those that come in between."""
+    """How many samples touch a shape within the step, counted smoothly; 1 more, for those that come in between."""
     total = real(1.0)
-    for i in range(x.shape[1]):
-        distance, n = contact_normal(kind, position, rotation, size, x[w, i])
-        u = v[w, i] - velocity_at(velocity, position, x[w, i])
+    for i in range(corner.shape[0]):
+        at = sampled(corner, share, i, w, x)
+        distance, n = contact_normal(surfaces, s, kind, position, rotation, size, at)
+        u = sampled(corner, share, i, w, v) - velocity_at(velocity, position, at)
         total += closing(distance - radius[w, i] + h * wp.dot(n, u))
     return total
 
 
 @wp.kernel
 def yielding_kernel(
+    surfaces: Surfaces,
+    corner: wp.array2d(dtype=wp.int32),
+    share: wp.array2d(dtype=real),
     kind: wp.array(dtype=wp.int32),
     body: wp.array(dtype=wp.int32),
     mass: wp.array2d(dtype=real),
@@ -99,7 +108,20 @@ def yielding_kernel(
         b = body[k]
         if b > 0 and mass[w, b] > real(0.0):
             count = contacts_on(
-                kind[k], position[w, k], rotation[w, k], velocity[w, k], size[w, k], w, time_step[w], radius, x, v
+                surfaces,
+                k,
+                corner,
+                share,
+                kind[k],
+                position[w, k],
+                rotation[w, k],
+                velocity[w, k],
+                size[w, k],
+                w,
+                time_step[w],
+                radius,
+                x,
+                v,
             )
             yielding[w, k] = real(2.0) * count / mass[w, b]
         else:
@@ -168,6 +190,9 @@ def on_body(force: vec3, arm: vec3) -> vec6:
 
 @wp.kernel
 def contact_kernel(
+    surfaces: Surfaces,
+    corner: wp.array2d(dtype=wp.int32),
+    share: wp.array2d(dtype=real),
     kind: wp.array(dtype=wp.int32),
     body: wp.array(dtype=wp.int32),
     position: wp.array2d(dtype=vec3),
@@ -193,8 +218,11 @@ def contact_kernel(
     h = time_step[w]
     for k in range(kind.shape[0]):
         b = body[k]
-        for i in range(x.shape[1]):
+        for i in range(corner.shape[0]):
+            at, speed = sampled(corner, share, i, w, x), sampled(corner, share, i, w, v)
             row = row_gradient(
+                surfaces,
+                k,
                 kind[k],
                 position[w, k],
                 rotation[w, k],
@@ -206,15 +234,16 @@ def contact_kernel(
                 damping[w, i],
                 radius[w, i],
                 h,
-                x[w, i],
-                v[w, i],
-                (next_v[w, i] - v[w, i]) / h,
+                at,
+                speed,
+                (sampled(corner, share, i, w, next_v) - speed) / h,
             )
             if force:
-                force[w, i] += -row
+                for c in range(3):
+                    force[w, corner[i, c]] += -share[i, c] * row
             if wrench:
                 if b > 0:
-                    wrench[w, b] += on_body(row, x[w, i] - com[w, b])
+                    wrench[w, b] += on_body(row, at - com[w, b])
 
 
 @wp.kernel

@@ -19,8 +19,6 @@ from warpsim.io.usd.units import DEGREE
 from warpsim.scene.matters import MatterDescription
 
 _FORMS = {"Surface": ("surface", "Mesh"), "Volume": ("volume", "TetMesh"), "Curves": ("curve", "BasisCurves")}
-TOUCHED = ("plane", "sphere", "box", "capsule", "cylinder", "cone", "ellipsoid")
-"""Kinds of shapes that deformables touch."""
 _COLOR = np.array([0.25, 0.45, 0.75])
 _UNREAD = tuple(
     f"{family}:{name}"
@@ -185,11 +183,11 @@ def _contact(
     if "PhysicsCollisionAPI" not in applied_apis(prim) or not context.read.flag(prim, "physics:collisionEnabled", True):
         return nothing
     filtered = tuple(map(str, context.read.targets(prim, "physics:filteredPairs")))
-    shapes = [s for s in context.scene.shapes if not _below(s.name, filtered) and not _below(s.body or "", filtered)]
-    touched = [shape for shape in shapes if shape.kind in TOUCHED]
-    for shape in shapes:
-        if shape.kind not in TOUCHED:
-            context.ledger.unsupported(prim, f"contact with {shape.name}", f"deformables pass through a {shape.kind}")
+    touched = [
+        shape
+        for shape in context.scene.shapes
+        if shape.collides and not any(_below(n or "", filtered) for n in (shape.name, shape.piece_of, shape.body))
+    ]
     if not touched:
         return nothing
     # average, as colliders combine

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Literal
 
@@ -12,44 +11,26 @@ import numpy as np
 import torch
 
 from warpsim.core.errors import InputError
-from warpsim.identification.gauss_newton import GaussNewton, Setting
-from warpsim.identification.gradient_fit import METHODS, descend
+from warpsim.identification.fitting import Fitting, Prepared
+from warpsim.identification.gauss_newton import Setting
+from warpsim.identification.gradient_fit import METHODS
 from warpsim.identification.grid import compared_channels, lay_out
-from warpsim.identification.held_out import Errors, measure_errors
-from warpsim.identification.loss_check import LossCheck, check_loss
 from warpsim.identification.outcome import IdentifiedScene
 from warpsim.identification.parameter import BoundParameter, Parameter
 from warpsim.identification.plausible import checked_coordinates, split_states, starts_inside
-from warpsim.identification.prediction import Contacts, Predictor, StartMoves, substeps_for
+from warpsim.identification.prediction import Contacts, Predictor, substeps_for
 from warpsim.identification.reading import read_recordings
 from warpsim.identification.recordings import Recording, Recordings, checked
+from warpsim.identification.resampling import bootstrap as resampled
+from warpsim.identification.resampling import cross_validate
 from warpsim.identification.robust import check_robust
-from warpsim.identification.starts import STARTS, smoothed, start_moves, with_starts
-from warpsim.identification.uncertainty import clustered
+from warpsim.identification.starts import STARTS, start_moves
+from warpsim.identification.uncertainty import clustered, of_resamples
 from warpsim.scene import Scene
 from warpsim.sim.simulator import Simulator
 
 HORIZONS = (0.3, 0.55)
 """Shares of the rows that are fitted first, one after the other: over a short time a loss has one valley."""
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """What a fit works on.
-
-    Attributes:
-        sim: One world.
-        predictor: Of all usable recordings.
-        recordings: These.
-        train: (R,) places of those that are fitted.
-        held_out: Of those that are not.
-    """
-
-    sim: Simulator
-    predictor: Predictor
-    recordings: Recordings
-    train: torch.Tensor
-    held_out: torch.Tensor
 
 
 def identify(
@@ -77,6 +58,8 @@ def identify(
     check: bool = True,
     threads: int = 1,
     difference: float = 1e-3,
+    bootstrap: int = 0,
+    folds: int = 0,
 ) -> IdentifiedScene:
     """Finds the values with which a scene moves as it was measured, and how sure they are.
 
@@ -106,6 +89,8 @@ def identify(
         check: Whether the loss's exact gradient is compared with differences first.
         threads: That share the worlds.
         difference: Step of the Jacobian's differences, in units of the parameters' scales.
+        bootstrap: Fits of resampled recordings that intervals are made from; 0: from the scores (see `Uncertainty`).
+        folds: Into how many parts the fitted recordings are divided for cross validation; 0: none.
 
     Returns:
         Values, intervals, errors on held-out recordings, notes; see `IdentifiedScene`.
@@ -123,8 +108,46 @@ def identify(
     contacts = [Contacts(float(s), impacts) for s in np.atleast_1d(np.asarray(softening, dtype=np.float64))]
     settings = stages(ready.predictor.grid.rows, contacts, horizons, iterations, tolerance)
     moves = start_moves(ready.predictor, position_noise, velocity_noise)
-    fitting = _Fitting(ready, settings, moves, start, start_rows, method, width, difference)
-    return fitting.run(scene, check=check, began=began)
+    fitting = Fitting(ready, ready.predictor.grid, settings, moves, start, start_rows, method, width, difference)
+    return _outcome(fitting, scene, check=check, bootstrap=bootstrap, folds=folds, seed=seed, began=began)
+
+
+def _outcome(
+    fitting: Fitting, source: Any, *, check: bool, bootstrap: int, folds: int, seed: int, began: float
+) -> IdentifiedScene:
+    """Fits, from `began` on the processor's clock, and says what came out."""
+    ready, predictor, last = fitting.ready, fitting.ready.predictor, fitting.settings[-1]
+    solver, checked_loss = fitting.solve(ready.train, check=check)
+    normal = solver.linearize(last)
+    names = [name for parameter in predictor.shared for name in parameter.names]
+    sure = clustered(solver, normal, names)
+    fitted = predictor.grid
+    if bootstrap:
+        sure = of_resamples(sure, solver, resampled(fitting, bootstrap, seed))
+    spent = predictor.rollouts
+    errors = fitting.judge(solver.x, {"train": ready.train, "held out": ready.held_out})
+    validated = cross_validate(fitting, folds, seed) if folds else ()
+    predictor.grid = fitted
+    return IdentifiedScene(
+        scene=ready.sim.scene,
+        source=source,
+        parameters=tuple(predictor.shared),
+        names=tuple(names),
+        x=solver.x.clone(),
+        uncertainty=sure,
+        errors=errors,
+        cross_validation=validated,
+        recordings=ready.recordings,
+        train=tuple(ready.train.tolist()),
+        held_out=tuple(ready.held_out.tolist()),
+        notes=fitted.notes,
+        loss=normal.loss,
+        loss_check=checked_loss,
+        rollouts=spent,
+        seconds=time.process_time() - began,
+        contacts=last.contacts,
+        predictor=predictor,
+    )
 
 
 def _check_choices(start: str, method: str) -> None:
@@ -132,78 +155,6 @@ def _check_choices(start: str, method: str) -> None:
         raise InputError(f"start={start!r}; choose one of {', '.join(STARTS)}")
     if method not in ("gauss_newton", *METHODS):
         raise InputError(f"method={method!r}; choose gauss_newton, {', '.join(METHODS)}")
-
-
-@dataclass(frozen=True)
-class _Fitting:
-    """A fit that is ready to run; the choices are those of `identify`."""
-
-    ready: Prepared
-    settings: list[Setting]
-    moves: StartMoves
-    start: str
-    start_rows: int
-    method: str
-    robust: float
-    difference: float
-
-    def run(self, source: Any, *, check: bool, began: float) -> IdentifiedScene:
-        """Fits stage by stage, from `began` on the processor's clock, and says what came out."""
-        ready, predictor, train = self.ready, self.ready.predictor, self.ready.train
-        raw, settings = predictor.grid, self.settings
-        moves = self.moves if self.start == "fitted" else None
-        solver = GaussNewton(predictor, train, robust=self.robust, moves=moves, difference=self.difference)
-        smoothing = _Smoothing(predictor, raw, self.start_rows, self.moves) if self.start == "smoothed" else None
-        if smoothing is not None:
-            smoothing.apply(train, solver.x, settings[0].contacts)
-        checked_loss = _checked(solver, settings) if check else None
-        for place, setting in enumerate(settings):
-            if smoothing is not None and place > 0:
-                smoothing.apply(train, solver.x, setting.contacts)
-            if self.method == "gauss_newton":
-                solver.run(setting)
-            else:
-                descend(solver, setting, self.method)
-        normal = solver.linearize(settings[-1])
-        names = [name for parameter in predictor.shared for name in parameter.names]
-        sure = clustered(solver, normal, names)
-        errors = _errors(ready, raw, solver, settings[-1], self.moves, self.start_rows)
-        spent = predictor.rollouts
-        return IdentifiedScene(
-            scene=ready.sim.scene,
-            source=source,
-            parameters=tuple(predictor.shared),
-            names=tuple(names),
-            x=solver.x.clone(),
-            uncertainty=sure,
-            errors=errors,
-            recordings=ready.recordings,
-            train=tuple(train.tolist()),
-            held_out=tuple(ready.held_out.tolist()),
-            notes=predictor.grid.notes,
-            loss=normal.loss,
-            loss_check=checked_loss,
-            rollouts=spent,
-            seconds=time.process_time() - began,
-            contacts=settings[-1].contacts,
-            predictor=predictor,
-        )
-
-
-class _Smoothing:
-    """Starts anew from the measured rows whenever values have changed."""
-
-    def __init__(self, predictor: Predictor, raw: Any, rows: int, moves: StartMoves) -> None:
-        self._predictor, self._raw, self._rows, self._moves = predictor, raw, rows, moves
-
-    def apply(self, chosen: torch.Tensor, x: torch.Tensor, contacts: Contacts) -> None:
-        with_starts(self._predictor, chosen, self._raw.q[chosen], self._raw.qd[chosen])
-        q, qd = smoothed(self._predictor, chosen, x, self._rows, contacts, self._moves)
-        with_starts(self._predictor, chosen, q, qd)
-
-
-def _checked(solver: GaussNewton, settings: Sequence[Setting]) -> LossCheck:
-    return check_loss(solver, replace(settings[0], rows=settings[-1].rows))
 
 
 def stages(
@@ -280,21 +231,3 @@ def _split(count: int, validation: float | Sequence[int], seed: int) -> tuple[to
     if not len(train):
         raise InputError("no recording is left to fit to; hold fewer out")
     return torch.tensor(train), torch.tensor(held, dtype=torch.long)
-
-
-def _errors(
-    ready: Prepared, raw: Any, solver: GaussNewton, setting: Setting, moves: StartMoves, start_rows: int
-) -> dict[str, Errors]:
-    """Errors of training and held-out recordings, from measured and from smoothed starts."""
-    predictor = ready.predictor
-    spent, fitted = predictor.rollouts, predictor.grid
-    made: dict[str, Errors] = {}
-    for what, chosen in (("train", ready.train), ("held out", ready.held_out)):
-        if not len(chosen):
-            continue
-        predictor.grid = raw
-        made[f"{what}, from the measured start"] = measure_errors(predictor, chosen, solver.x, setting)
-        _Smoothing(predictor, raw, start_rows, moves).apply(chosen, solver.x, setting.contacts)
-        made[f"{what}, from a smoothed start"] = measure_errors(predictor, chosen, solver.x, setting)
-    predictor.grid, predictor.rollouts = fitted, spent  # judging is no part of the fit's cost
-    return made

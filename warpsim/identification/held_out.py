@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 
 import torch
 
@@ -63,3 +65,16 @@ def measure_errors(predictor: Predictor, chosen: torch.Tensor, x: torch.Tensor, 
         by_recording[name] = size.sum(-1) / counted.sum(-1).clamp_min(1)
         by_row[name] = size.sum(0) / counted.sum(0).clamp_min(1)
     return Errors(mean, by_recording, by_row)
+
+
+def fold_errors(folds: Sequence[dict[str, Errors]]) -> dict[str, dict[str, tuple[float, float]]]:
+    """By what was judged and part: mean over the folds, and their standard deviation."""
+    if not folds:
+        return {}
+    return {
+        f"{len(folds)} folds, {what}": {
+            part: (fmean(f[what].mean[part] for f in folds), stdev(f[what].mean[part] for f in folds))
+            for part in errors.mean
+        }
+        for what, errors in folds[0].items()
+    }

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from warpsim.core.files import write_text
-from warpsim.identification.held_out import Errors
+from warpsim.identification.held_out import Errors, fold_errors
 from warpsim.identification.loss_check import LossCheck
 from warpsim.identification.parameter import BoundParameter
 from warpsim.identification.prediction import Contacts, Predictor
@@ -34,6 +34,7 @@ class IdentifiedScene:
         x: (n,) the solution, in units of the parameters' scales from their starts.
         uncertainty: Intervals, clustered by recording.
         errors: By what was judged: "train, from the measured start" …
+        cross_validation: Likewise, one for each fold that was left out; empty: not asked for.
         recordings: Those that were used.
         train: Places of those that were fitted.
         held_out: Places of those that were not.
@@ -53,6 +54,7 @@ class IdentifiedScene:
     x: torch.Tensor
     uncertainty: Uncertainty
     errors: dict[str, Errors]
+    cross_validation: tuple[dict[str, Errors], ...]
     recordings: Recordings
     train: tuple[int, ...]
     held_out: tuple[int, ...]
@@ -105,6 +107,10 @@ class IdentifiedScene:
         judged = [
             f"{what}: " + ", ".join(f"{part} {error:.4g}" for part, error in errors.mean.items())
             for what, errors in self.errors.items()
+        ]
+        judged += [
+            f"{what}: " + ", ".join(f"{part} {mean:.4g} ± {spread:.2g}" for part, (mean, spread) in parts.items())
+            for what, parts in fold_errors(self.cross_validation).items()
         ]
         checked = [] if self.loss_check is None else [self.loss_check.advice]
         spent = f"{self.rollouts:.0f} rollouts, {self.seconds:.1f} s"

@@ -6,14 +6,20 @@ recordings one after another. "states" stands for "q" and "qd" side by side.
 
 `.csv`: one row per measurement, with the columns `recording`, `time` and `CHANNEL[i]` (`q[0]`, `joint:elbow[0]`,
 `controls[0]` …); empty cells were not measured.
+
+`.h5` and `.hdf5`: the arrays of an `.npz` as datasets of the root; `.parquet`: the columns of a `.csv`, nulls were not
+measured. Both need the extra `data` (h5py, pyarrow).
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+import importlib
+import zipfile
+from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,24 +33,69 @@ def read_recordings(path: str | PathLike[str], *, units: Mapping[str, str] | Non
     """Reads a data set; `identify` looks it through.
 
     Args:
-        path: `.npz` or `.csv`, in the format above.
+        path: `.npz`, `.csv`, `.h5`, `.hdf5` or `.parquet`, in the formats above.
         units: Of channels that are not in SI and radians, e.g. {"joint:elbow": "deg"}.
     """
     file = Path(fspath(path))
     if not file.is_file():
         raise InputError(f"there is no file {file}")
-    if file.suffix == ".npz":
-        return _from_arrays(file, units or {})
-    if file.suffix == ".csv":
-        return _from_table(file, units or {})
-    raise InputError(f"{file}: recordings are read from .npz or .csv; see docs/identification.md for the format")
+    arrays = {".npz": _npz, ".h5": _hdf5, ".hdf5": _hdf5}
+    tables = {".csv": _csv, ".parquet": _parquet}
+    if file.suffix in arrays:
+        return _from_arrays(file, _opened(file, arrays[file.suffix]), units or {})
+    if file.suffix in tables:
+        return _from_table(file, _opened(file, tables[file.suffix]), units or {})
+    raise InputError(
+        f"{file}: recordings are read from {', '.join((*arrays, *tables))}; see docs/identification.md for the formats"
+    )
 
 
-def _from_arrays(file: Path, units: Mapping[str, str]) -> list[Recording]:
+def _opened(file: Path, read: Callable[[Path], Any]) -> Any:
+    """What a file holds; a file that is none of its kind is an error of the user's."""
+    try:
+        return read(file)
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise InputError(f"{file}: not a readable {file.suffix} file: {error}") from None
+
+
+def _library(name: str, file: Path) -> Any:
+    """A library that is needed for one kind of file only."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        raise InputError(
+            f'{file}: {file.suffix} files are read with {name.partition(".")[0]}: pip install "warpsim[data]"'
+        ) from None
+
+
+def _npz(file: Path) -> dict[str, np.ndarray]:
     with np.load(file, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+        return {name: archive[name] for name in archive.files}
+
+
+def _hdf5(file: Path) -> dict[str, np.ndarray]:
+    h5py = _library("h5py", file)
+    with h5py.File(file, "r") as opened:
+        made = {name: np.asarray(item) for name, item in opened.items() if isinstance(item, h5py.Dataset)}
+    if "names" in made:
+        made["names"] = np.array([n.decode() if isinstance(n, bytes) else str(n) for n in made["names"].tolist()])
+    return made
+
+
+def _csv(file: Path) -> list[list[str]]:
+    with file.open(newline="", encoding="utf-8") as opened:
+        return list(csv.reader(opened))
+
+
+def _parquet(file: Path) -> list[list[str]]:
+    table = _library("pyarrow.parquet", file).read_table(file)
+    columns = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in table.columns]
+    return [list(table.column_names), *(list(line) for line in zip(*columns, strict=True))]
+
+
+def _from_arrays(file: Path, arrays: Mapping[str, np.ndarray], units: Mapping[str, str]) -> list[Recording]:
     if "lengths" not in arrays or not {"rate", "times"} & set(arrays):
-        raise InputError(f"{file}: an .npz of recordings has `lengths`, and `rate` or `times`")
+        raise InputError(f"{file}: {file.suffix} recordings have `lengths`, and `rate` or `times`")
     lengths = arrays["lengths"].astype(int)
     total, count = int(lengths.sum()), len(lengths)
     raw = {n: a for n, a in arrays.items() if n not in _RESERVED and a.ndim >= 1 and len(a) == total and total != count}
@@ -72,9 +123,7 @@ def _start(arrays: Mapping[str, np.ndarray], name: str, place: int, count: int) 
     return arrays[name][place]
 
 
-def _from_table(file: Path, units: Mapping[str, str]) -> list[Recording]:
-    with file.open(newline="", encoding="utf-8") as opened:
-        table = list(csv.reader(opened))
+def _from_table(file: Path, table: list[list[str]], units: Mapping[str, str]) -> list[Recording]:
     if not table or not {"recording", "time"} <= set(table[0]):
         raise InputError(f"{file}: the first line must name the columns, `recording` and `time` among them")
     header, lines = table[0], table[1:]
@@ -100,10 +149,13 @@ def _of_lines(
     units: Mapping[str, str],
 ) -> Recording:
     def numbers(place: int) -> np.ndarray:
-        try:
-            return np.array([float(row[place]) if row[place].strip() else np.nan for row in rows])
-        except ValueError as error:
-            raise InputError(f"{file}, recording {name!r}: {error}") from None
+        made = np.full(len(rows), np.nan)
+        for at, row in enumerate(rows):
+            try:
+                made[at] = float(row[place]) if row[place].strip() else np.nan
+            except ValueError:
+                raise InputError(f"{file}, recording {name!r}, row {at}: {row[place]!r} is no number") from None
+        return made
 
     found = {channel: np.stack([numbers(p) for p in places], -1) for channel, places in columns.items()}
     controls = found.pop("controls", None)

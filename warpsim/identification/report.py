@@ -13,6 +13,7 @@ import torch
 
 from warpsim.core.files import MARK
 from warpsim.identification.grid import predicted
+from warpsim.identification.held_out import fold_errors
 from warpsim.identification.prediction import Predictor
 from warpsim.sim.trajectory import Trajectory
 
@@ -77,7 +78,9 @@ def markdown_report(fit: Any) -> str:
     lines += ["| | " + " | ".join(parts) + " |", "|---|" + "---|" * len(parts)]
     for what, errors in fit.errors.items():
         lines.append(f"| {what} | " + " | ".join(f"{errors.mean[part]:.4g}" for part in parts) + " |")
-    lines += ["", "Positions in m, rotations and angles in rad."]
+    for what, found in fold_errors(fit.cross_validation).items():
+        lines.append(f"| {what} | " + " | ".join(_spread(*found[part]) for part in parts) + " |")
+    lines += ["", "Positions in m, rotations and angles in rad; folds: mean ± standard deviation."]
     if fit.loss_check is not None:
         lines += ["", "## Gradient of the loss", "", "```", str(fit.loss_check), "```"]
     if fit.notes:
@@ -95,6 +98,10 @@ def _parameter_rows(fit: Any) -> list[tuple[str, float, float, float]]:
     return list(zip(fit.names, fit.values, sure.half_width, sure.naive_half_width, strict=True))
 
 
+def _spread(mean: float, deviation: float) -> str:
+    return f"{mean:.4g} ± {deviation:.2g}"
+
+
 def _interval(value: float, half: float) -> str:
     return f"{value - half:.6g} … {value + half:.6g}" if math.isfinite(half) else "not determined"
 
@@ -110,6 +117,10 @@ def html_report(fit: Any, curves: Sequence[Curves]) -> str:
     judged = "".join(
         f"<tr><td>{html.escape(what)}</td>" + "".join(f"<td>{e.mean[p]:.4g}</td>" for p in parts) + "</tr>"
         for what, e in fit.errors.items()
+    )
+    judged += "".join(
+        f"<tr><td>{html.escape(what)}</td>" + "".join(f"<td>{_spread(*found[p])}</td>" for p in parts) + "</tr>"
+        for what, found in fold_errors(fit.cross_validation).items()
     )
     sentences = "".join(f"<li>{html.escape(s)}</li>" for s in fit.uncertainty.sentences)
     notes = "".join(f"<li class=note>{html.escape(note)}</li>" for note in fit.notes)

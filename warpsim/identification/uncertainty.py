@@ -2,13 +2,14 @@
 
 Rows of one recording err together, so that counting them as independent makes intervals several times too small. The
 sandwich H⁻¹·(Σ s·sᵀ)·H⁻¹ over the recordings' scores s (Liang and Zeger, 1986) needs only that recordings are
-independent of each other; with few recordings it is widened by R/(R − 1) and Student's t.
+independent of each other; with few recordings it is widened by R/(R − 1) and Student's t. A search that ended before
+its optimum is off by about the step that it would take next, which is added.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -28,7 +29,8 @@ class Uncertainty:
 
     Attributes:
         covariance: (n, n), clustered by recording; infinite on the diagonal where the data do not determine a value.
-        half_width: (n,): half of the 95 % interval.
+        half_width: (n,): half of the 95 % interval, with what is left to the optimum.
+        left: (n,): size of the step that the search would take next.
         naive_half_width: (n,): the same as if all residuals were independent, for comparison.
         determined: (n,).
         sentences: What is not determined, at a bound, or only by its prior.
@@ -36,6 +38,7 @@ class Uncertainty:
 
     covariance: np.ndarray
     half_width: np.ndarray
+    left: np.ndarray
     naive_half_width: np.ndarray
     determined: np.ndarray
     sentences: tuple[str, ...]
@@ -46,7 +49,7 @@ def clustered(solver: GaussNewton, normal: Normal, names: list[str], *, confiden
     recordings, n = normal.scores.shape
     scale = torch.tensor(np.concatenate([p.scale for p in solver.predictor.shared]))
     values = torch.cat([p.values(x) for p, x in _split(solver)])
-    bread, _ = eliminated(normal.sharp_hxx, normal.sharp_hxz, normal.sharp_hzz, normal.gx, normal.gz)
+    bread, slope = eliminated(normal.sharp_hxx, normal.sharp_hxz, normal.sharp_hzz, normal.gx, normal.gz)
     bread = (bread + bread.T) / 2
     spectrum, axes = torch.linalg.eigh(bread)
     root = spectrum.clamp_min(0).sqrt()[:, None] * axes.T
@@ -57,7 +60,7 @@ def clustered(solver: GaussNewton, normal: Normal, names: list[str], *, confiden
         plain=solver.x,
         slope=1 / scale,
         root=root,
-        gradient=normal.gx,
+        gradient=slope,
         squares=2 * normal.loss,
         count=max(count, 1),
         at_bound=solver.at_bound,
@@ -69,17 +72,46 @@ def clustered(solver: GaussNewton, normal: Normal, names: list[str], *, confiden
     meat = spread.T @ spread * recordings / max(recordings - 1, 1)
     covariance = scale[:, None] * (inverse @ meat @ inverse) * scale
     known = told.determined & (recordings > 1)
+    left = scale * _step_left(bread, slope, ~solver.at_bound)
     covariance = torch.where(known & known[:, None], covariance, 0.0)
     covariance = covariance + torch.diag(torch.where(known, 0.0, torch.inf).to(covariance))
     quantile = student_quantile(0.5 + confidence / 2, max(recordings - 1, 1))
     sentences = (*_told(told), *_rests_on_prior(solver, bread, names), *_few(recordings, n))
     return Uncertainty(
         covariance.numpy(),
-        quantile * covariance.diagonal().sqrt().numpy(),
+        (quantile * covariance.diagonal().sqrt() + left).numpy(),
+        left.numpy(),
         1.96 * told.deviation.numpy(),
         known.numpy(),
         sentences,
     )
+
+
+def of_resamples(first_order: Uncertainty, solver: GaussNewton, found: torch.Tensor) -> Uncertainty:
+    """Statistics with the spread of fits of resampled recordings in place of the sandwich.
+
+    Args:
+        first_order: At the fit's end.
+        solver: There.
+        found: (B, n) what the other fits gave, in units of x.
+    """
+    scale = np.concatenate([p.scale for p in solver.predictor.shared])
+    recordings = len(solver.chosen)
+    # Draws from R recordings spread as R − 1 of R parts of the recordings' own variance.
+    spread = np.cov(found.numpy(), rowvar=False).reshape(len(scale), -1) * recordings / (recordings - 1)
+    known = first_order.determined
+    covariance = np.where(known & known[:, None], scale[:, None] * spread * scale, 0.0)
+    covariance += np.diag(np.where(known, 0.0, np.inf))
+    quantile = student_quantile(0.975, min(recordings, len(found)) - 1)
+    half = quantile * np.sqrt(covariance.diagonal()) + first_order.left
+    said = f"Intervals are those of {len(found)} fits of resampled recordings."
+    return replace(first_order, covariance=covariance, half_width=half, sentences=(*first_order.sentences, said))
+
+
+def _step_left(bread: torch.Tensor, slope: torch.Tensor, free: torch.Tensor) -> torch.Tensor:
+    """(n,) size of the Newton step among the values that no bound holds."""
+    inside = free.to(bread)
+    return (torch.linalg.pinv(bread * inside * inside[:, None], rtol=1e-10, hermitian=True) @ (slope * inside)).abs()
 
 
 def _split(solver: GaussNewton) -> list[tuple]:

@@ -37,7 +37,7 @@ class Critic:
             features: How many numbers it sees.
             hidden: Widths of the hidden layers.
             rate: Adam's learning rate.
-            follow: Share of the way that `slow` goes towards `network` after each fit.
+            follow: Share of the way that `slow` goes toward `network` after each fit.
             passes: How often a fit goes through its samples.
             batches: Into how many batches it cuts them.
             seed: Of the weights and of the batches.
@@ -55,7 +55,7 @@ class Critic:
         return self.slow(features.float()).squeeze(-1).to(features.dtype)
 
     def fit(self, features: torch.Tensor, targets: torch.Tensor) -> float:
-        """Moves the values of features (samples, n) towards targets (samples,); returns their mean square error."""
+        """Moves the values of features (samples, n) toward targets (samples,); returns their mean square error."""
         features, targets = features.float(), targets.float()
         errors: list[torch.Tensor] = []
         for _ in range(self._passes):

@@ -1,4 +1,4 @@
-"""`Normalizer`: mean and deviation of what a policy sees, learnt slower and slower while it is trained, then frozen."""
+"""`Normalizer`: mean and deviation of what a policy sees, learned ever slower while it is trained, then frozen."""
 
 from __future__ import annotations
 

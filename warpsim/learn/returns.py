@@ -22,7 +22,7 @@ def blended_returns(
         costs: (n, W) of the states reached.
         values: (n, W) of the states reached.
         failed: (n, W), bool: the state reached ends the episode, and nothing costs anything after it.
-        ended: (n, W), bool: the next row does not go on from this one; the last one never does.
+        ended: (n, W), bool: the next frame does not go on from this one; the last one never does.
         discount: γ.
         blend: λ.
 
@@ -40,7 +40,7 @@ def blended_returns(
 
 def step_weights(ended: torch.Tensor, discount: float) -> torch.Tensor:
     """What each step of a window counts, (n, W): γ to the steps since the world's window or episode began."""
-    rows = [torch.ones_like(ended[0], dtype=torch.float64)]
-    for row in ended[:-1]:
-        rows.append(torch.where(row, 1.0, discount * rows[-1]))
-    return torch.stack(rows)
+    frames = [torch.ones_like(ended[0], dtype=torch.float64)]
+    for frame in ended[:-1]:
+        frames.append(torch.where(frame, 1.0, discount * frames[-1]))
+    return torch.stack(frames)

@@ -25,7 +25,7 @@ from warpsim.learn.critic import Critic
 from warpsim.learn.judge import Judge, Score
 from warpsim.learn.normalizer import Normalizer
 from warpsim.learn.returns import blended_returns, step_weights
-from warpsim.learn.windows import Cost, Disturb, Observe, Starts, Timing, Window, Worlds, lost_world
+from warpsim.learn.windows import Cost, Observe, Perturb, Starts, Timing, Window, Worlds, lost_world
 from warpsim.learn.world_gradients import bounds_of
 from warpsim.sim.network_policy import NetworkPolicy
 from warpsim.sim.simulator import Simulator
@@ -81,7 +81,7 @@ class SHAC:
         starts: Starts,
         *,
         failed: Callable[[Observed], torch.Tensor] | None = None,
-        disturb: Disturb | None = None,
+        perturb: Perturb | None = None,
         observe: Observe | None = None,
         window: float = 0.32,
         period: float = 0.02,
@@ -110,11 +110,11 @@ class SHAC:
             sim: Whose worlds are used, with the parameters in force there, which may differ from world to world.
             policy: Is trained, from the weights it has: a `NetworkPolicy`, which runs in kernels, or any torch module
                 from observed states to controls.
-            cost: Of states and controls, one row a control; see `Cost`.
+            cost: Of states and controls, one frame per control; see `Cost`.
             starts: Where worlds begin that have failed or gone on for an episode.
             failed: Which states (n, W, …) end an episode. What comes after costs nothing, so where failing is possible
                 costs should be below zero while all goes well.
-            disturb: Changes the states with which a window begins, e.g. kicks the joints; see `Disturb`.
+            perturb: Changes the states with which a window begins, e.g. kicks the joints; see `Perturb`.
             observe: What the critic sees; None: what a `NetworkPolicy` sees.
             window: What is differentiated at a time, s.
             period: From control to control, s.
@@ -129,7 +129,7 @@ class SHAC:
             clip: Largest norm of the policy's gradient.
             world_clip: Largest norm of the gradient of a single world, in multiples of the median world's; keeps a few
                 worlds that tumble from drowning the others. None: any.
-            normalize: Windows in which mean and deviation of what is seen are learnt; None: it is seen as it is.
+            normalize: Windows in which mean and deviation of what is seen are learned; None: it is seen as it is.
             average: Share of itself that the averaged policy keeps at each update.
             critic: None: one with its defaults.
             warm_up: Updates at the beginning that fit the critic alone, so that a policy which already does something
@@ -147,7 +147,7 @@ class SHAC:
         self.policy, self._rate_decay = policy, rate_decay
         self._observe = _observer(policy) if observe is None else observe
         self._gradients = bounds_of(policy, sim.worlds, world_clip)
-        self.worlds = Worlds(sim, timing, cost, starts, failed, disturb, threads=threads, seed=seed)
+        self.worlds = Worlds(sim, timing, cost, starts, failed, perturb, threads=threads, seed=seed)
         self._judge = Judge(sim, cost, starts, failed, hold=timing.hold, seconds=evaluate_seconds, threads=threads)
         features = self._feature_count(sim)
         self.normalizer = None if normalize is None else Normalizer(features, freeze=normalize, device=sim.device)
@@ -155,7 +155,7 @@ class SHAC:
         self._begin(rate, momentum)
 
     def _begin(self, rate: float, momentum: float) -> None:
-        """Nothing is learnt yet."""
+        """Nothing is learned yet."""
         self._optimizer = torch.optim.Adam(self.policy.parameters(), lr=rate, betas=(momentum, 0.95), fused=True)
         self._rates = (rate, self.critic.optimizer.param_groups[0]["lr"])
         self.average = copy.deepcopy(self.policy).requires_grad_(False)
@@ -338,7 +338,7 @@ class SHAC:
         weights = step_weights(window.ended, self._discount).to(window.costs.dtype)
         each = len(window.costs) // len(window.ends)
         last, counted, failed, weight = (
-            rows[each - 1 :: each] for rows in (window.ended, window.counted, window.failed, weights)
+            frames[each - 1 :: each] for frames in (window.ended, window.counted, window.failed, weights)
         )
         goes_on = (last & counted & ~failed).to(weights.dtype)
         goes_on[-1] = (counted & ~failed)[-1].to(weights.dtype)
@@ -376,7 +376,7 @@ class SHAC:
         return (features - self.normalizer.mean) / self.normalizer.deviation
 
     def _show_moments(self) -> None:
-        """Lets the policies see with the moments learnt so far."""
+        """Lets the policies see with the moments learned so far."""
         assert self.normalizer is not None
         for policy in (self.policy, self.average):
             if isinstance(policy, NetworkPolicy):

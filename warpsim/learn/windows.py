@@ -21,7 +21,7 @@ Starts = Callable[[int], Mapping[str, torch.Tensor]]
 """Number of a draw → initial "q" (W, nq), "qd" (W, nv) and, if there are any, "activation" (W, na) of all worlds."""
 Observe = Callable[[Observed], torch.Tensor]
 """States (…, W, …) → features (…, W, n)."""
-Disturb = Callable[[int, Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]]
+Perturb = Callable[[int, Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]]
 """(number of the window, states of all worlds) → the states with which it begins."""
 
 
@@ -56,16 +56,16 @@ class Timing:
 
 @dataclass(frozen=True)
 class Window:
-    """A window, one row a control, n rows, W worlds.
+    """A window, one frame a control, n frames, W worlds.
 
     Attributes:
         before: (n, W, f) features of the states in which the policy was asked.
         reached: (n, W, f) features of the states that followed.
         ends: (parts, W, f) those of the last states of each part again, in the graph.
-        costs: (n, W), in the graph; zero in rows that do not count.
+        costs: (n, W), in the graph; zero in frames that do not count.
         counted: (n, W), bool: false after a failure, until the world begins anew.
         failed: (n, W), bool: the state reached ends the episode.
-        ended: (n, W), bool: the next row does not go on from this one.
+        ended: (n, W), bool: the next frame does not go on from this one.
     """
 
     before: torch.Tensor
@@ -94,14 +94,14 @@ class Worlds:
         cost: Cost,
         starts: Starts,
         failed: Callable[[Observed], torch.Tensor] | None,
-        disturb: Disturb | None,
+        perturb: Perturb | None,
         *,
         threads: int,
         seed: int,
     ) -> None:
         """Draws the first states, and how old each world is; see `SHAC` for the arguments."""
         self._sim, self._timing, self._cost = sim, timing, cost
-        self._starts, self._failed, self._disturb, self._threads = starts, failed, disturb, threads
+        self._starts, self._failed, self._perturb, self._threads = starts, failed, perturb, threads
         self.draws, self.dropped = 0, 0
         self.state = self._fresh()
         generator = torch.Generator().manual_seed(seed)
@@ -109,17 +109,17 @@ class Worlds:
 
     def window(self, policy: Policy, observe: Observe, number: int) -> Window:
         """Lets all worlds go on for a window, in torch's graph; they stay where they end."""
-        if self._disturb is not None:
-            self.state = {n: v.detach() for n, v in self._disturb(number, self.state).items()}
+        if self._perturb is not None:
+            self.state = {n: v.detach() for n, v in self._perturb(number, self.state).items()}
         state: Mapping[str, torch.Tensor] = self.state
-        rows: list[tuple[torch.Tensor, ...]] = []
+        frames: list[tuple[torch.Tensor, ...]] = []
         for _ in range(self._timing.parts):
             states = self._roll_out(policy, state)
-            rows.append(self._seen(policy, observe, states))
-            counted, failed, ended = rows[-1][4:]
+            frames.append(self._seen(policy, observe, states))
+            counted, failed, ended = frames[-1][4:]
             state = self._begin_anew(states, (counted & failed).any(0), ended)
         self.state = {name: value.detach() for name, value in state.items()}
-        return Window(*(torch.cat(column) for column in zip(*rows, strict=True)))
+        return Window(*(torch.cat(column) for column in zip(*frames, strict=True)))
 
     def restart(self, world: int) -> None:
         """Lets a world begin anew since its numbers are no longer finite."""
@@ -168,14 +168,14 @@ class Worlds:
             failed = self._failed(reached)
         counted = torch.ones_like(failed)
         counted[1:] = failed[:-1].cummax(0).values == 0
-        ended = torch.zeros_like(failed)  # its last row is decided by whoever goes on
+        ended = torch.zeros_like(failed)  # its last frame is decided by whoever goes on
         with torch.no_grad():
             features = observe(states)
         end = observe(Observed(self._sim.model, {name: value[-1:] for name, value in states.items()}))
         return features[:-1], features[1:], end, torch.where(counted, costs, 0.0), counted, failed, ended
 
     def _begin_anew(self, states: Observed, fell: torch.Tensor, ended: torch.Tensor) -> dict[str, torch.Tensor]:
-        """States with which the next part begins; the last row of `ended` says in which worlds those are others."""
+        """States with which the next part begins; the last frame of `ended` says in which worlds those are others."""
         self.age += self._timing.part
         over = fell | (self.age >= self._timing.episode)
         ended[-1] = over

@@ -53,19 +53,19 @@ class Clearance(Term):
         if not self._pairs(sim.scene):
             raise InputError(f"{self.title}: no obstacle to stay away from")
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, pairs) m."""
-        return torch.relu(self.distance - self.distances(episode, rows))
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, pairs) m."""
+        return torch.relu(self.distance - self.distances(episode, frames))
 
-    def measure(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W) m: of the closest pair."""
+    def measure(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W) m: of the closest pair."""
         with torch.no_grad():
-            return self.errors(episode, rows).amax(-1)
+            return self.errors(episode, frames).amax(-1)
 
-    def distances(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, pairs) m: signed distances, negative where colliders overlap."""
+    def distances(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, pairs) m: signed distances, negative where colliders overlap."""
         sim = episode.sim
-        position, rotation, size = _shape_poses(episode, rows)
+        position, rotation, size = _shape_poses(episode, frames)
         count, worlds = position.shape[:2]
         with KERNELS:
             query = ShapeDistance(sim.scene, self._pairs(sim.scene), count * worlds, sim.model.device)
@@ -77,14 +77,14 @@ class Clearance(Term):
         return [(a, b) for a in mine for name in self.obstacles for b in shapes_of(scene, name)]
 
 
-def _shape_poses(episode: Episode, rows: slice) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """World poses (rows, W, shapes, 3 and 4) and sizes of all colliders, in the scene's order."""
+def _shape_poses(episode: Episode, frames: slice) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """World poses (frames, W, shapes, 3 and 4) and sizes of all colliders, in the scene's order."""
     sim = episode.sim
     order = [sim.model.layout.shape_names.index(shape.name) for shape in sim.scene.shapes]
     bodies = [sim.body_names.index(shape.body or "") for shape in sim.scene.shapes]
     place, turn, size = (episode.parameter(f"shape.{name}")[:, order] for name in ("position", "rotation", "size"))
-    origin = episode.trajectory["body_position"][rows][:, :, bodies]
-    carried = episode.trajectory["body_rotation"][rows][:, :, bodies]
+    origin = episode.trajectory["body_position"][frames][:, :, bodies]
+    carried = episode.trajectory["body_rotation"][frames][:, :, bodies]
     position = origin + rotate(carried, place)
     return position, quat_product(carried, turn.expand_as(carried)), size.expand_as(position)
 

@@ -48,11 +48,11 @@ class ContactForce(Term):
         """The subject must have colliders."""
         shapes_of(sim.scene, self.subject)
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, number of axes), or (rows, W, 1) with `at_most`; N."""
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, number of axes), or (frames, W, 1) with `at_most`; N."""
         order = episode.sim.model.layout.shape_names
         places = [order.index(name) for name in shapes_of(episode.sim.scene, self.subject)]
-        total = episode.trajectory["contact_force"][rows][:, :, places].sum(2)
+        total = episode.trajectory["contact_force"][frames][:, :, places].sum(2)
         if self.at_most is None:
             return (total - episode.tensor(self.force))[..., along(self.axes)]
         square = total[..., along(self.axes)].square().sum(-1, keepdim=True)

@@ -2,8 +2,8 @@
 
 A container is a box, standing or carried by a body, whose upper face (+z of its frame) is its opening. Whether a
 particle is inside is no function to be differentiated. `Fill` measures that share, and has a loss that is read before
-the splash: where each particle first falls through the plane of the opening. The row of the crossing and how far it is
-between two rows are held fixed in the derivative.
+the splash: where each particle first falls through the plane of the opening. The frame of the crossing and how far it
+is between two frames are held fixed in the derivative.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Container:
         if len(self.size) != 3 or not all(0.0 < edge < float("inf") for edge in self.size):
             raise InputError(f"a container needs three positive half edges in m, not {self.size}")
 
-    def local(self, x: torch.Tensor, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, n, 3) points in its frame, in half edges."""
-        origin, turn = self.place.position(episode, rows), self.place.rotation(episode, rows)
+    def local(self, x: torch.Tensor, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, n, 3) points in its frame, in half edges."""
+        origin, turn = self.place.position(episode, frames), self.place.rotation(episode, frames)
         back = turn * turn.new_tensor([1.0, -1.0, -1.0, -1.0])
         apart = x - origin[..., None, :]
         return rotate(back[..., None, :].expand(*apart.shape[:-1], 4), apart) / episode.tensor(self.size)
@@ -72,8 +72,8 @@ class Fill(_OfLiquid):
     """The share of a liquid that is not in a container.
 
     Errors: how far from the opening's axis each particle first falls through the plane of the opening, in half edges
-    beyond the middle half; of particles that have not, how far they are from the opening's middle at the last row that
-    counts. A distance d enters as d/√(1 + d), so that single drops thrown far away do not outweigh the stream, and is
+    beyond the middle half; of particles that have not, how far they are from the opening's middle at the last frame
+    that counts. A distance d enters as d/√(1 + d), so that drops thrown far away do not outweigh the stream, and is
     divided by √n.
 
     Attributes:
@@ -94,12 +94,12 @@ class Fill(_OfLiquid):
         """Liquid and container must exist."""
         self._check(sim, self.container)
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
         """(1, W, 3 n)."""
-        until = slice(0, rows.stop)
+        until = slice(0, frames.stop)
         local = self.container.local(episode.trajectory[self._field][until], episode, until)
-        crossed, row, share = _crossing(local.detach()[..., 2])
-        index = row[None, ..., None].expand(1, *row.shape, 3)
+        crossed, frame, share = _crossing(local.detach()[..., 2])
+        index = frame[None, ..., None].expand(1, *frame.shape, 3)
         before, after = (torch.gather(local, 0, index + k)[0] for k in (0, 1))
         at = before + share[..., None] * (after - before)
         flat = torch.cat([_beyond(at[..., :2]), torch.zeros_like(at[..., 2:])], -1)
@@ -107,10 +107,10 @@ class Fill(_OfLiquid):
         chosen = _bounded_pull(torch.where(crossed[..., None], flat, above))
         return (chosen / chosen.shape[-2] ** 0.5).flatten(-2)[None]
 
-    def measure(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W) the share outside."""
+    def measure(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W) the share outside."""
         with torch.no_grad():
-            local = self.container.local(episode.trajectory[self._field][rows], episode, rows)
+            local = self.container.local(episode.trajectory[self._field][frames], episode, frames)
             return 1.0 - (local.abs() <= 1.0).all(-1).to(local.dtype).mean(-1)
 
 
@@ -138,32 +138,32 @@ class Spill(_OfLiquid):
         """Liquid and containers must exist."""
         self._check(sim, *self.containers)
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, 3 n) m: from the nearest point of the nearest container."""
-        x = episode.trajectory[self._field][rows]
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, 3 n) m: from the nearest point of the nearest container."""
+        x = episode.trajectory[self._field][frames]
         ways = []
         for container in self.containers:
-            local = container.local(x, episode, rows)
+            local = container.local(x, episode, frames)
             ways.append((local - local.clamp(-1.0, 1.0)) * episode.tensor(container.size))
         apart = torch.stack(ways)
         nearest = apart.detach().square().sum(-1).argmin(0)
         chosen = torch.gather(apart, 0, nearest[None, ..., None].expand(1, *apart.shape[1:]))[0]
         return (chosen / chosen.shape[-2] ** 0.5).flatten(-2)
 
-    def measure(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W) the share."""
+    def measure(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W) the share."""
         with torch.no_grad():
-            apart = self.errors(episode, rows).unflatten(-1, (-1, 3))
+            apart = self.errors(episode, frames).unflatten(-1, (-1, 3))
             return (apart.abs().amax(-1) > 0.0).to(apart.dtype).mean(-1)
 
 
 def _crossing(height: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Whether, after which row, and how far on each particle first falls through height 1, from (rows, W, n)."""
+    """Whether, after which frame, and how far on each particle first falls through height 1, from (frames, W, n)."""
     falls = (height[:-1] > 1.0) & (height[1:] <= 1.0)
-    crossed, row = falls.any(0), falls.to(torch.uint8).argmax(0)
-    before, after = (torch.gather(height, 0, row[None] + k)[0] for k in (0, 1))
+    crossed, frame = falls.any(0), falls.to(torch.uint8).argmax(0)
+    before, after = (torch.gather(height, 0, frame[None] + k)[0] for k in (0, 1))
     share = torch.where(crossed, (before - 1.0) / (before - after).clamp(min=1e-12), torch.zeros_like(before))
-    return crossed, row, share.clamp(0.0, 1.0)
+    return crossed, frame, share.clamp(0.0, 1.0)
 
 
 def _bounded_pull(error: torch.Tensor) -> torch.Tensor:

@@ -32,9 +32,9 @@ class _OfControls(Term):
         return torch.cat(chosen, -1) if chosen else torch.zeros(len(episode.times) - 1, episode.sim.worlds, 0)
 
     @staticmethod
-    def _steps(rows: slice, count: int) -> slice:
-        """Rows as steps: the last row has no step of its own and stands for the last one."""
-        return slice(min(rows.start, count - 1), min(rows.stop, count))
+    def _steps(frames: slice, count: int) -> slice:
+        """Frames as steps: the last frame has no step of its own and stands for the last one."""
+        return slice(min(frames.start, count - 1), min(frames.stop, count))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +44,10 @@ class Effort(_OfControls):
     unit: ClassVar[str] = "SI"
     quantity: ClassVar[str] = "control"
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
         """(steps, W, controls)."""
         used = self._chosen(episode)
-        return used[self._steps(rows, len(used))]
+        return used[self._steps(frames, len(used))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +57,14 @@ class Smoothness(_OfControls):
     unit: ClassVar[str] = "SI/s"
     quantity: ClassVar[str] = "rate of control"
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
         """(steps, W, controls)."""
         used = self._chosen(episode)
         step = (episode.duration / len(used))[None, :, None]
         if len(used) < 2:
             return torch.zeros_like(used)
         rate = (used[1:] - used[:-1]) / step
-        return rate[self._steps(rows, len(rate))]
+        return rate[self._steps(frames, len(rate))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +74,11 @@ class Duration(Term):
     unit: ClassVar[str] = "s"
     quantity: ClassVar[str] = "duration"
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
         """(1, W, 1)."""
         return episode.duration[None, :, None]
 
-    def measure(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W)."""
-        count = len(np.arange(len(episode.times))[rows])
+    def measure(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W)."""
+        count = len(np.arange(len(episode.times))[frames])
         return episode.duration.detach().expand(count, -1)

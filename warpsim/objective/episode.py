@@ -1,4 +1,4 @@
-"""`Episode`: one rollout as the terms of an objective see it; and `When`, the rows of it at which a term counts."""
+"""`Episode`: one rollout as the terms of an objective see it; and `When`, the frames of it at which a term counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import Observed, Trajectory
 
 _ROUNDING = 1e-9
-"""Share of a time step by which a time may miss its row."""
+"""Share of a time step by which a time may miss its frame."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Episode:
 
     Attributes:
         sim: Whose rollout it is: names, sizes, limits.
-        trajectory: N + 1 rows, with the outputs that the terms ask for.
+        trajectory: N + 1 frames, with the outputs that the terms ask for.
         controls: By name of the control (its path in a USD task): (N, W, n) what it gave at each step.
         inputs: By channel ("actuator", "drive_target", …): (N, W, size) the sum of the controls, as applied.
-        times: (N + 1,) s: nominal times of the rows. Where the duration varies they do not: a term at 1 s stays at the
-            same row.
+        times: (N + 1,) s: nominal times of the frames. Where the duration varies they do not: a term at 1 s stays at
+            the same frame.
         duration: (W,) s, in torch's graph where it varies.
         parameters: What the rollout was given: values by name, handle or path.
     """
@@ -60,7 +60,7 @@ def episode_of(
 
     Args:
         sim: What was rolled out.
-        trajectory: All rows (`keep_every=1`).
+        trajectory: All frames (`keep_every=1`).
         inputs: The controls by channel, (N, W, size).
         parameters: What the rollout was given.
     """
@@ -71,10 +71,10 @@ def episode_of(
 
 @dataclass(frozen=True)
 class When:
-    """At which rows a term counts.
+    """At which frames a term counts.
 
     Attributes:
-        kind: "end", "time" or "running" (the mean over all rows of the window).
+        kind: "end", "time" or "running" (the mean over all frames of the window).
         time: s, for "time".
         window: (first, last) s, for "running"; None: the whole rollout.
     """
@@ -89,8 +89,8 @@ class When:
         if self.kind == "time" and self.time is None:
             raise InputError("when='time' needs a time")
 
-    def rows(self, times: np.ndarray) -> slice:
-        """The rows among those at `times`.
+    def frames(self, times: np.ndarray) -> slice:
+        """The frames among those at `times`.
 
         Raises:
             InputError: A time outside of the rollout.
@@ -99,7 +99,7 @@ class When:
         if self.kind == "end":
             return slice(last, last + 1)
         first_time, last_time = self.span(times)
-        return slice(_row(times, first_time), _row(times, last_time) + 1)
+        return slice(_frame(times, first_time), _frame(times, last_time) + 1)
 
     def span(self, times: np.ndarray) -> tuple[float, float]:
         """(first, last) s."""
@@ -116,11 +116,11 @@ class When:
 
 
 END = When()
-"""At the last row."""
+"""At the last frame."""
 
 
 def at(time: float) -> When:
-    """At the row nearest to a time, s."""
+    """At the frame nearest to a time, s."""
     return When("time", time=time)
 
 
@@ -131,8 +131,8 @@ def running(first: float | None = None, last: float | None = None) -> When:
     return When("running", window=(0.0 if first is None else first, np.inf if last is None else last))
 
 
-def _row(times: np.ndarray, time: float) -> int:
-    """The row nearest to a time."""
+def _frame(times: np.ndarray, time: float) -> int:
+    """The frame nearest to a time."""
     if np.isposinf(time):
         return len(times) - 1
     step = times[1] - times[0] if len(times) > 1 else 1.0

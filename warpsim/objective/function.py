@@ -23,8 +23,8 @@ class Function(Term):
     """Errors from a function in torch.
 
     Attributes:
-        function: Maps an episode to (rows, W, m), all N + 1 rows of it (or N, for what belongs to steps); the loss is
-            weight/2 times their squares at the rows `when` chooses.
+        function: Maps an episode to (frames, W, m), all N + 1 frames of it (or N, for what belongs to steps); the loss
+            is weight/2 times their squares at the frames `when` chooses.
         needs: Outputs of the rollout that it reads.
     """
 
@@ -38,9 +38,9 @@ class Function(Term):
         """As given."""
         return tuple(self.needs)
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, m)."""
-        return _rows(self.title, self.function(episode), episode, rows)
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, m)."""
+        return _frames(self.title, self.function(episode), episode, frames)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class Cost(Term):
             )
         return self.weight * found
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
         """Refused.
 
         Raises:
@@ -82,7 +82,7 @@ class Cost(Term):
             f"{self.title}: a plain cost has no residuals, which Gauss-Newton needs; use another method, or `Function`"
         )
 
-    def measure(self, episode: Episode, rows: slice) -> torch.Tensor:
+    def measure(self, episode: Episode, frames: slice) -> torch.Tensor:
         """(1, W) the cost without its weight."""
         with torch.no_grad():
             return self.function(episode)[None]
@@ -93,8 +93,8 @@ class Kernel(Term):
     """Errors from a Warp kernel, differentiated by Warp.
 
     Attributes:
-        kernel: Launched over (rows, W); takes the fields of `inputs` as arrays (rows, W, …) of the rollout's types
-            (`q`: real, 3 axes; `body_position`: vec3, 3 axes; …) and writes errors to an array3d of real (rows, W, m).
+        kernel: Launched over (frames, W); takes the fields of `inputs` as arrays (frames, W, …) of the rollout's types
+            (`q`: real, 3 axes; `body_position`: vec3, 3 axes; …) and writes errors to a real array3d (frames, W, m).
         inputs: States ("q", "qd", "net.x") and outputs that it reads, in the order of its arguments.
         size: m.
     """
@@ -117,18 +117,18 @@ class Kernel(Term):
             if name not in fields:
                 raise InputError(f"{self.title}: no state or output {name!r}; there are {', '.join(fields)}")
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, m)."""
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, m)."""
         fields = _fields(episode.sim)
         tensors = [episode.trajectory[name].contiguous() for name in self.inputs]
         types = [fields[name] for name in self.inputs]
         (found,) = Node.apply(_KernelCall(self.kernel, types, self.size, episode.sim.model.device), *tensors)
-        return _rows(self.title, found, episode, rows)
+        return _frames(self.title, found, episode, frames)
 
 
 @dataclass(frozen=True)
 class _KernelCall:
-    """A kernel over fields (rows, W, …) → errors (rows, W, size)."""
+    """A kernel over fields (frames, W, …) → errors (frames, W, size)."""
 
     kernel: Any
     types: Sequence[Any]
@@ -160,9 +160,9 @@ class _KernelCall:
         return [to_warp(tensor, kind) for tensor, kind in zip(tensors, self.types, strict=True)]
 
     def _launch(self, arrays: list[wp.array]) -> wp.array:
-        rows, worlds = arrays[0].shape[:2]
-        errors = wp.zeros((rows, worlds, self.size), dtype=real, device=self.device, requires_grad=True)
-        wp.launch(self.kernel, dim=(rows, worlds), inputs=arrays, outputs=[errors], device=self.device)
+        frames, worlds = arrays[0].shape[:2]
+        errors = wp.zeros((frames, worlds, self.size), dtype=real, device=self.device, requires_grad=True)
+        wp.launch(self.kernel, dim=(frames, worlds), inputs=arrays, outputs=[errors], device=self.device)
         return errors
 
 
@@ -172,12 +172,12 @@ def _fields(sim: Simulator) -> dict[str, Any]:
     return {**states, **{name: f.dtype for name, f in sim.compiled.outputs.items()}}
 
 
-def _rows(title: str, errors: torch.Tensor, episode: Episode, rows: slice) -> torch.Tensor:
-    """The chosen rows of errors given for all rows or for all steps."""
+def _frames(title: str, errors: torch.Tensor, episode: Episode, frames: slice) -> torch.Tensor:
+    """The chosen frames of errors given for all frames or for all steps."""
     count = len(episode.times)
     if errors.ndim != 3 or errors.shape[0] not in (count, count - 1) or errors.shape[1] != episode.sim.worlds:
         raise InputError(
-            f"{title}: the function gave shape {tuple(errors.shape)}; needed: (rows, worlds, m) with {count} rows (or "
-            f"{count - 1} steps) and {episode.sim.worlds} worlds"
+            f"{title}: the function gave shape {tuple(errors.shape)}; needed: (frames, worlds, m) with {count} frames "
+            f"(or {count - 1} steps) and {episode.sim.worlds} worlds"
         )
-    return errors[min(rows.start, len(errors) - 1) : rows.stop]
+    return errors[min(frames.start, len(errors) - 1) : frames.stop]

@@ -56,12 +56,12 @@ class Velocity(Term):
         """The body must exist."""
         self.subject.check(sim)
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, number of axes)."""
-        moving = episode.trajectory.body_velocity(self.subject.body)[rows]
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, number of axes)."""
+        moving = episode.trajectory.body_velocity(self.subject.body)[frames]
         spin, velocity = moving[..., :3], moving[..., 3:]
         if not self.angular and any(self.subject.offset):
-            velocity = velocity + torch.linalg.cross(spin, self.subject.arm(episode, rows))
+            velocity = velocity + torch.linalg.cross(spin, self.subject.arm(episode, frames))
         return ((spin if self.angular else velocity) - episode.tensor(self.velocity))[..., along(self.axes)]
 
 
@@ -99,23 +99,23 @@ class Posture(Term):
                     f"number for each of {', '.join(names)}"
                 )
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, joints)."""
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, joints)."""
         places = [episode.sim.joint(name).q.start for name in self._names(episode.sim)]
         q = episode.trajectory["q"][..., places]
         if self.position is None:
-            return q[rows] - q[:1]
+            return q[frames] - q[:1]
         if self.times is None:
-            return q[rows] - episode.tensor(self.position)
-        at = episode.times[rows]
+            return q[frames] - episode.tensor(self.position)
+        at = episode.times[frames]
         columns = np.asarray(self.position, dtype=float).T
         wanted = np.stack([np.interp(at, np.asarray(self.times, dtype=float), column) for column in columns], axis=-1)
-        return q[rows] - episode.tensor(wanted)[:, None]
+        return q[frames] - episode.tensor(wanted)[:, None]
 
-    def measure(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W): the largest error of a joint, so that a tolerance holds for each of them."""
+    def measure(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W): the largest error of a joint, so that a tolerance holds for each of them."""
         with torch.no_grad():
-            return self.errors(episode, rows).abs().amax(-1)
+            return self.errors(episode, frames).abs().amax(-1)
 
     def _names(self, sim: Simulator) -> tuple[str, ...]:
         if self.joints:
@@ -148,7 +148,7 @@ class Energy(Term):
         """One or both energies."""
         return ("kinetic_energy", "potential_energy") if self.kind == "total" else (f"{self.kind}_energy",)
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, 1)."""
-        parts = [episode.trajectory[name][rows] for name in self.outputs]
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, 1)."""
+        parts = [episode.trajectory[name][frames] for name in self.outputs]
         return (torch.stack(parts).sum(0) - self.energy)[..., None]

@@ -1,7 +1,7 @@
 """Places: points with axes, fixed in the world, carried by a body, or moving as keyframes say.
 
-A place answers for chosen rows of an episode with positions (rows, W, 3), m, and rotations (rows, W, 4), world frame;
-axes of length 1 where rows or worlds agree.
+A place answers for chosen frames of an episode with positions (frames, W, 3), m, and rotations (frames, W, 4), in world
+coordinates; axes of length 1 where frames or worlds agree.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Place(Protocol):
     def check(self, sim: Simulator) -> None:
         """Raises if the simulator has no such place."""
 
-    def position(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, 3) m."""
+    def position(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, 3) m."""
 
-    def rotation(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, 4)."""
+    def rotation(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, 4)."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Fixed:
         if len(self.at) != 3 or len(self.turn) != 4 or not np.isfinite([*self.at, *self.turn]).all():
             raise InputError(f"a place needs three finite coordinates and a quaternion; got {self.at}, {self.turn}")
 
-    def position(self, episode: Episode, rows: slice) -> torch.Tensor:
+    def position(self, episode: Episode, frames: slice) -> torch.Tensor:
         """(1, 1, 3)."""
         return episode.tensor(self.at).reshape(1, 1, 3)
 
-    def rotation(self, episode: Episode, rows: slice) -> torch.Tensor:
+    def rotation(self, episode: Episode, frames: slice) -> torch.Tensor:
         """(1, 1, 4)."""
         return episode.tensor(self.turn).reshape(1, 1, 4)
 
@@ -75,18 +75,18 @@ class OnBody:
         """Refuses a body that does not exist."""
         find("body", self.body, sim.body_names)
 
-    def position(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, 3)."""
-        origin = episode.trajectory.body_position(self.body)[rows]
-        return origin + self.arm(episode, rows) if any(self.offset) else origin
+    def position(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, 3)."""
+        origin = episode.trajectory.body_position(self.body)[frames]
+        return origin + self.arm(episode, frames) if any(self.offset) else origin
 
-    def arm(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, 3) m: from the body's origin to the place, world axes."""
-        return rotate(episode.trajectory.body_rotation(self.body)[rows], episode.tensor(self.offset))
+    def arm(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, 3) m: from the body's origin to the place, world axes."""
+        return rotate(episode.trajectory.body_rotation(self.body)[frames], episode.tensor(self.offset))
 
-    def rotation(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, 4)."""
-        turn = episode.trajectory.body_rotation(self.body)[rows]
+    def rotation(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, 4)."""
+        turn = episode.trajectory.body_rotation(self.body)[frames]
         return quat_product(turn, episode.tensor(self.turn).expand_as(turn))
 
 
@@ -111,11 +111,11 @@ class OnMatter:
         if self.field not in known:
             raise unknown_name("state or output", self.field, known)
 
-    def position(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, 3)."""
-        return episode.trajectory[self.field][rows][..., self.index, :]
+    def position(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, 3)."""
+        return episode.trajectory[self.field][frames][..., self.index, :]
 
-    def rotation(self, episode: Episode, rows: slice) -> torch.Tensor:
+    def rotation(self, episode: Episode, frames: slice) -> torch.Tensor:
         """Refused: a point has no axes."""
         raise InputError(f"{self.matter}:{self.place} is a point, which has no rotation; use Reach")
 
@@ -157,17 +157,17 @@ class Keyframes:
     def check(self, sim: Simulator) -> None:
         """Nothing of the simulator is needed."""
 
-    def position(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, 1, 3)."""
-        left, right, share = self._between(episode.times[rows])
+    def position(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, 1, 3)."""
+        left, right, share = self._between(episode.times[frames])
         positions = np.asarray(self.positions, dtype=float)
         return episode.tensor(positions[left] * (1 - share) + positions[right] * share)[:, None]
 
-    def rotation(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, 1, 4)."""
+    def rotation(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, 1, 4)."""
         if self.rotations is None:
             return episode.tensor(NO_TURN).reshape(1, 1, 4)
-        left, right, share = self._between(episode.times[rows])
+        left, right, share = self._between(episode.times[frames])
         turns = episode.tensor(self.rotations)
         return interpolate(turns[left], turns[right], episode.tensor(share))[:, None]
 

@@ -33,8 +33,8 @@ class _ToTarget(Term):
         """The target must exist."""
         self.target.check(sim)
 
-    def _apart(self, position: torch.Tensor, episode: Episode, rows: slice) -> torch.Tensor:
-        return (position - self.target.position(episode, rows))[..., along(self.axes)]
+    def _apart(self, position: torch.Tensor, episode: Episode, frames: slice) -> torch.Tensor:
+        return (position - self.target.position(episode, frames))[..., along(self.axes)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +63,9 @@ class Reach(_ToTarget):
         self.subject.check(sim)
         self.target.check(sim)
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, number of axes) m."""
-        return self._apart(self.subject.position(episode, rows), episode, rows)
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, number of axes) m."""
+        return self._apart(self.subject.position(episode, frames), episode, frames)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,26 +102,28 @@ class Pose(Term):
         self.subject.check(sim)
         self.target.check(sim)
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, 6) m."""
-        apart, turn = self._apart(episode, rows)
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, 6) m."""
+        apart, turn = self._apart(episode, frames)
         return torch.cat([apart, self.lever_arm * turn], -1)
 
-    def measure(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W) m: the distance alone."""
+    def measure(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W) m: the distance alone."""
         with torch.no_grad():
-            return torch.linalg.vector_norm(self._apart(episode, rows)[0], dim=-1)
+            return torch.linalg.vector_norm(self._apart(episode, frames)[0], dim=-1)
 
-    def angle(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W) rad: the turn alone."""
+    def angle(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W) rad: the turn alone."""
         with torch.no_grad():
-            return torch.linalg.vector_norm(self._apart(episode, rows)[1], dim=-1)
+            return torch.linalg.vector_norm(self._apart(episode, frames)[1], dim=-1)
 
-    def _apart(self, episode: Episode, rows: slice) -> tuple[torch.Tensor, torch.Tensor]:
+    def _apart(self, episode: Episode, frames: slice) -> tuple[torch.Tensor, torch.Tensor]:
         turn, wanted = torch.broadcast_tensors(
-            self.subject.rotation(episode, rows), self.target.rotation(episode, rows)
+            self.subject.rotation(episode, frames), self.target.rotation(episode, frames)
         )
-        return self.subject.position(episode, rows) - self.target.position(episode, rows), turn_between(wanted, turn)
+        return self.subject.position(episode, frames) - self.target.position(episode, frames), turn_between(
+            wanted, turn
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +140,6 @@ class CenterOfMass(_ToTarget):
         """The center and the target's."""
         return ("com", *self.target.outputs)
 
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, number of axes) m."""
-        return self._apart(episode.trajectory["com"][rows], episode, rows)
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, number of axes) m."""
+        return self._apart(episode.trajectory["com"][frames], episode, frames)

@@ -93,35 +93,36 @@ class Within:
 
     def judge(self, episode: Episode, world: int = 0) -> list[Verdict]:
         """A verdict on the size, and one on the angle where that is bounded."""
-        rows = self._rows(episode)
+        frames = self._frames(episode)
         found = []
         if self.tolerance is not None:
-            size = self.term.measure(episode, rows)[:, world]
-            found.append(self._verdict(episode, rows, size, self.tolerance, self.term.unit, self.term.quantity))
+            size = self.term.measure(episode, frames)[:, world]
+            found.append(self._verdict(episode, frames, size, self.tolerance, self.term.unit, self.term.quantity))
         if self.angle_tolerance is not None:
             assert isinstance(self.term, Pose)
-            turn = self.term.angle(episode, rows)[:, world]
-            found.append(self._verdict(episode, rows, turn, self.angle_tolerance, "rad", "turn"))
+            turn = self.term.angle(episode, frames)[:, world]
+            found.append(self._verdict(episode, frames, turn, self.angle_tolerance, "rad", "turn"))
         return found
 
-    def _rows(self, episode: Episode) -> slice:
-        rows = self.term.when.rows(episode.times)
+    def _frames(self, episode: Episode) -> slice:
+        frames = self.term.when.frames(episode.times)
         if self.term.when.kind != "running" and self.held_for > 0:
             step = float(episode.times[1] - episode.times[0])
             count = math.ceil(self.held_for / step - _ROUNDING)
-            if count > rows.start:
+            if count > frames.start:
                 raise InputError(
-                    f"{self.term.title}: held for {self.held_for:g} s, but its time is {episode.times[rows.start]:g} s"
+                    f"{self.term.title}: held for {self.held_for:g} s, but its time is "
+                    f"{episode.times[frames.start]:g} s"
                 )
-            return slice(rows.start - count, rows.stop)
-        return rows
+            return slice(frames.start - count, frames.stop)
+        return frames
 
     def _verdict(
-        self, episode: Episode, rows: slice, sizes: torch.Tensor, bound: float, unit: str, quantity: str
+        self, episode: Episode, frames: slice, sizes: torch.Tensor, bound: float, unit: str, quantity: str
     ) -> Verdict:
         worst = int(torch.argmax(torch.nan_to_num(sizes, nan=float("inf"))))
         value = float(sizes[worst])
-        times = episode.times[rows] if len(sizes) > 1 else episode.times[rows][-1:]
+        times = episode.times[frames] if len(sizes) > 1 else episode.times[frames][-1:]
         when = f"at {times[0]:.4g} s"
         if len(sizes) > 1:
             when = f"at worst from {times[0]:.4g} s to {times[-1]:.4g} s"
@@ -227,13 +228,12 @@ class StaysAbove:
     def judge(self, episode: Episode, world: int = 0) -> list[Verdict]:
         """One verdict."""
         heights = self.subject.position(episode, slice(0, len(episode.times)))[:, world, 2].detach()
-        row = int(torch.argmin(torch.nan_to_num(heights, nan=-float("inf"))))
-        value = float(heights[row])
+        frame = int(torch.argmin(torch.nan_to_num(heights, nan=-float("inf"))))
+        value = float(heights[frame])
         met = value >= self.height
         name = self.name or f"height of {self.subject.body}"
-        text = (
-            f"{name}: lowest {_amount(value, 'm')} at {episode.times[row]:.4g} s (needs ≥ {_amount(self.height, 'm')})"
-        )
+        found = f"{name}: lowest {_amount(value, 'm')} at {episode.times[frame]:.4g} s"
+        text = f"{found} (needs ≥ {_amount(self.height, 'm')})"
         return [Verdict(met, f"{text}: {'yes' if met else 'no'}", value, self.height)]
 
 

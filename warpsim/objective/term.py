@@ -15,11 +15,11 @@ from warpsim.sim.simulator import Simulator
 
 @dataclass(frozen=True, kw_only=True)
 class Term(ABC):
-    """weight/2 · Σ error², at one row or as the mean over rows; errors are SI.
+    """weight/2 · Σ error², at one frame or as the mean over frames; errors are SI.
 
     Attributes:
         weight: Factor; 0 for a term of which only the success is wanted.
-        when: At which rows.
+        when: At which frames.
         name: Used in messages; a USD task's is the prim's path.
     """
 
@@ -55,12 +55,12 @@ class Term(ABC):
         """Raises if the simulator lacks something the term names."""
 
     @abstractmethod
-    def errors(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W, m) in SI, in torch's graph; zero where all is as wanted."""
+    def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W, m) in SI, in torch's graph; zero where all is as wanted."""
 
     def residuals(self, episode: Episode) -> torch.Tensor:
         """(W, M): the loss is half their sum of squares."""
-        errors = self.errors(episode, self.when.rows(episode.times))
+        errors = self.errors(episode, self.when.frames(episode.times))
         scale = (self.weight / len(errors)) ** 0.5
         return scale * errors.transpose(0, 1).reshape(errors.shape[1], -1)
 
@@ -68,10 +68,10 @@ class Term(ABC):
         """(W,)."""
         return 0.5 * self.residuals(episode).square().sum(-1)
 
-    def measure(self, episode: Episode, rows: slice) -> torch.Tensor:
-        """(rows, W) the physical size of the error, in `unit`, without gradient: what a tolerance is about."""
+    def measure(self, episode: Episode, frames: slice) -> torch.Tensor:
+        """(frames, W) the physical size of the error, in `unit`, without gradient: what a tolerance is about."""
         with torch.no_grad():
-            return torch.linalg.vector_norm(self.errors(episode, rows), dim=-1)
+            return torch.linalg.vector_norm(self.errors(episode, frames), dim=-1)
 
 
 def along(axes: str) -> list[int]:

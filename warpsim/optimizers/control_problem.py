@@ -124,7 +124,7 @@ class ControlProblem:
         return made
 
     def simulate(self, controls: torch.Tensor) -> Trajectory:
-        """States (steps + 1, k, …) under controls (N, k, nu), differentiable; every `hold`-th row is a knot."""
+        """States (steps + 1, k, …) under controls (N, k, nu), differentiable; every `hold`-th frame is a knot."""
         sim = self.simulator(controls.shape[1])
         return sim.rollout(
             controls=controls.repeat_interleave(self.hold, 0), outputs=self.outputs, start=self.first_in(sim.worlds)
@@ -152,10 +152,10 @@ class ControlProblem:
         return running, terminal
 
     def knots_of(self, trajectory: Mapping[str, torch.Tensor]) -> Observed:
-        """The rows of a trajectory at the knots and at the end."""
+        """The frames of a trajectory at the knots and at the end."""
         return Observed(self.sim.model, {name: value[:: self.hold] for name, value in trajectory.items()})
 
-    def residual_rows(self, x: torch.Tensor) -> torch.Tensor:
+    def batched_residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
         controls = x.unflatten(-1, (self.knots, -1)).transpose(0, 1)
         running, terminal = self.knot_residuals(self.knots_of(self.simulate(controls)), controls)
@@ -163,7 +163,7 @@ class ControlProblem:
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self.residual_rows(x[None])[0]
+        return self.batched_residuals(x[None])[0]
 
     def losses(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
@@ -174,7 +174,7 @@ class ControlProblem:
         return self._losses(x[None])[0]
 
     def _losses(self, x: torch.Tensor) -> torch.Tensor:
-        return self.residual_rows(x).square().sum(-1) / 2
+        return self.batched_residuals(x).square().sum(-1) / 2
 
     def _controls(self, what: str, value: Any, default: float) -> torch.Tensor:
         """(N·nu,) from what a caller gave."""
@@ -213,9 +213,9 @@ def quadratic_cost(
     goal_u = torch.as_tensor(0.0 if u is None else u, dtype=torch.float64)
     layout = sim.model.layout
 
-    def off(states: Observed, rows: slice) -> torch.Tensor:
-        moved = difference(layout, states.q, goal_q[rows] if len(goal_q) > 1 else goal_q)
-        return torch.cat([moved, states.qd - (goal_qd[rows] if len(goal_qd) > 1 else goal_qd)], -1)
+    def off(states: Observed, frames: slice) -> torch.Tensor:
+        moved = difference(layout, states.q, goal_q[frames] if len(goal_q) > 1 else goal_q)
+        return torch.cat([moved, states.qd - (goal_qd[frames] if len(goal_qd) > 1 else goal_qd)], -1)
 
     def running(states: Observed, controls: torch.Tensor) -> torch.Tensor:
         wanted = goal_u if goal_u.ndim < 2 else goal_u[:, None]

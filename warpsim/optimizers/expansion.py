@@ -99,7 +99,7 @@ def _residual_jacobians(problem: ControlProblem, states: Observed, controls: tor
     """∂running/∂x (N, m, n), ∂running/∂u (N, m, nu), ∂terminal/∂x (m′, n), and the residuals themselves.
 
     The states are copied into as many worlds as there are residuals, and residual i is differentiated in world i; so
-    one backward pass gives all rows.
+    one backward pass gives all of them.
     """
     at = {name: states[name].detach() for name in (*problem.first, *problem.outputs)}
     with torch.no_grad():
@@ -119,7 +119,7 @@ def _residual_jacobians(problem: ControlProblem, states: Observed, controls: tor
 
 
 def _observed(problem: ControlProblem, leaves: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """States (rows, copies, …) with their outputs: each becomes a world, whose outputs torch can differentiate."""
+    """States (frames, copies, …) with their outputs: each becomes a world, whose outputs torch can differentiate."""
     shape = next(iter(leaves.values())).shape[:2]
     given: dict[str, Any] = {name: leaf.flatten(0, 1) for name, leaf in leaves.items()}
     outputs = problem.simulator(shape.numel()).reset(start=given)

@@ -66,14 +66,14 @@ class ILQR:
     Attributes:
         lengths: Step lengths simulated at once.
         regularization: At the start: added to the diagonal of the value function's Hessian.
-        least_regularization: Below this it is zero.
-        most_regularization: Above this the search has stalled.
+        minimum_regularization: Below this it is zero.
+        maximum_regularization: Above this the search has stalled.
     """
 
     lengths: tuple[float, ...] = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05, 0.01, 0.001)
     regularization: float = 0.0
-    least_regularization: float = 1e-6
-    most_regularization: float = 1e10
+    minimum_regularization: float = 1e-6
+    maximum_regularization: float = 1e10
     name = "ilqr"
     _last: list[tuple[ControlProblem, Expansion]] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -111,7 +111,7 @@ class ILQR:
     def improve(self, problem: ControlProblem, expansion: Expansion, regularization: float, factor: float) -> Improved:
         """Better controls than those the expansion is of; the same ones where none of any note exist."""
         evaluations, why = 0, "no step lowers the cost, however much it is regularized"
-        while regularization <= self.most_regularization:
+        while regularization <= self.maximum_regularization:
             feedback = backward_pass(problem, expansion, regularization)
             if feedback is not None:
                 if -feedback.slope <= 1e-14 * abs(expansion.loss):
@@ -121,10 +121,10 @@ class ILQR:
                 found = self._line_search(problem, expansion, feedback)
                 if found is not None:
                     factor = min(factor / _FACTOR, 1 / _FACTOR)
-                    regularization = regularization * factor if regularization > self.least_regularization else 0.0
+                    regularization = regularization * factor if regularization > self.minimum_regularization else 0.0
                     return Improved(*found, regularization, factor, evaluations)
             factor = max(factor * _FACTOR, _FACTOR)
-            regularization = max(regularization * factor, self.least_regularization)
+            regularization = max(regularization * factor, self.minimum_regularization)
         return Improved(None, None, regularization, factor, evaluations, why)
 
     def _expand(self, problem: ControlProblem, x: torch.Tensor) -> Expansion:

@@ -77,7 +77,7 @@ def jacobian_by_seeds(problem: PlainProblem, x: torch.Tensor, m: int, *, strict:
     """
     copies = x.expand(m, -1).clone().requires_grad_()
     try:
-        (rows,) = torch.autograd.grad(problem.residual_rows(copies).diagonal().sum(), copies)
+        (rows,) = torch.autograd.grad(problem.batched_residuals(copies).diagonal().sum(), copies)
     except UnconvergedError:
         if strict:
             raise
@@ -108,7 +108,7 @@ def jacobian_by_differences(
         moves = torch.diag(share * difference * x.abs().clamp_min(1.0))[missing]
         sides = torch.cat([project(problem, x + moves), project(problem, x - moves)])
         with torch.no_grad():
-            rows = rows_side_by_side(problem.residual_rows, sides)
+            rows = rows_side_by_side(problem.batched_residuals, sides)
         if rows is not None:
             found[:, missing] = _slopes(fit, sides, rows, missing)
     if torch.isfinite(found).all():

@@ -218,9 +218,9 @@ class _Together:
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self._problem.residual_rows(x.reshape(self._count, -1)).flatten()
+        return self._problem.batched_residuals(x.reshape(self._count, -1)).flatten()
 
-    def residual_rows(self, x: torch.Tensor) -> torch.Tensor:
+    def batched_residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
         return torch.stack([self.residuals(row) for row in x])
 

@@ -80,6 +80,6 @@ class PlainProblem:
         """(m,) at plain variables (n,), differentiable."""
         return self._problem.residuals(self.x(plain))
 
-    def residual_rows(self, plain: torch.Tensor) -> torch.Tensor:
+    def batched_residuals(self, plain: torch.Tensor) -> torch.Tensor:
         """(k, m) of k candidates (k, n), differentiable."""
-        return self._problem.residual_rows(self.x(plain))
+        return self._problem.batched_residuals(self.x(plain))

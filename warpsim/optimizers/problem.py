@@ -55,7 +55,7 @@ class Problem(Protocol):
         """
         ...
 
-    def residual_rows(self, x: torch.Tensor) -> torch.Tensor:
+    def batched_residuals(self, x: torch.Tensor) -> torch.Tensor:
         """(k, m) residuals of k candidates x (k, n) at once, differentiable."""
         ...
 
@@ -130,7 +130,7 @@ class FunctionProblem:
             raise InputError("this problem's loss is no sum of squares: it was made without residuals=")
         return self._residuals(x)
 
-    def residual_rows(self, x: torch.Tensor) -> torch.Tensor:
+    def batched_residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
         return torch.stack([self.residuals(row) for row in x])
 

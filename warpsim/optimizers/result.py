@@ -43,7 +43,7 @@ class Result:
         loss: Its loss.
         stopped: Why it stopped.
         message: The same as a sentence.
-        history: One row per iteration.
+        history: One entry per iteration.
         state: Plain data (JSON can hold it) from which the same method goes on as if it had never stopped.
         report: What a method knows besides, e.g. the covariance of `levenberg_marquardt`.
     """
@@ -81,6 +81,6 @@ class Result:
         """Wall time."""
         return self.history[-1].seconds
 
-    def rows(self) -> list[dict[str, Any]]:
+    def entries(self) -> list[dict[str, Any]]:
         """The history as plain data."""
-        return [asdict(row) for row in self.history]
+        return [asdict(entry) for entry in self.history]

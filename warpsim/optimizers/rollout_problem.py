@@ -68,15 +68,15 @@ class RolloutProblem:
         return self.variables.plain
 
     def shortened(self, share: float) -> RolloutProblem | None:
-        """As in `Shortens`: rows after the first part are NaN to the residuals, and what they make NaN is left out."""
+        """As in `Shortens`: frames after the first part are NaN to the residuals; what they make NaN is left out."""
         every = self._rollout.get("keep_every", 1)
         whole = given_steps(self._rollout.get("controls"), self._rollout.get("steps")) // every
-        rows = math.ceil(share * whole)
-        if not 1 <= rows < whole:
+        frames = math.ceil(share * whole)
+        if not 1 <= frames < whole:
             return None
-        cut = {**self._rollout, "steps": rows * every}
+        cut = {**self._rollout, "steps": frames * every}
         if cut.get("controls") is not None:
-            cut["controls"] = _first_steps(cut["controls"], rows * every)
+            cut["controls"] = _first_steps(cut["controls"], frames * every)
 
         def padded(motion: Trajectory) -> torch.Tensor:
             return self._residuals(motion.padded(whole + 1))
@@ -90,7 +90,7 @@ class RolloutProblem:
         short._residuals = lambda motion: padded(motion)[:, known]
         return short
 
-    def residual_rows(self, x: torch.Tensor) -> torch.Tensor:
+    def batched_residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
         made = self._residuals(self.rollout(x))
         if made.ndim != 2 or len(made) != len(x):
@@ -99,7 +99,7 @@ class RolloutProblem:
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self.residual_rows(x[None])[0]
+        return self.batched_residuals(x[None])[0]
 
     def losses(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
@@ -110,7 +110,7 @@ class RolloutProblem:
         return self._losses(x[None])[0]
 
     def _losses(self, x: torch.Tensor) -> torch.Tensor:
-        return self.residual_rows(x).square().sum(-1) / 2
+        return self.batched_residuals(x).square().sum(-1) / 2
 
 
 def _first_steps(controls: Any, steps: int) -> Any:

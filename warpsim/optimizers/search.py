@@ -91,7 +91,7 @@ class Search:
         self._began = time.perf_counter()
         if resume is None:
             begun = method.begin(problem, first.detach().clone())
-            self._at = _Stand(begun, begun, (self._row(0, begun),))
+            self._at = _Stand(begun, begun, (self._entry(0, begun),))
         else:
             self._at = self._restore(resume)
 
@@ -119,7 +119,7 @@ class Search:
             "method": self._method.name,
             "iterate": pack(self._at.iterate),
             "best": pack(self._at.best),
-            "history": [list(vars(row).values()) for row in self._at.history],
+            "history": [list(vars(entry).values()) for entry in self._at.history],
         }
 
     def _until_stopped(self, callback: Callback | None, bar: tqdm) -> tuple[Stopped, str]:
@@ -149,27 +149,27 @@ class Search:
         at = self._at
         iterate = self._method.advance(self._problem, at.iterate)
         better = iterate.loss < at.best.loss or not math.isfinite(at.best.loss)
-        row = self._row(at.history[-1].iteration + 1, iterate)
-        return _Stand(iterate, iterate if better else at.best, (*at.history, row))
+        entry = self._entry(at.history[-1].iteration + 1, iterate)
+        return _Stand(iterate, iterate if better else at.best, (*at.history, entry))
 
-    def _row(self, iteration: int, i: Iterate) -> HistoryEntry:
+    def _entry(self, iteration: int, i: Iterate) -> HistoryEntry:
         return HistoryEntry(
             iteration, i.loss, i.gradient_norm, time.perf_counter() - self._began, i.evaluations, i.dropped
         )
 
     def _tell(self, callback: Callback | None, bar: tqdm) -> tuple[Stopped, str] | None:
-        row, best = self._at.history[-1], self._at.best
-        bar.set_postfix(loss=f"{row.loss:.4g}", gradient=f"{row.gradient_norm:.2g}")
-        bar.update(row.iteration - bar.n)
-        seen = Progress(row, self._at.iterate.x, best.x, best.loss, self.state)
+        entry, best = self._at.history[-1], self._at.best
+        bar.set_postfix(loss=f"{entry.loss:.4g}", gradient=f"{entry.gradient_norm:.2g}")
+        bar.update(entry.iteration - bar.n)
+        seen = Progress(entry, self._at.iterate.x, best.x, best.loss, self.state)
         if callback is not None and callback(seen):
             return "interrupted", "the callback ended the search; this is the best so far"
         return None
 
     def _gaps(self) -> str:
         """Says how many candidates the search did without."""
-        row = self._at.history[-1]
-        return f"; {row.dropped} of {row.evaluations} candidates could not be simulated" if row.dropped else ""
+        entry = self._at.history[-1]
+        return f"; {entry.dropped} of {entry.evaluations} candidates could not be simulated" if entry.dropped else ""
 
     def _flat(self) -> bool:
         """Whether the gradient is exactly zero in all components, bounds or not, and the loss is not."""
@@ -187,27 +187,27 @@ class Search:
 
     def _verdict(self) -> tuple[Stopped, str] | None:
         rule, history, best = self._stopping, self._at.history, self._at.best.loss
-        row = history[-1]
-        if not (math.isfinite(row.loss) and math.isfinite(row.gradient_norm)):
-            what = "loss" if not math.isfinite(row.loss) else "gradient"
-            return "non-finite", f"the {what} is not finite at iteration {row.iteration}"
+        entry = history[-1]
+        if not (math.isfinite(entry.loss) and math.isfinite(entry.gradient_norm)):
+            what = "loss" if not math.isfinite(entry.loss) else "gradient"
+            return "non-finite", f"the {what} is not finite at iteration {entry.iteration}"
         if best <= rule.target:
             return "target", f"the loss {best:.6g} has reached the target {rule.target:.6g}"
-        if row.iteration == 0 and self._flat():
+        if entry.iteration == 0 and self._flat():
             return "no slope", (
                 "the loss does not change with any variable at the start: they do not reach it from there, or it is a "
                 "stationary point; start elsewhere, or from several places (`multi_start`)"
             )
-        if row.gradient_norm <= rule.gradient:
+        if entry.gradient_norm <= rule.gradient:
             return "converged", f"no component of the gradient exceeds {rule.gradient:g}{self._held()}"
         if self._at.iterate.finished is not None:
             return self._at.iterate.finished
-        if row.iteration >= rule.patience:
+        if entry.iteration >= rule.patience:
             before = min(r.loss for r in history[: -rule.patience])
             if before - best <= rule.change * abs(before):
                 return "converged", f"the loss fell by less than {rule.change:g} of itself in {rule.patience} steps"
-        if row.iteration >= rule.iterations:
+        if entry.iteration >= rule.iterations:
             return "iterations", f"made all {rule.iterations} iterations"
-        if row.seconds >= rule.seconds:
+        if entry.seconds >= rule.seconds:
             return "time", f"{rule.seconds:g} s have passed"
         return None

@@ -62,7 +62,7 @@ class SmoothedProblem:
         """Raises: the estimate is of the loss."""
         raise InputError("gradients are estimated for a loss, not for residuals; choose another method")
 
-    residual_rows = residuals
+    batched_residuals = residuals
 
     def _candidates(self, x: torch.Tensor) -> torch.Tensor:
         return self._problem.losses(project(self._problem, x))

@@ -1,7 +1,7 @@
 """What happens to particles: what they carry to the grid, and how they move with what they get back.
 
 Volume: J̄ and ∇J come filtered from the grid (which keeps linear fields and takes out what its forces cannot see),
-J̄ exp(Δt tr C) is drawn towards the absolute density's ρ₀/ρ within a relaxation time, and never exceeds 1: a drop that
+J̄ exp(Δt tr C) is drawn toward the absolute density's ρ₀/ρ within a relaxation time, and never exceeds 1: a drop that
 is torn off would expand for ever. Near walls the density counts what the kernel B₂ ∗ B₂ = B₅ misses:
 ρ = Σ w mᵢ/Δx³ / max(0.08, Π(1 − T₅(φ_k/Δx))).
 

@@ -65,7 +65,7 @@ class ParticleProgram:
             substeps: Particle steps per step.
             worlds: W.
             gravity: (3,) m/s².
-            relaxation_time: Of J towards the absolute density, s.
+            relaxation_time: Of J toward the absolute density, s.
             max_nodes: As `Stepper`.
             device: Where it runs.
         """

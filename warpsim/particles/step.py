@@ -76,7 +76,7 @@ class Stepper:
             particles: Per world.
             device: Where it runs.
             substeps: Particle steps in a time step.
-            relaxation_time: Of J towards the absolute density, s.
+            relaxation_time: Of J toward the absolute density, s.
             max_nodes: Nodes that may be in use, per world; by default 6 per particle and at least 2,000.
             closed: Whether the domain's faces stop particles; otherwise leaving it is an error.
         """

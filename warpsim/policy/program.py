@@ -63,7 +63,7 @@ def _control_kernel(
     """Takes the control that acts now: `age` answers before the newest."""
     w, i = wp.tid()
     p = phase[w]
-    # integer division rounds towards zero, and a control that has not been asked for yet is older than all
+    # integer division rounds toward zero, and a control that has not been asked for yet is older than all
     late = p - delay
     acting = late // hold
     if late < 0:

@@ -14,25 +14,25 @@ class Range:
     """What each number of a field may be.
 
     Attributes:
-        least: The smallest.
-        most: The largest.
+        minimum: The smallest.
+        maximum: The largest.
         open: Whether the smallest itself is too small.
     """
 
-    least: float = -np.inf
-    most: float = np.inf
+    minimum: float = -np.inf
+    maximum: float = np.inf
     open: bool = False
 
     def outside(self, values: np.ndarray) -> np.ndarray:
         """Which numbers are out of range."""
-        below = values <= self.least if self.open else values < self.least
-        return below | (values > self.most)
+        below = values <= self.minimum if self.open else values < self.minimum
+        return below | (values > self.maximum)
 
     @property
     def words(self) -> str:
         """What they must be."""
-        if np.isfinite(self.most):
-            return f"it lies between {self.least:g} and {self.most:g}"
+        if np.isfinite(self.maximum):
+            return f"it lies between {self.minimum:g} and {self.maximum:g}"
         return "it must be above zero" if self.open else "it must not be negative"
 
 

@@ -1,6 +1,6 @@
 """The stored segment starts of a closed loop in torch, and how the others are reached again.
 
-The schedules are the tape's: what it does with rows of packed states happens here with tensors, since the policy that
+The schedules are the tape's: what it does with frames of packed states happens here with tensors, since the policy that
 runs between steps is torch's.
 """
 
@@ -33,7 +33,7 @@ class LoopStarts:
         self._snapshots = Snapshots(plan)
         self._advance = advance
         self._devices = [device] if device.type == "cuda" else []
-        self._kept: dict[int, tuple[Carried, list[torch.Tensor]]] = {}  # by row
+        self._kept: dict[int, tuple[Carried, list[torch.Tensor]]] = {}  # by frame
         self._differentiable: list[tuple[bool, ...]] = []  # by segment
         self._next = 0
 
@@ -48,10 +48,10 @@ class LoopStarts:
         """What a segment starts from, out of the graph, as it is to be recorded now; later ones are done with."""
         stack = self._snapshots
         while not stack.complete and stack.stored[-1] > segment:
-            self._kept.pop(stack.rows[-1])
+            self._kept.pop(stack.frames[-1])
             stack.pop()
-        stored, row = stack.nearest(segment)
-        carried, numbers = self._kept[row]
+        stored, frame = stack.nearest(segment)
+        carried, numbers = self._kept[frame]
         if stored < segment:
             # nothing here belongs to the graph that is being recorded, whatever the policy differentiates by itself
             with torch.random.fork_rng(self._devices), torch.no_grad(), saved_tensors_hooks(_same, _same):
@@ -64,9 +64,9 @@ class LoopStarts:
         wanted = self._differentiable[segment]
         return tuple(t.detach().requires_grad_(w) for t, w in zip(carried, wanted, strict=True))
 
-    def _store(self, row: int, carried: Carried) -> None:
+    def _store(self, frame: int, carried: Carried) -> None:
         numbers = [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in self._devices)]
-        self._kept[row] = tuple(tensor.detach() for tensor in carried), numbers
+        self._kept[frame] = tuple(tensor.detach() for tensor in carried), numbers
 
     def _set_random(self, numbers: list[torch.Tensor]) -> None:
         torch.set_rng_state(numbers[0])

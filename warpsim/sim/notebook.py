@@ -14,7 +14,7 @@ def simulator_html(sim: Any, still: Trajectory) -> str:
 
     Args:
         sim: A `Simulator`.
-        still: Its state as a trajectory of one row, with poses.
+        still: Its state as a trajectory of one frame, with poses.
     """
     facts = {
         "bodies": len(sim.body_names) - 1,

@@ -166,7 +166,7 @@ class ClosedLoop:
 
         starts = LoopStarts(plan, lambda number, carried: take(number, carried)[len(shown) :], like.device)
         carried: Carried = (*state.values(), *observed.values(), *[rest] * timing.pending)
-        rows = {name: [{**state, **observed}[name].unsqueeze(0)] for name in shown}
+        frames = {name: [{**state, **observed}[name].unsqueeze(0)] for name in shown}
         for number in range(plan.segments):
             if plan.cut_at(plan.span(number).start):
                 carried = tuple(tensor.detach() for tensor in carried)
@@ -183,8 +183,8 @@ class ClosedLoop:
                 made = checkpoint(again, rest, use_reentrant=False)  # from `rest` torch learns the device
             carried = made[len(shown) :]
             for name, block in zip(shown, made, strict=False):
-                rows[name].append(block)
-        return {name: torch.cat(blocks) for name, blocks in rows.items()}
+                frames[name].append(block)
+        return {name: torch.cat(blocks) for name, blocks in frames.items()}
 
     def _seen(self, state: StateTensors, observed: dict[str, torch.Tensor]) -> Observed:
         """What the policy is shown, in its precision; gradients come back in the simulator's."""
@@ -207,7 +207,7 @@ class ClosedLoop:
         state = dict(zip(fields, tensors[:a], strict=True))
         observed = dict(zip(self._outputs, tensors[a:b], strict=True))
         controls = list(tensors[b:])
-        rows: dict[str, list[torch.Tensor]] = {name: [] for name in (*self._kept, *self._outputs)}
+        frames: dict[str, list[torch.Tensor]] = {name: [] for name in (*self._kept, *self._outputs)}
         for run in timing.runs(steps):
             if run.start % timing.hold == 0:
                 asked = policy(self._seen(state, observed))
@@ -226,6 +226,6 @@ class ClosedLoop:
                 kept=self._kept,
             )
             state, observed = made.state, self._noise.add_one(made.outputs, run[-1])
-            for name, block in self._noise.add(made.rows, run).items():
-                rows[name].append(block)
-        return (*(torch.cat(blocks) for blocks in rows.values()), *state.values(), *observed.values(), *controls)
+            for name, block in self._noise.add(made.frames, run).items():
+                frames[name].append(block)
+        return (*(torch.cat(blocks) for blocks in frames.values()), *state.values(), *observed.values(), *controls)

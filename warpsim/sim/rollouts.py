@@ -74,11 +74,11 @@ class Rollouts:
         return RolloutCall(self._engine, spec, varied, used.parameters, show=show, **more)
 
     def trajectory(self, made: Mapping[str, torch.Tensor], used: InForce, every: int = 1) -> Trajectory:
-        """What callers get of rows that are `every` steps apart."""
+        """What callers get of frames that are `every` steps apart."""
         return Trajectory(self._engine.model, self._source, made, every * timestep_of(used), used)
 
     def still(self, state: StateTensors) -> Trajectory:
-        """A state as a trajectory of one row, with the poses of its bodies."""
+        """A state as a trajectory of one frame, with the poses of its bodies."""
         used = self._parameters.current
         shown = {**state, **self._state.observe(state, used, ("body_position", "body_rotation"))}
         made = {name: tensor[None] for name, tensor in shown.items()}

@@ -290,7 +290,7 @@ class Simulator:
             parameters: Values for this rollout only, over those in force: arrays by name, USD attributes by handle or
                 path, as in `set_parameters`. What attributes give the initial state yields to a state that is given.
             outputs: What to show besides the state; None: `self.outputs`.
-            keep_every: Distance of the trajectory's rows, in steps.
+            keep_every: Distance of the trajectory's frames, in steps.
             memory: Maximum for checkpoints and intermediates, e.g. "512MB" or "50%" of what is free; or a `Memory`.
             threads: CPU threads that share the worlds.
             progress: Show a bar.
@@ -298,10 +298,10 @@ class Simulator:
                 (give `memory=Memory(segment=…)`, too); keeps a few wild worlds from drowning the others. None: exact.
 
         Returns:
-            The trajectory, N // keep_every + 1 rows; row 0 is the initial state.
+            The trajectory, N // keep_every + 1 frames; frame 0 is the initial state.
 
         Raises:
-            SimulationError: A state is not finite; the error's `trajectory` holds the rows before.
+            SimulationError: A state is not finite; the error's `trajectory` holds the frames before.
         """
         room = memory_of(memory)
         check_clip(clip, room)

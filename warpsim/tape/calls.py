@@ -20,10 +20,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-# Warp has no public way to watch a capture; `tests/tape/test_tape_graph.py` fails if these names change their meaning.
-from warp._src import context as _warp
-from warp._src.apic.types import APICLaunchInfo
-
+from warpsim.core import warp_internals
 from warpsim.core.kernel_lock import KERNELS
 from warpsim.tape.crew import Crew
 
@@ -144,8 +141,13 @@ class Recording:
         """Records what `work` launches without running it; whether everything it does was understood.
 
         Warp's own recording is the judge: an operation that is not a launch, and neither a fill nor a copy, which it
-        is not shown (a sort, a scan, a conditional), makes its count differ from ours.
+        is not shown (a sort, a scan, a conditional), makes its count differ from ours. A Warp whose captures may not be
+        watched records alone, and nothing is understood.
         """
+        if not warp_internals.is_tried():
+            with KERNELS, wp.ScopedCapture(device=device):
+                work()
+            return False
         with KERNELS, wp.ScopedCapture(device=device) as watched, self._watching(device):
             work()
         self._modules |= watched.graph.module_execs
@@ -163,10 +165,11 @@ class Recording:
 
         To know a fill or a copy, Warp would copy the whole memory that holds the array: all intermediates of all slots.
         """
-        runtime = _warp.runtime
+        runtime = warp_internals.runtime()
+        assert runtime is not None  # `capture` has asked
         recording, core = runtime._apic_capture, runtime.core
         memset, memcpy = device.memset, core.wp_memcpy_h2h
-        nothing = APICLaunchInfo()
+        nothing = warp_internals.APICLaunchInfo()
 
         def launch(kernel, module_exec, hooks, params, fwd_args, adjoint, adj_args=None):
             self._launch(hooks.backward if adjoint else hooks.forward, params, adjoint)

@@ -17,7 +17,7 @@ import numpy as np
 
 from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.core.kernel_lock import KERNELS
-from warpsim.tape import budget, checks, convergence, footprint, rows, seeds
+from warpsim.tape import budget, checks, convergence, footprint, frames, seeds
 from warpsim.tape import home as homes
 from warpsim.tape import inputs as feeds
 from warpsim.tape import threads as teams
@@ -128,10 +128,10 @@ class CheckpointedTape:
         """
         program, plan = self.program, self.plan
         whole_number("keep_every", keep_every)
-        given = rows.adopt_row("state", initial_state, program.state, program.device)
+        given = frames.adopt_frame("state", initial_state, program.state, program.device)
         known = self._parameters.checksums() if differentiate else {}
         # before anything is written where an interrupted run may have left its files
-        states = [rows.worlds_of(given, sweep.worlds) for sweep in self._sweeps]
+        states = [frames.worlds_of(given, sweep.worlds) for sweep in self._sweeps]
         kept = (differentiate, keep_every, sorted(names(keep_states)), sorted(names(keep_outputs)))
         journals = self._home.journals(self._programs, plan, states, known, kept)
         keep = Keep(
@@ -258,15 +258,15 @@ class CheckpointedTape:
         by_state = seeds.adopt("state", state_seeds, program.state, steps + 1, program.device)
         by_output = seeds.adopt("output", output_seeds, program.outputs, steps, program.device)
         gradients = self._input_gradients(run, input_gradients or {})
-        initial = rows.allocate(rows.differentiable(program.state), 1, program.device)
+        initial = frames.allocate(frames.differentiable(program.state), 1, program.device)
         if not accumulate:
             self._parameters.zero_gradients()
         pulls = [
             Pullback(
                 state_seeds={name: seed.worlds(sweep.worlds) for name, seed in by_state.items()},
                 output_seeds={name: seed.worlds(sweep.worlds) for name, seed in by_output.items()},
-                input_gradients=rows.worlds_of(gradients, sweep.worlds),
-                initial=rows.worlds_of(initial, sweep.worlds),
+                input_gradients=frames.worlds_of(gradients, sweep.worlds),
+                initial=frames.worlds_of(initial, sweep.worlds),
                 norms=np.zeros(self.plan.segments),
                 retain=retain,
                 clip=clip,
@@ -295,8 +295,8 @@ class CheckpointedTape:
         if not retain:
             run.release()
         return Gradients(
-            rows.BlockArrays("initial state", initial, row=0),
-            rows.BlockArrays("input", gradients),
+            frames.BlockArrays("initial state", initial, frame=0),
+            frames.BlockArrays("input", gradients),
             np.hypot.reduce([pull.norms for pull in pulls], axis=0),
         )
 
@@ -325,14 +325,14 @@ class CheckpointedTape:
             for sweep in self._sweeps:
                 sweep.prepare(differentiate=differentiate)
 
-    def _kept(self, kind: str, selection: Selection, fields: Iterable[Field], count: int) -> rows.Blocks:
-        """Blocks of `count` rows for the fields to be kept, over the caller's own arrays where they were given."""
+    def _kept(self, kind: str, selection: Selection, fields: Iterable[Field], count: int) -> frames.Blocks:
+        """Blocks of `count` frames for the fields to be kept, over the caller's own arrays where they were given."""
         wanted = select(kind, selection, fields)
         if not isinstance(selection, Mapping):
             return self._home.blocks("kept", wanted, count)
         self._home.check_own_array(f"{kind}s")
         return {
-            f.name: rows.adopt_target(f"kept {kind} {f.name!r}", selection[f.name], f, count, self.program.device)
+            f.name: frames.adopt_target(f"kept {kind} {f.name!r}", selection[f.name], f, count, self.program.device)
             for f in wanted
         }
 
@@ -356,11 +356,13 @@ class CheckpointedTape:
                 raise InputError(f"inputs are a mapping of arrays or have `fill` and `accumulate`; this is a {kind}")
             return lambda worlds: ProviderFeed(inputs, worlds, self._team.guarded)
         values = feeds.adopt_arrays(self.program, inputs or {}, self.plan.steps)
-        return lambda worlds: ArrayFeed(rows.worlds_of(values, worlds))
+        return lambda worlds: ArrayFeed(frames.worlds_of(values, worlds))
 
-    def _input_gradients(self, run: Run, given: Mapping[str, Any]) -> rows.Blocks:
+    def _input_gradients(self, run: Run, given: Mapping[str, Any]) -> frames.Blocks:
         """Blocks for the gradients of those inputs that were arrays and are differentiable."""
-        wanted = [field for field in rows.differentiable(self.program.inputs) if field.name in run.parts[0].feed.names]
+        wanted = [
+            field for field in frames.differentiable(self.program.inputs) if field.name in run.parts[0].feed.names
+        ]
         if given:
             self._home.check_own_array("gradients")
         for name in given:
@@ -370,7 +372,7 @@ class CheckpointedTape:
         for field in wanted:
             if field.name in given:
                 what = f"gradient of input {field.name!r}"
-                made[field.name] = rows.adopt_target(
+                made[field.name] = frames.adopt_target(
                     what, given[field.name], field, self.plan.steps, self.program.device
                 )
         return made

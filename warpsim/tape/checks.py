@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from warpsim.core.errors import InputError
-from warpsim.tape import rows
+from warpsim.tape import frames
 from warpsim.tape.dtypes import fill_any
 from warpsim.tape.parameters import ParameterSet
 from warpsim.tape.program import Program
 from warpsim.tape.segment import Segment
 
 
-def check_step(program: Program, state: rows.Packed, inputs: rows.Packed) -> None:
+def check_step(program: Program, state: frames.Packed, inputs: frames.Packed) -> None:
     """Runs one step in several ways and raises if it breaks the rules in `program.py`.
 
     Args:
         program: The program to be tried.
-        state: Row 0 is the state to start from.
-        inputs: Row 0 are its inputs.
+        state: Frame 0 is the state to start from.
+        inputs: Frame 0 are its inputs.
 
     Raises:
         InputError: If the step writes its state, inputs or parameters, leaves part of its result unwritten, depends
@@ -49,11 +49,11 @@ _TRIALS = ((0.0, False), (np.nan, False), (0.0, True))
 
 
 def _try_step(
-    program: Program, state: rows.Packed, inputs: rows.Packed, filling: float, recorded: bool
+    program: Program, state: frames.Packed, inputs: frames.Packed, filling: float, recorded: bool
 ) -> dict[str, bytes]:
     segment = Segment(program, 1, capture=False)
-    segment.states.copy_row(0, state, 0)
-    segment.inputs.copy_row(0, inputs, 0)
+    segment.states.copy_frame(0, state, 0)
+    segment.inputs.copy_frame(0, inputs, 0)
     whole = 0 if filling == 0.0 else _ODD
     for block in segment.states.fields.values():
         fill_any(block.array[1], filling, whole)
@@ -79,6 +79,6 @@ def _read_only(program: Program, segment: Segment) -> dict[str, Any]:
     }
 
 
-def _checksum(block: rows.Block) -> int:
-    """CRC-32 of row 0."""
+def _checksum(block: frames.Block) -> int:
+    """CRC-32 of frame 0."""
     return zlib.crc32(np.ascontiguousarray(block.read(0)).data)

@@ -47,17 +47,17 @@ class Unsolved:
 
         Args:
             residuals: (steps, worlds), above 0 where a solve did not converge.
-            first_step: The first row's.
+            first_step: The first frame's.
             first_world: The first column's.
         """
         if not residuals.any():
             return
-        row, column = max(np.argwhere(residuals > 0.0).tolist(), key=lambda place: (place[0], -place[1]))
+        frame, column = max(np.argwhere(residuals > 0.0).tolist(), key=lambda place: (place[0], -place[1]))
         place = Unsolved(
             int(np.count_nonzero(residuals)),
-            first_step + row,
+            first_step + frame,
             first_world + column,
-            float(residuals[row, column]),
+            float(residuals[frame, column]),
             float(residuals.max()),
         )
         self.add(place)

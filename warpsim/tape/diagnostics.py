@@ -13,7 +13,7 @@ import warp as wp
 from warpsim.core.errors import SimulationError
 from warpsim.core.kernel_lock import KERNELS
 from warpsim.core.stages import observe
-from warpsim.tape import rows
+from warpsim.tape import frames
 from warpsim.tape.dtypes import is_real
 from warpsim.tape.program import Arrays, Shortage
 from warpsim.tape.segment import Segment
@@ -59,12 +59,12 @@ class NonFiniteError(SimulationError):
         self.run: Any = None
 
 
-def norm(packed: rows.Packed, row: int) -> float:
-    """Euclidean norm of one row over all fields and worlds."""
+def norm(packed: frames.Packed, frame: int) -> float:
+    """Euclidean norm of one frame over all fields and worlds."""
     if packed.numbers is not None:
-        values = [packed.numbers[row]]
+        values = [packed.numbers[frame]]
     else:
-        values = [block.read(row).ravel() for block in packed.fields.values()]
+        values = [block.read(frame).ravel() for block in packed.fields.values()]
     squares = sum(float(np.dot(value, value)) for value in values)
     if math.isfinite(squares):
         return math.sqrt(squares)
@@ -72,25 +72,25 @@ def norm(packed: rows.Packed, row: int) -> float:
     return largest * math.sqrt(sum(float(np.square(value / largest).sum()) for value in values))
 
 
-def clip(blocks: rows.Blocks, row: int, largest: float) -> None:
-    """Scales one row, world by world, so that no world's norm exceeds `largest`."""
+def clip(blocks: frames.Blocks, frame: int, largest: float) -> None:
+    """Scales one frame, world by world, so that no world's norm exceeds `largest`."""
     squares: Any = 0.0
     for block in blocks.values():
-        value = block.read(row)
+        value = block.read(frame)
         squares = squares + np.square(value).reshape(value.shape[0], -1).sum(axis=1)
     scale = largest / np.maximum(np.sqrt(squares), largest)
     if np.all(scale == 1.0):
         return
     for block in blocks.values():
-        value = block.read(row)
-        block.write(row, value * scale.reshape(-1, *[1] * (value.ndim - 1)).astype(value.dtype))
+        value = block.read(frame)
+        block.write(frame, value * scale.reshape(-1, *[1] * (value.ndim - 1)).astype(value.dtype))
 
 
-def finite(packed: rows.Packed, row: int | slice) -> bool:
-    """Whether all real numbers in one row, or in a range of rows, are finite."""
+def finite(packed: frames.Packed, frame: int | slice) -> bool:
+    """Whether all real numbers in one frame, or in a range of frames, are finite."""
     if packed.numbers is not None:
-        return _all_finite(packed.numbers[row].ravel())
-    return all(_all_finite(block.read(row).ravel()) for block in packed.fields.values() if block.real)
+        return _all_finite(packed.numbers[frame].ravel())
+    return all(_all_finite(block.read(frame).ravel()) for block in packed.fields.values() if block.real)
 
 
 _PIECE = 8192
@@ -104,33 +104,33 @@ def _all_finite(value: np.ndarray) -> bool:
 
 
 def first_bad_state(segment: Segment, count: int) -> int:
-    """The first of rows 0 … `count` of the states that is not finite, where one is known to be."""
-    return next(row for row in range(count + 1) if _first_bad(segment.states.fields, row) is not None)
+    """The first of frames 0 … `count` of the states that is not finite, where one is known to be."""
+    return next(frame for frame in range(count + 1) if _first_bad(segment.states.fields, frame) is not None)
 
 
-def raise_for_state(segment: Segment, start: int, row: int, first_world: int) -> NoReturn:
+def raise_for_state(segment: Segment, start: int, frame: int, first_world: int) -> NoReturn:
     """Raises for a non-finite state of a segment that has just been stepped.
 
     Args:
-        segment: Holds finite states in its rows 0 … `row` - 1.
+        segment: Holds finite states in its frames 0 … `frame` - 1.
         start: Step of slot 0.
-        row: The first that is not finite.
+        frame: The first that is not finite.
         first_world: World that comes first in this segment's arrays.
     """
-    place = _first_bad(segment.states.fields, row)
+    place = _first_bad(segment.states.fields, frame)
     assert place is not None
     name, world = place
-    where = f"state {name!r} is not finite at step {start + row}, world {first_world + world}"
-    if row == 0:
+    where = f"state {name!r} is not finite at step {start + frame}, world {first_world + world}"
+    if frame == 0:
         raise NonFiniteError(where, start, world=first_world + world)
     with KERNELS:
         again = segment.one_slot()  # where no numbers of the failed step would accuse the first stage
-        again.copy_slot(segment, row - 1)
+        again.copy_slot(segment, frame - 1)
         blame = _blame_stage(again, 0)
         reason = again.explanation(0, world)
         shortage = _in_batch(again.shortage(0), first_world)
     told = f"{where}: {reason}" if reason else f"{where}{blame}"
-    raise NonFiniteError(told, start + row, shortage, first_world + world)
+    raise NonFiniteError(told, start + frame, shortage, first_world + world)
 
 
 def raise_for_adjoint(segment: Segment, start: int, count: int, first_world: int) -> None:
@@ -212,11 +212,11 @@ def _blame(kernel: str | None) -> str:
     return f" (first seen in kernel {kernel!r})" if kernel else ""
 
 
-def _first_bad(blocks: rows.Blocks, row: int) -> tuple[str, int] | None:
+def _first_bad(blocks: frames.Blocks, frame: int) -> tuple[str, int] | None:
     for name, block in blocks.items():
         if not block.real:
             continue
-        bad = ~np.isfinite(block.read(row))
+        bad = ~np.isfinite(block.read(frame))
         if bad.any():
             return name, int(np.argwhere(bad)[0][0])
     return None

@@ -8,12 +8,13 @@ from dataclasses import dataclass, fields
 import warp as wp
 
 from warpsim.tape import arena as arenas
-from warpsim.tape import rows
+from warpsim.tape import frames
+from warpsim.tape.active import recording
 from warpsim.tape.arena import Arena
 from warpsim.tape.calls import Recording
+from warpsim.tape.frames import Packed
 from warpsim.tape.graph import SAMPLES
 from warpsim.tape.program import Program
-from warpsim.tape.rows import Packed
 
 GRAPH_BYTES = 600_000
 """Fixed cost of one set of captured graphs (plain, recorded, backward) and of the memory in passing around them."""
@@ -28,7 +29,7 @@ SEGMENT_BYTES = 12
 """A checksum and a norm."""
 
 SNAPSHOT_BYTES = 32
-"""Which segment's start it is, in which row; and room for lists to grow."""
+"""Which segment's start it is, in which frame; and room for lists to grow."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,10 @@ def _measure_one(program: Program) -> Footprint:
     launches, tables = _look_at_step(program)
     exchanged = (program.inputs, program.outputs)
     return Footprint(
-        state=rows.packed_bytes(program.state),
-        state_adjoint=rows.packed_bytes(rows.differentiable(program.state)),
-        exchange=sum(rows.packed_bytes(group) for group in exchanged),
-        exchange_adjoint=sum(rows.packed_bytes(rows.differentiable(group)) for group in exchanged),
+        state=frames.packed_bytes(program.state),
+        state_adjoint=frames.packed_bytes(frames.differentiable(program.state)),
+        exchange=sum(frames.packed_bytes(group) for group in exchanged),
+        exchange_adjoint=sum(frames.packed_bytes(frames.differentiable(group)) for group in exchanged),
         work=size.slot,
         work_adjoint=size.adjoints,
         launches=launches,
@@ -121,14 +122,14 @@ def _look_at_step(program: Program) -> tuple[int, bool]:
     inputs = Packed.allocate(program.inputs, 1, program.device)
     outputs = Packed.allocate(program.outputs, 1, program.device)
     by_state, by_input, by_output = (
-        Packed.allocate(rows.differentiable(fields), 2, program.device)
+        Packed.allocate(frames.differentiable(fields), 2, program.device)
         for fields in (program.state, program.inputs, program.outputs)
     )
     work = program.make_work(Arena(program.device, arenas.ArenaSize(), None, None))
     tape = wp.Tape()
 
     def step() -> None:
-        with tape:
+        with recording(tape):
             program.step(
                 states.views("state", 0, by_state),
                 inputs.views("input", 0, by_input),

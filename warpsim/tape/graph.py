@@ -4,7 +4,8 @@ On CUDA this is Warp's own graph. On the CPU Warp's replay looks every kernel up
 every argument again, about 0.3 µs a launch, a quarter of a humanoid's whole step; and its recording walks all arrays of
 all structs, a millisecond a launch. So on the CPU a capture of Warp is watched while it records, and what it was handed
 is replayed by a loop of our own (`calls.py`), at the cost of the calls. If it holds an operation that the loop does not
-know, the work is captured again and replayed by Warp alone.
+know, the work is captured again and replayed by Warp alone; and so is everything under a version of Warp whose captures
+nobody has tried to watch.
 
 The slots of a segment launch the same kernels on arrays that lie at equal distances. So three of them are captured, the
 first two and the last; if every word of the last is where the step from the first to the second leads, all others are
@@ -26,8 +27,10 @@ import numpy as np
 import warp as wp
 
 from warpsim.core.kernel_lock import KERNELS
+from warpsim.core.warp_internals import is_tried
 from warpsim.tape.calls import Call, CallTable, Recording
 from warpsim.tape.crew import Crew
+from warpsim.tape.self_check import check_warp
 
 _LOG = logging.getLogger(__name__)
 SAMPLES = 3
@@ -56,7 +59,8 @@ def capture(device: wp.Device, work: Callable[[], None]) -> Replay:
         device: Where `work` launches.
         work: Launches kernels, copies and clears arrays; called once, or twice where our own replay does not suffice.
     """
-    table = _table(device, lambda _: work(), range(1)) if device.is_cpu else None
+    check_warp(device)
+    table = _table(device, lambda _: work(), range(1)) if _has_tables(device) else None
     if table is not None:
         return partial(table.run, 0, 1)
     with wp.ScopedCapture(device=device) as captured:
@@ -83,6 +87,7 @@ def capture_slots(
         like: Graphs of the same steps over as many worlds, whose arrays lie elsewhere, at the same distances.
         crew: Threads that share divided launches.
     """
+    check_warp(device)
     tables = _tables(device, steps, like, crew) if like else None
     tables = tables or _tables(device, steps, (), crew)
     count = max((len(slots) for slots in steps.values()), default=0)
@@ -146,13 +151,18 @@ def _tables(
     found = []
     for i, (step, slots) in enumerate(steps.items()):
         known = like[i] if like else None
-        if not device.is_cpu or not (known is None or isinstance(known, CallTable)):
+        if not _has_tables(device) or not (known is None or isinstance(known, CallTable)):
             return None
         table = _table(device, step, slots, known, crew)
         if table is None:
             return None
         found.append(table)
     return tuple(found)
+
+
+def _has_tables(device: wp.Device) -> bool:
+    """Whether captures can be replayed by our own loop."""
+    return device.is_cpu and is_tried()
 
 
 def _table(

@@ -9,7 +9,7 @@ from typing import Any
 import warp as wp
 
 from warpsim.core.errors import InputError
-from warpsim.tape import rows, storage
+from warpsim.tape import frames, storage
 from warpsim.tape.journal import Journal, Resumable, describe
 from warpsim.tape.part import Part
 from warpsim.tape.program import Field, Program
@@ -43,9 +43,9 @@ class Home:
         """Receives the room of a run that was dropped without being released."""
         self.take_back(checkpoints)
 
-    def blocks(self, prefix: str, fields: Iterable[Field], count: int) -> rows.Blocks:
-        """Arrays of `count` rows that are handed to the caller."""
-        return rows.allocate(fields, count, self._device)
+    def blocks(self, prefix: str, fields: Iterable[Field], count: int) -> frames.Blocks:
+        """Arrays of `count` frames that are handed to the caller."""
+        return frames.allocate(fields, count, self._device)
 
     def check_own_array(self, what: str) -> None:
         """Raises if results may not go to arrays of the caller's."""
@@ -54,7 +54,7 @@ class Home:
         self,
         programs: Iterable[Program],
         plan: Plan,
-        initial_states: Iterable[rows.Blocks],
+        initial_states: Iterable[frames.Blocks],
         parameters: Mapping[str, int],
         kept: Iterable[Any],
     ) -> list[Journal]:
@@ -98,7 +98,7 @@ class ResumableHome(Home):
         """Leaves the files: an interrupted run can be resumed."""
         self._open = []
 
-    def blocks(self, prefix: str, fields: Iterable[Field], count: int) -> rows.Blocks:
+    def blocks(self, prefix: str, fields: Iterable[Field], count: int) -> frames.Blocks:
         """Arrays mapped from files."""
         return storage.mapped_blocks(self._files.folder(), prefix, fields, count)
 
@@ -110,7 +110,7 @@ class ResumableHome(Home):
         self,
         programs: Iterable[Program],
         plan: Plan,
-        initial_states: Iterable[rows.Blocks],
+        initial_states: Iterable[frames.Blocks],
         parameters: Mapping[str, int],
         kept: Iterable[Any],
     ) -> list[Journal]:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import warp as wp
 
 from warpsim.core.errors import InputError, unknown_name
-from warpsim.tape import rows
+from warpsim.tape import frames
 from warpsim.tape.program import Arrays, Program
 
 
@@ -43,45 +43,45 @@ class Feed(Protocol):
     names: Collection[str]
     """Fields given as arrays, whose gradients are arrays too."""
 
-    def fill(self, step: int, count: int, row: int, inputs: rows.Blocks) -> None:
-        """Writes the inputs of `count` steps from `step` on to rows `row` …."""
+    def fill(self, step: int, count: int, frame: int, inputs: frames.Blocks) -> None:
+        """Writes the inputs of `count` steps from `step` on to frames `frame` …."""
 
-    def collect(self, step: int, count: int, adjoints: rows.Blocks, gradients: rows.Blocks) -> None:
-        """Takes the adjoints of `count` steps from `step` on, in rows 0 …; `gradients` are those of the `names`."""
+    def collect(self, step: int, count: int, adjoints: frames.Blocks, gradients: frames.Blocks) -> None:
+        """Takes the adjoints of `count` steps from `step` on, in frames 0 …; `gradients` are those of the `names`."""
 
     def sums(self) -> Mapping[str, wp.array]:
-        """What accumulates over segments, apart from rows of gradients."""
+        """What accumulates over segments, apart from frames of gradients."""
 
 
 class ArrayFeed:
     """Inputs from arrays over all steps; fields that were not given stay zero."""
 
-    def __init__(self, values: rows.Blocks) -> None:
+    def __init__(self, values: frames.Blocks) -> None:
         """Takes (steps, worlds, …) blocks."""
         self._values = values
         self.names: Collection[str] = values.keys()
 
-    def fill(self, step: int, count: int, row: int, inputs: rows.Blocks) -> None:
-        """Copies rows of the arrays."""
+    def fill(self, step: int, count: int, frame: int, inputs: frames.Blocks) -> None:
+        """Copies frames of the arrays."""
         for name, target in inputs.items():
             value = self._values.get(name)
             if value is not None:
-                target.copy_from(row, value, step, count)
+                target.copy_from(frame, value, step, count)
             else:
-                target.zero(row, count)
+                target.zero(frame, count)
 
-    def collect(self, step: int, count: int, adjoints: rows.Blocks, gradients: rows.Blocks) -> None:
-        """Copies rows to the gradients."""
+    def collect(self, step: int, count: int, adjoints: frames.Blocks, gradients: frames.Blocks) -> None:
+        """Copies frames to the gradients."""
         for name, block in gradients.items():
             block.copy_from(step, adjoints[name], 0, count)
 
     def sums(self) -> Mapping[str, wp.array]:
-        """Nothing: each row is written once."""
+        """Nothing: each frame is written once."""
         return {}
 
 
 _REMEMBERED = 64
-"""Views of rows that are handed to a provider again as the same objects."""
+"""Views of frames that are handed to a provider again as the same objects."""
 
 
 class ProviderFeed:
@@ -97,23 +97,23 @@ class ProviderFeed:
         self._worlds = worlds
         self._views: dict[tuple[int, int, int], Arrays] = {}
 
-    def fill(self, step: int, count: int, row: int, inputs: rows.Blocks) -> None:
+    def fill(self, step: int, count: int, frame: int, inputs: frames.Blocks) -> None:
         """Lets the provider write into the slots, which are zero when it is called."""
         for block in inputs.values():
-            block.zero(row, count)
-        self._fill(step, self._worlds, self._view(inputs, row, count))
+            block.zero(frame, count)
+        self._fill(step, self._worlds, self._view(inputs, frame, count))
 
-    def collect(self, step: int, count: int, adjoints: rows.Blocks, gradients: rows.Blocks) -> None:
+    def collect(self, step: int, count: int, adjoints: frames.Blocks, gradients: frames.Blocks) -> None:
         """Hands the adjoints to the provider."""
         self._accumulate(step, self._worlds, self._view(adjoints, 0, count))
 
-    def _view(self, blocks: rows.Blocks, row: int, count: int) -> Arrays:
-        """Rows `row` … of all blocks; the same objects for the same rows, so that a provider can recognize them."""
-        key = (id(blocks), row, count)
+    def _view(self, blocks: frames.Blocks, frame: int, count: int) -> Arrays:
+        """Frames `frame` … of all blocks; the same objects for the same frames: a provider can recognize them."""
+        key = (id(blocks), frame, count)
         if len(self._views) > _REMEMBERED:  # of a run that is advanced step by step
             self._views.clear()
         if key not in self._views:
-            views = {name: block.array[row : row + count] for name, block in blocks.items()}
+            views = {name: block.array[frame : frame + count] for name, block in blocks.items()}
             self._views[key] = Arrays("input", views)
         return self._views[key]
 
@@ -126,13 +126,13 @@ class ProviderFeed:
         return self._provider.sums(self._worlds)
 
 
-def adopt_arrays(program: Program, inputs: Mapping[str, Any], steps: int) -> rows.Blocks:
+def adopt_arrays(program: Program, inputs: Mapping[str, Any], steps: int) -> frames.Blocks:
     """Checks arrays given by a caller: (steps, worlds, …) each."""
     fields = {f.name: f for f in program.inputs}
     for name in inputs:
         if name not in fields:
             raise unknown_name("input", name, fields)
     return {
-        name: rows.adopt(f"input {name!r}", value, fields[name], steps, program.device)
+        name: frames.adopt(f"input {name!r}", value, fields[name], steps, program.device)
         for name, value in inputs.items()
     }

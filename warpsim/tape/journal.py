@@ -22,10 +22,10 @@ import warp as wp
 
 from warpsim.core.errors import InputError
 from warpsim.core.files import replacing
-from warpsim.tape import rows
+from warpsim.tape import frames
+from warpsim.tape.frames import Packed
 from warpsim.tape.part import Part
 from warpsim.tape.program import Program
-from warpsim.tape.rows import Packed
 from warpsim.tape.schedule import Plan
 from warpsim.tape.sweep import Pullback
 
@@ -88,7 +88,7 @@ class Journal:
         """Brings a part to where it was last saved, after its forward pass or within its backward pass."""
         with self._read() as saved:
             part.step = part.plan.steps
-            for name in ("stored", "rows", "free"):
+            for name in ("stored", "frames", "free"):
                 setattr(part.snapshots, name, array("q", saved[name].tobytes()))
             part.checksums[:] = saved["checksums"]
 
@@ -96,7 +96,7 @@ class Journal:
         """Brings a backward pass to where it was last saved; does nothing if it had not begun.
 
         Args:
-            adjoint: Row 0 receives the adjoint of the state at the start of the last finished segment.
+            adjoint: Frame 0 receives the adjoint of the state at the start of the last finished segment.
             pull: Told where to go on.
             sums: By name: what accumulates over segments (gradients of parameters, of knots), for this group of worlds.
             seeds: Checksum of the seeds, which must be those of the interrupted pass.
@@ -117,9 +117,9 @@ class Journal:
         self, done: int, adjoint: Packed, part: Part, pull: Pullback, sums: Mapping[str, wp.array], seeds: int
     ) -> None:
         """Saves that segment `done` is finished, if it is time to; other arguments as in `restore_backward`."""
-        rows_are_reused = part.plan.snapshots < part.plan.segments
+        frames_are_reused = part.plan.snapshots < part.plan.segments
         now = time.monotonic()
-        if done > 0 and not rows_are_reused and now - self._saved_at < self._seconds:
+        if done > 0 and not frames_are_reused and now - self._saved_at < self._seconds:
             return
         self._saved_at = now
         more = {
@@ -140,7 +140,7 @@ class Journal:
                 fresh,
                 identity=np.str_(self._identity),
                 stored=np.array(part.snapshots.stored, dtype=np.int64),
-                rows=np.array(part.snapshots.rows, dtype=np.int64),
+                frames=np.array(part.snapshots.frames, dtype=np.int64),
                 free=np.array(part.snapshots.free, dtype=np.int64),
                 checksums=part.checksums,
                 **more,
@@ -152,22 +152,22 @@ class Journal:
             saved.close()
             raise InputError(
                 f"{self._file} belongs to another run (other steps, schedule, program, initial state, parameters or "
-                "kept rows); choose another directory, or delete it to begin again"
+                "kept frames); choose another directory, or delete it to begin again"
             )
         return saved
 
 
 def describe(
-    program: Program, plan: Plan, initial_state: rows.Blocks, parameters: Mapping[str, int], kept: Iterable[Any]
+    program: Program, plan: Plan, initial_state: frames.Blocks, parameters: Mapping[str, int], kept: Iterable[Any]
 ) -> str:
     """Describes what must be equal for a journal to be continued.
 
     Args:
         program: The step of one group of worlds.
         plan: How the run is cut.
-        initial_state: By field, one row each.
+        initial_state: By field, one frame each.
         parameters: Checksums by name.
-        kept: What rows the run keeps.
+        kept: What frames the run keeps.
     """
     fields = [
         (f.name, f.shape, wp.types.type_repr(f.dtype)) for f in (*program.state, *program.inputs, *program.outputs)

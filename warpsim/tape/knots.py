@@ -11,7 +11,7 @@ from warpsim.core.errors import InputError
 from warpsim.tape.program import Arrays
 
 _REMEMBERED = 256
-"""Recorded launches; a run that is advanced step by step has other rows at every call."""
+"""Recorded launches; a run that is advanced step by step has other frames at every call."""
 
 
 class KnotInputs:
@@ -100,13 +100,13 @@ def _interpolate(
     knots: wp.array3d(dtype=Any),
     values: wp.array3d(dtype=Any),
 ):
-    row, w, i = wp.tid()
-    j = (start + row) // every
+    frame, w, i = wp.tid()
+    j = (start + frame) // every
     value = knots[j, first_world + w, i]
     if not hold:
-        t = _position(start + row, every, value)
+        t = _position(start + frame, every, value)
         value = (type(t)(1.0) - t) * value + t * knots[j + 1, first_world + w, i]
-    values[row, w, i] = value
+    values[frame, w, i] = value
 
 
 @wp.kernel(enable_backward=False)
@@ -122,12 +122,12 @@ def _interpolate_adjoint(
     k, w, i = wp.tid()
     j = first_knot + k
     total = gradient[j, first_world + w, i]
-    # rows of the steps between the knot before and the knot after, which are all that this knot reaches
+    # frames of the steps between the knot before and the knot after, which are all that this knot reaches
     begin = wp.max((j - 1) * every - start, 0)
     end = wp.min((j + 1) * every - start, adjoints.shape[0])
     for back in range(end - begin):
-        row = end - 1 - back
-        step = start + row
+        frame = end - 1 - back
+        step = start + frame
         weight = type(total)(0.0)
         if step // every == j:
             weight = type(total)(1.0)
@@ -136,7 +136,7 @@ def _interpolate_adjoint(
         elif step // every == j - 1 and not hold:
             weight = _position(step, every, total)
         if weight != type(total)(0.0):
-            total += weight * adjoints[row, w, i]
+            total += weight * adjoints[frame, w, i]
     gradient[j, first_world + w, i] = total
 
 

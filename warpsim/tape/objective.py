@@ -12,7 +12,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.core.errors import InputError
-from warpsim.tape import rows
+from warpsim.tape import frames
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field, Program, SlotValues, SolvingProgram, SplittableProgram
 
@@ -105,7 +105,7 @@ def final_cost(
     Returns:
         The cost of each world, and the derivative of their sum by the state: `state_seeds={name: {-1: seed}}`.
     """
-    given = rows.adopt_row("state", state, program.state, program.device)
+    given = frames.adopt_frame("state", state, program.state, program.device)
     arrays = {}
     for field in program.state:
         arrays[field.name] = wp.clone(given[field.name].array[0], requires_grad=field.differentiable)
@@ -115,4 +115,4 @@ def final_cost(
         launch(Arrays("parameter of the cost", parameters or {}), Arrays("state", arrays), cost)
     cost.grad.fill_(1.0)
     tape.backward()
-    return cost.numpy(), {f.name: arrays[f.name].grad for f in rows.differentiable(program.state)}
+    return cost.numpy(), {f.name: arrays[f.name].grad for f in frames.differentiable(program.state)}

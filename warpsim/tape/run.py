@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpsim.core.errors import InputError
+from warpsim.tape.frames import BlockArrays
 from warpsim.tape.home import Home
 from warpsim.tape.journal import Journal
 from warpsim.tape.part import Keep, Part
-from warpsim.tape.rows import BlockArrays
 from warpsim.tape.schedule import Plan
 from warpsim.tape.storage import Checkpoints
 
@@ -105,8 +105,8 @@ class Run:
     def state(self) -> dict[str, np.ndarray]:
         """A copy, in host memory, of the state reached so far, by field, (worlds, …)."""
         groups = [store.states.fields for store in self.checkpoints]
-        row = self.parts[0].reached_row
-        return {name: np.concatenate([group[name].read(row) for group in groups]) for name in groups[0]}
+        frame = self.parts[0].reached_frame
+        return {name: np.concatenate([group[name].read(frame) for group in groups]) for name in groups[0]}
 
     def release(self) -> None:
         """Gives the checkpoints back; kept states and outputs stay."""

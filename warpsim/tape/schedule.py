@@ -34,11 +34,11 @@ _SPARE = 64
 CACHE_BYTES = 8_000_000
 """What the slots of a segment fit into, in each group of worlds, where they save nothing by being more."""
 
-MOST_CAPTURED_SLOTS = 128
+MAXIMUM_CAPTURED_SLOTS = 128
 """The most slots of a segment where each must be captured, which takes a millisecond a launch: on CUDA, and of programs
 that do more than launch, copy and clear."""
 
-MOST_SLOTS = 2048
+MAXIMUM_SLOTS = 2048
 """Slots of a segment where the rollout is cut: what surrounds a segment costs about a tenth of a millisecond whatever
 its length, a hundred steps of a small robot; beyond this it is no longer felt, and the cache is."""
 
@@ -267,7 +267,7 @@ def make_plan(
     chosen = schedule or AllStarts()
     preferred = segment or _preferred_slots(footprint)
     plan = _plan(footprint, steps, chosen.slots(steps, preferred), chosen, storage, segment)
-    if plan.slots > _most_slots(footprint):
+    if plan.slots > _maximum_slots(footprint):
         raise _too_long(footprint, plan)
     if budget is None or plan.bytes <= budget:
         return plan
@@ -277,7 +277,7 @@ def make_plan(
     return fitting
 
 
-def _most_slots(footprint: Footprint) -> int:
+def _maximum_slots(footprint: Footprint) -> int:
     """The longest segment whose intermediates fit one block of memory, of which each group of worlds has its own."""
     return max(1, LARGEST_BLOCK * footprint.groups // max(footprint.work, 1))
 
@@ -288,14 +288,14 @@ def _too_long(footprint: Footprint, plan: Plan) -> InputError:
     return InputError(
         f"recording {plan.slots} steps at once takes {readable(footprint.work)} each, {readable(whole)} in all, and a "
         f"block of memory holds at most {readable(most)}; leave schedule= and segment= out of memory=, and the "
-        f"{plan.steps} steps are cut into segments; or give segment={_most_slots(footprint)} or less"
+        f"{plan.steps} steps are cut into segments; or give segment={_maximum_slots(footprint)} or less"
     )
 
 
 def _preferred_slots(footprint: Footprint) -> int:
     """K that keeps the slots of a group of worlds within the cache."""
     slot = max(footprint.slot, 1)
-    most = MOST_SLOTS if _alike(footprint) else MOST_CAPTURED_SLOTS
+    most = MAXIMUM_SLOTS if _alike(footprint) else MAXIMUM_CAPTURED_SLOTS
     return max(1, min(most, CACHE_BYTES * footprint.groups // slot, KEPT_BYTES // slot))
 
 
@@ -307,7 +307,7 @@ def _alike(footprint: Footprint) -> bool:
 def _longest_segments(footprint: Footprint, steps: int, limit: int) -> Plan | None:
     """The plan with all starts and the longest segments within a limit, if they are a fair share of the rollout."""
     limit -= limit // _SPARE
-    fits, too_long = 0, min(steps, _most_slots(footprint)) + 1
+    fits, too_long = 0, min(steps, _maximum_slots(footprint)) + 1
     while too_long - fits > 1:
         slots = (fits + too_long) // 2
         if _plan(footprint, steps, slots, AllStarts(), "device").bytes <= limit:
@@ -355,7 +355,7 @@ def _fit(
     """The plan with the fewest evaluations that fits; among equals the one with the shortest segments."""
     fitting = []
     per_snapshot = footprint.groups * SNAPSHOT_BYTES + (0 if storage == "disk" else footprint.state)
-    for slots in (size for size in _sizes(steps, segment) if size <= _most_slots(footprint)):
+    for slots in (size for size in _sizes(steps, segment) if size <= _maximum_slots(footprint)):
         if schedule is not None:
             plan = _plan(footprint, steps, schedule.slots(steps, slots), schedule, storage, segment)
         else:

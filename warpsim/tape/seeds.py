@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import warp as wp
 
 from warpsim.core.errors import InputError, unknown_name
-from warpsim.tape import rows
+from warpsim.tape import frames
 from warpsim.tape.program import Field
 
 
@@ -25,8 +25,8 @@ class EveryStep:
 class Seed(Protocol):
     """The seeds of one field in one group of worlds."""
 
-    def write(self, target: rows.Block, row: int, step: int, count: int) -> None:
-        """Writes the seeds of `count` steps from `step` on to the zeroed rows of `target` from `row` on."""
+    def write(self, target: frames.Block, frame: int, step: int, count: int) -> None:
+        """Writes the seeds of `count` steps from `step` on to the zeroed frames of `target` from `frame` on."""
 
     def worlds(self, worlds: range) -> Seed:
         """The same for a range of worlds."""
@@ -39,10 +39,10 @@ class Seed(Protocol):
 class _Dense:
     """A seed for each step."""
 
-    block: rows.Block
+    block: frames.Block
 
-    def write(self, target: rows.Block, row: int, step: int, count: int) -> None:
-        target.copy_from(row, self.block, step, count)
+    def write(self, target: frames.Block, frame: int, step: int, count: int) -> None:
+        target.copy_from(frame, self.block, step, count)
 
     def worlds(self, worlds: range) -> Seed:
         return _Dense(self.block.worlds(worlds))
@@ -56,12 +56,12 @@ class _Sparse:
     """Seeds at a few steps, in ascending order."""
 
     steps: list[int]
-    blocks: list[rows.Block]
+    blocks: list[frames.Block]
 
-    def write(self, target: rows.Block, row: int, step: int, count: int) -> None:
+    def write(self, target: frames.Block, frame: int, step: int, count: int) -> None:
         first, last = bisect.bisect_left(self.steps, step), bisect.bisect_left(self.steps, step + count)
         for i in range(first, last):
-            target.copy_from(row + self.steps[i] - step, self.blocks[i], 0, 1)
+            target.copy_from(frame + self.steps[i] - step, self.blocks[i], 0, 1)
 
     def worlds(self, worlds: range) -> Seed:
         return _Sparse(self.steps, [block.worlds(worlds) for block in self.blocks])
@@ -75,10 +75,10 @@ class _Sparse:
 class _Constant:
     """The same seed at each step."""
 
-    block: rows.Block
+    block: frames.Block
 
-    def write(self, target: rows.Block, row: int, step: int, count: int) -> None:
-        target.repeat_from(row, self.block, count)
+    def write(self, target: frames.Block, frame: int, step: int, count: int) -> None:
+        target.repeat_from(frame, self.block, count)
 
     def worlds(self, worlds: range) -> Seed:
         return _Constant(self.block.worlds(worlds))
@@ -88,16 +88,16 @@ class _Constant:
 
 
 def adopt(
-    kind: str, seeds: Mapping[str, Any] | None, fields: Iterable[Field], row_count: int, device: wp.Device
+    kind: str, seeds: Mapping[str, Any] | None, fields: Iterable[Field], frame_count: int, device: wp.Device
 ) -> dict[str, Seed]:
     """Checks the seeds a caller gave and returns them by field.
 
     Args:
         kind: "state" or "output".
-        seeds: By field name: a dense (rows, worlds, …) array, a mapping from step to a (worlds, …) array (negative
+        seeds: By field name: a dense (frames, worlds, …) array, a mapping from step to a (worlds, …) array (negative
             steps count from the end), or `EveryStep` of a (worlds, …) array.
         fields: All fields of that kind.
-        row_count: Number of steps that have the field (N + 1 states, N outputs).
+        frame_count: Number of steps that have the field (N + 1 states, N outputs).
         device: Device of the program.
     """
     known = {f.name: f for f in fields}
@@ -107,21 +107,21 @@ def adopt(
             raise unknown_name(kind, name, known)
         if not known[name].differentiable:
             raise InputError(f"{kind} {name!r} is not differentiable and cannot be seeded; it is only carried along")
-        found[name] = _adopt_one(f"seed of {kind} {name!r}", value, known[name], row_count, device)
+        found[name] = _adopt_one(f"seed of {kind} {name!r}", value, known[name], frame_count, device)
     return found
 
 
-def _adopt_one(what: str, value: Any, field: Field, row_count: int, device: wp.Device) -> Seed:
+def _adopt_one(what: str, value: Any, field: Field, frame_count: int, device: wp.Device) -> Seed:
     if isinstance(value, EveryStep):
-        return _Constant(rows.adopt(what, value.value, field, None, device))
+        return _Constant(frames.adopt(what, value.value, field, None, device))
     if not isinstance(value, Mapping):
-        return _Dense(rows.adopt(what, value, field, row_count, device))
-    by_step: dict[int, rows.Block] = {}
+        return _Dense(frames.adopt(what, value, field, frame_count, device))
+    by_step: dict[int, frames.Block] = {}
     for step, seed in value.items():
-        index = int(step) + (row_count if step < 0 else 0)
-        if not 0 <= index < row_count:
-            raise InputError(f"{what}: step {step} is not within 0 … {row_count - 1}")
-        by_step[index] = rows.adopt(f"{what} at step {step}", seed, field, None, device)
+        index = int(step) + (frame_count if step < 0 else 0)
+        if not 0 <= index < frame_count:
+            raise InputError(f"{what}: step {step} is not within 0 … {frame_count - 1}")
+        by_step[index] = frames.adopt(f"{what} at step {step}", seed, field, None, device)
     steps = sorted(by_step)
     return _Sparse(steps, [by_step[step] for step in steps])
 

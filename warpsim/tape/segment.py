@@ -1,7 +1,7 @@
 """A segment: K slots, each one step recorded once on a `wp.Tape`, captured into graphs and replayed for ever.
 
-Slot k reads state row k and input row k and writes state row k + 1 and output row k. Three kinds of graph exist, each
-captured when first needed:
+Slot k reads frame k of the states and inputs and writes frame k + 1 of the states and k of the outputs. Three kinds of
+graph exist, each captured when first needed:
 
 - *plain*: the forward steps alone; all slots share one set of intermediates;
 - *recorded*: the forward steps whose intermediates stay in their slots for the adjoint;
@@ -22,12 +22,13 @@ import warp as wp
 
 from warpsim.core.errors import InputError
 from warpsim.tape import arena as arenas
-from warpsim.tape import rows
+from warpsim.tape import frames
+from warpsim.tape.active import recording
 from warpsim.tape.arena import Arena, ArenaSize
 from warpsim.tape.crew import Crew
+from warpsim.tape.frames import Packed
 from warpsim.tape.graph import Replay, SlotGraph, SlotStep, capture_slots, eager_slots
 from warpsim.tape.program import BoundedProgram, ExplainingProgram, Program, Shortage, SolvingProgram
-from warpsim.tape.rows import Packed
 
 
 @dataclass(frozen=True)
@@ -44,18 +45,18 @@ class Adjoints:
     def __init__(self, program: Program, slots: int) -> None:
         """Allocates them for `slots` steps."""
         state, inputs, outputs = (
-            rows.differentiable(fields) for fields in (program.state, program.inputs, program.outputs)
+            frames.differentiable(fields) for fields in (program.state, program.inputs, program.outputs)
         )
         sizes = [
-            (slots + 1) * rows.packed_bytes(state),
-            slots * rows.packed_bytes(inputs),
-            slots * rows.packed_bytes(outputs),
+            (slots + 1) * frames.packed_bytes(state),
+            slots * frames.packed_bytes(inputs),
+            slots * frames.packed_bytes(outputs),
         ]
         memory = wp.zeros(max(sum(sizes), 1), dtype=wp.uint8, device=program.device)
         self.states = Packed(state, slots + 1, memory)
         self.inputs = Packed(inputs, slots, memory, sizes[0])
         self.outputs = Packed(outputs, slots, memory, sizes[0] + sizes[1])
-        self._all = rows.Block(memory)
+        self._all = frames.Block(memory)
 
     def zero(self) -> None:
         """Clears all of them."""
@@ -63,7 +64,7 @@ class Adjoints:
 
 
 class Segment:
-    """The slots of one program and the rows of states, inputs and outputs they work on."""
+    """The slots of one program and the frames of states, inputs and outputs they work on."""
 
     def __init__(
         self,
@@ -75,7 +76,7 @@ class Segment:
         like: Segment | None = None,
         crew: Crew | None = None,
     ) -> None:
-        """Allocates the rows of all slots; intermediates and adjoints follow when first needed.
+        """Allocates the frames of all slots; intermediates and adjoints follow when first needed.
 
         Args:
             program: What a slot runs.
@@ -110,7 +111,7 @@ class Segment:
 
     @property
     def adjoints(self) -> Adjoints:
-        """Adjoints of the rows, made when first asked for (never within a capture, which would clear them again)."""
+        """Adjoints of the frames, made when first asked for (never within a capture, which would clear them again)."""
         if self._adjoints is None:
             self._adjoints = Adjoints(self.program, self.slots)
         return self._adjoints
@@ -149,8 +150,7 @@ class Segment:
     def adjoint_steps(self, first: int, count: int) -> Replay:
         """What runs the adjoints of slots `first` + `count` - 1 … `first`, which must have been stepped `recorded`.
 
-        State adjoint row k + 1 and output adjoint row k go in; state adjoint row k and input adjoint row k are added
-        to.
+        Adjoints of state k + 1 and output k go in; those of state k and input k are added to.
         """
         self.prepare(first, count, recorded=True)
         assert self._backward is not None
@@ -162,13 +162,13 @@ class Segment:
 
     def copy_slot(self, source: Segment, slot: int) -> None:
         """Makes slot 0 what a slot of another segment is: its state, inputs and adjoints."""
-        self.states.copy_row(0, source.states, slot)
-        self.inputs.copy_row(0, source.inputs, slot)
+        self.states.copy_frame(0, source.states, slot)
+        self.inputs.copy_frame(0, source.inputs, slot)
         if source._adjoints is not None:
             for mine, theirs in ((0, slot), (1, slot + 1)):
-                self.adjoints.states.copy_row(mine, source.adjoints.states, theirs)
-            self.adjoints.inputs.copy_row(0, source.adjoints.inputs, slot)
-            self.adjoints.outputs.copy_row(0, source.adjoints.outputs, slot)
+                self.adjoints.states.copy_frame(mine, source.adjoints.states, theirs)
+            self.adjoints.inputs.copy_frame(0, source.adjoints.inputs, slot)
+            self.adjoints.outputs.copy_frame(0, source.adjoints.outputs, slot)
 
     def eager_tape(self, slot: int) -> wp.Tape:
         """Steps one slot eagerly, clears the adjoints of its intermediates, and returns its tape for inspection."""
@@ -251,7 +251,7 @@ class Segment:
 
     def _recorded_step(self, slot: int) -> None:
         tape = self._tapes[slot] = wp.Tape()
-        with tape:
+        with recording(tape):
             self._step(slot, self._work_of(slot), tape)
 
     def _tape(self, slot: int) -> wp.Tape:

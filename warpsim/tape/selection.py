@@ -9,7 +9,7 @@ from warpsim.core.errors import unknown_name
 from warpsim.tape.program import Field
 
 Selection = bool | Sequence[str] | Mapping[str, Any]
-"""All fields, none, those named, or those for which the caller gives an array (rows, worlds, …) to be filled."""
+"""All fields, none, those named, or those for which the caller gives an array (frames, worlds, …) to be filled."""
 
 
 def names(selection: Selection) -> list[str]:

@@ -15,9 +15,9 @@ import numpy as np
 import warp as wp
 
 from warpsim.core.errors import InputError, OutputError
-from warpsim.tape import rows
+from warpsim.tape import frames
+from warpsim.tape.frames import Packed
 from warpsim.tape.program import Field
-from warpsim.tape.rows import Packed
 
 KINDS = ("device", "host", "disk")
 
@@ -26,35 +26,35 @@ RESIDENT_BYTES = 1_000_000
 
 
 class Checkpoints:
-    """Rows of states: row 0 the initial state, the last row the state reached so far, snapshots between."""
+    """Frames of states: frame 0 the initial state, the last frame the state reached so far, snapshots between."""
 
     def __init__(self, states: Packed) -> None:
-        """Takes the rows; see `make`."""
+        """Takes the frames; see `make`."""
         self.states = states
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows."""
+        """Bytes of all frames."""
         return self.states.data.nbytes
 
-    def save(self, row: int, states: Packed, slot: int) -> None:
-        """Copies the state in a slot to a row."""
-        self.states.copy_row(row, states, slot)
+    def save(self, frame: int, states: Packed, slot: int) -> None:
+        """Copies the state in a slot to a frame."""
+        self.states.copy_frame(frame, states, slot)
 
-    def load(self, row: int, states: Packed, slot: int) -> None:
-        """Copies a row to the state in a slot."""
-        states.copy_row(slot, self.states, row)
+    def load(self, frame: int, states: Packed, slot: int) -> None:
+        """Copies a frame to the state in a slot."""
+        states.copy_frame(slot, self.states, frame)
 
 
 class DiskCheckpoints(Checkpoints):
-    """Rows in a memory-mapped file, in a temporary directory that is removed when the object is collected."""
+    """Frames in a memory-mapped file, in a temporary directory that is removed when the object is collected."""
 
-    def __init__(self, fields: tuple[Field, ...], row_count: int, file: Path | None) -> None:
+    def __init__(self, fields: tuple[Field, ...], frame_count: int, file: Path | None) -> None:
         """Creates the file, or opens it if it is there.
 
         Args:
             fields: The state.
-            row_count: Number of rows.
+            frame_count: Number of frames.
             file: A file that stays; None for a temporary one.
         """
         removed: weakref.finalize | None = None
@@ -63,22 +63,22 @@ class DiskCheckpoints(Checkpoints):
             removed = weakref.finalize(self, shutil.rmtree, folder, True)
             file = Path(folder) / "states.bin"
         try:
-            self._mapped = map_file(file, row_count * rows.packed_bytes(fields))
+            self._mapped = map_file(file, frame_count * frames.packed_bytes(fields))
         except OutputError:
             if removed is not None:
                 removed()
             raise
         self._touched = 0
-        super().__init__(Packed(fields, row_count, mapped_bytes(self._mapped)))
+        super().__init__(Packed(fields, frame_count, mapped_bytes(self._mapped)))
 
-    def save(self, row: int, states: Packed, slot: int) -> None:
-        """Copies the state in a slot to a row of the file."""
-        super().save(row, states, slot)
+    def save(self, frame: int, states: Packed, slot: int) -> None:
+        """Copies the state in a slot to a frame of the file."""
+        super().save(frame, states, slot)
         self._relax()
 
-    def load(self, row: int, states: Packed, slot: int) -> None:
-        """Copies a row of the file to the state in a slot."""
-        super().load(row, states, slot)
+    def load(self, frame: int, states: Packed, slot: int) -> None:
+        """Copies a frame of the file to the state in a slot."""
+        super().load(frame, states, slot)
         self._relax()
 
     def _relax(self) -> None:
@@ -90,23 +90,23 @@ class DiskCheckpoints(Checkpoints):
 
 
 def make(
-    kind: str, fields: tuple[Field, ...], row_count: int, device: wp.Device, file: Path | None = None
+    kind: str, fields: tuple[Field, ...], frame_count: int, device: wp.Device, file: Path | None = None
 ) -> Checkpoints:
-    """Room for `row_count` states.
+    """Room for `frame_count` states.
 
     Args:
         kind: "device", "host" (pinned if the device is a GPU) or "disk".
         fields: The state.
-        row_count: Number of states.
+        frame_count: Number of states.
         device: Where the program runs.
         file: For "disk": a file that stays; by default a temporary one.
     """
     if kind == "device":
-        return Checkpoints(Packed.allocate(fields, row_count, device))
+        return Checkpoints(Packed.allocate(fields, frame_count, device))
     if kind == "host":
-        return Checkpoints(Packed.allocate(fields, row_count, wp.get_device("cpu"), pinned=device.is_cuda))
+        return Checkpoints(Packed.allocate(fields, frame_count, wp.get_device("cpu"), pinned=device.is_cuda))
     if kind == "disk":
-        return DiskCheckpoints(fields, row_count, file)
+        return DiskCheckpoints(fields, frame_count, file)
     raise InputError(f"storage={kind!r}; use one of {', '.join(KINDS)}")
 
 
@@ -160,12 +160,12 @@ def mapped_bytes(mapped: mmap.mmap) -> wp.array:
     return wp.array(np.frombuffer(mapped, dtype=np.uint8), dtype=wp.uint8, device="cpu", copy=False)
 
 
-def mapped_blocks(folder: Path, prefix: str, fields: Iterable[Field], row_count: int) -> rows.Blocks:
-    """Contiguous blocks of `row_count` rows in files that stay."""
+def mapped_blocks(folder: Path, prefix: str, fields: Iterable[Field], frame_count: int) -> frames.Blocks:
+    """Contiguous blocks of `frame_count` frames in files that stay."""
     found = {}
     for field in fields:
-        memory = mapped_bytes(map_file(folder / f"{prefix}_{field.name}.bin", row_count * field.nbytes))
-        array = wp.array(ptr=memory.ptr, shape=(row_count, *field.shape), dtype=field.dtype, device="cpu")
+        memory = mapped_bytes(map_file(folder / f"{prefix}_{field.name}.bin", frame_count * field.nbytes))
+        array = wp.array(ptr=memory.ptr, shape=(frame_count, *field.shape), dtype=field.dtype, device="cpu")
         array._ref = memory  # as in Warp's own views: keeps the memory alive
-        found[field.name] = rows.Block(array)
+        found[field.name] = frames.Block(array)
     return found

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warpsim.tape import diagnostics, revolve, rows
+from warpsim.tape import diagnostics, frames, revolve
 from warpsim.tape.convergence import Unsolved
 from warpsim.tape.crew import Crew
 from warpsim.tape.diagnostics import NonFiniteError, SegmentReport
+from warpsim.tape.frames import Packed
 from warpsim.tape.parameters import StaleInputError
 from warpsim.tape.part import Part
 from warpsim.tape.program import Program
-from warpsim.tape.rows import Packed
 from warpsim.tape.schedule import Plan, Span
 from warpsim.tape.seeds import Seed
 from warpsim.tape.segment import Segment
@@ -34,21 +34,21 @@ class Pullback:
         state_seeds: By state field; those without seeds may be missing.
         output_seeds: The same by output field.
         input_gradients: Blocks of (steps, …) that receive the gradients of inputs given as arrays.
-        initial: Blocks of one row that receive the gradient of the initial state.
+        initial: Blocks of one frame that receive the gradient of the initial state.
         norms: (segments,) norm of the adjoint at each segment's start, over this group's worlds.
         retain: Keep checkpoints for another backward pass.
         clip: Largest adjoint norm per world handed from segment to segment, or None.
         on_segment: Called after each segment, or None.
         finished: Called after each segment, when everything about it has been written.
-        resume_from: Segment to begin with, when those after it are done and their adjoint is in row 0 of the slots.
+        resume_from: Segment to begin with, when those after it are done and their adjoint is in frame 0 of the slots.
         unconverged: One of `convergence.CHOICES`.
         unsolved: Solves on the way that did not converge.
     """
 
     state_seeds: dict[str, Seed]
     output_seeds: dict[str, Seed]
-    input_gradients: rows.Blocks
-    initial: rows.Blocks
+    input_gradients: frames.Blocks
+    initial: frames.Blocks
     norms: np.ndarray
     retain: bool = False
     clip: float | None = None
@@ -97,8 +97,8 @@ class Sweep:
             crew=crew,
         )
         self._last = plan.segments - 1
-        self._end_adjoint = Packed.allocate(rows.differentiable(program.state), 1, program.device)
-        self._at: tuple[object, int, int] | None = None  # the slots hold that part's state of that step in that row
+        self._end_adjoint = Packed.allocate(frames.differentiable(program.state), 1, program.device)
+        self._at: tuple[object, int, int] | None = None  # the slots hold that part's state of that step in that frame
         self._recorded: tuple[object, int] | None = None  # the slots hold that part's segment, recorded
 
     def check_inputs(self, part: Part) -> None:
@@ -135,7 +135,7 @@ class Sweep:
         """
         next_store = part.next_store()
         states, outputs = self.segment.states, self.segment.outputs
-        row = None  # where the state of `part.step` is
+        frame = None  # where the state of `part.step` is
         try:
             with _quiet():
                 while part.step < end:
@@ -143,7 +143,7 @@ class Sweep:
                     slot = part.step - span.start
                     count = min(end - part.step, span.count - slot)
                     self._enter(part, slot)
-                    row = slot
+                    frame = slot
                     if slot == 0 and span.segment == next_store:
                         part.push(span.segment, states)
                         next_store = part.next_store()
@@ -156,10 +156,10 @@ class Sweep:
                         bad = diagnostics.first_bad_state(self.segment, slot + count)
                         count = max(bad - 1 - slot, 0)
                     part.keep.take(part.step, slot, count, states.fields, outputs.fields)
-                    part.step, row = part.step + count, slot + count
+                    part.step, frame = part.step + count, slot + count
                     if bad is not None:
                         diagnostics.raise_for_state(self.segment, span.start, bad, self.worlds.start)
-                    if row == span.count:
+                    if frame == span.count:
                         progress()
             return None
         except NonFiniteError as error:
@@ -170,9 +170,9 @@ class Sweep:
             raise
         finally:
             if (
-                row is not None and part.step
+                frame is not None and part.step
             ):  # also of a run that failed or was interrupted, which may go on from there
-                part.checkpoints.save(part.reached_row, states, row)
+                part.checkpoints.save(part.reached_frame, states, frame)
 
     def backward(self, part: Part, pull: Pullback, progress: Callable[[], None]) -> None:
         """Differentiates all segments, last first; the adjoint of the initial state ends up in `pull.initial`.
@@ -192,7 +192,7 @@ class Sweep:
                     self._stepped(part, span, 0, span.count, recorded=True)
                 if not self._solved(pull, span):
                     return
-                self._end_adjoint.copy_row(0, adjoints.states, 0)  # as the segment after this one has left it
+                self._end_adjoint.copy_frame(0, adjoints.states, 0)  # as the segment after this one has left it
                 self._seed(pull, span)
                 self.segment.adjoint_steps(0, span.count)()
                 self._report(part, pull, span)
@@ -205,13 +205,13 @@ class Sweep:
             block.copy_from(0, adjoints.states.fields[name], 0, 1)
 
     def _enter(self, part: Part, slot: int) -> None:
-        """Brings the state of step `part.step` into row `slot`."""
+        """Brings the state of step `part.step` into frame `slot`."""
         if self._at is not None and self._at[:2] == (part.token, part.step):
             if self._at[2] != slot:
-                self.segment.states.copy_row(slot, self.segment.states, self._at[2])
+                self.segment.states.copy_frame(slot, self.segment.states, self._at[2])
         else:
             self._recorded = None
-            part.checkpoints.load(part.reached_row, self.segment.states, slot)
+            part.checkpoints.load(part.reached_frame, self.segment.states, slot)
         self._at = (part.token, part.step, slot)
 
     def _fill(self, part: Part, span: Span, slot: int, count: int) -> None:
@@ -238,17 +238,17 @@ class Sweep:
         self._recorded = (part.token, span.segment) if whole else None
 
     def _reach(self, part: Part, target: int) -> None:
-        """Brings the start of segment `target` into row 0, from the newest snapshot before it."""
-        stored, row = part.snapshots.nearest(target)
+        """Brings the start of segment `target` into frame 0, from the newest snapshot before it."""
+        stored, frame = part.snapshots.nearest(target)
         self._recorded = None
-        part.checkpoints.load(row, self.segment.states, 0)
+        part.checkpoints.load(frame, self.segment.states, 0)
         self._at = None
         for first, stop, store in revolve.approach(stored, target, 1 + len(part.snapshots.free)):
             for segment in range(first, stop):
                 span = self.plan.span(segment)
                 self._verify(part, span)
                 self.segment.steps(0, span.count, recorded=False)()
-                self.segment.states.copy_row(0, self.segment.states, span.count)
+                self.segment.states.copy_frame(0, self.segment.states, span.count)
             if store:
                 part.push(stop, self.segment.states)
 
@@ -270,7 +270,7 @@ class Sweep:
             seed.write(adjoints.outputs.fields[name], 0, span.start, span.count)
         end = span.start + span.count
         if end < self.plan.steps and not self.plan.cut_at(end):
-            adjoints.states.copy_row(span.count, self._end_adjoint, 0)
+            adjoints.states.copy_frame(span.count, self._end_adjoint, 0)
         else:
             for name, seed in pull.state_seeds.items():
                 seed.write(adjoints.states.fields[name], span.count, end, 1)

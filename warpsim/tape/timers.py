@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
@@ -18,6 +17,7 @@ from warpsim.core.errors import InputError, unknown_name
 from warpsim.core.kernel_lock import KERNELS
 from warpsim.core.stages import observe
 from warpsim.tape import arena as arenas
+from warpsim.tape.active import recording
 from warpsim.tape.graph import Replay, capture
 from warpsim.tape.program import Arrays, Field, Program
 
@@ -70,19 +70,19 @@ def time_stages(
     """
     if repeats < 1:
         raise InputError(f"repeats={repeats}; at least 1 is needed")
-    with KERNELS:
-        recordings, alive = _record(program, state, inputs or {}, adjoint)
     byte = wp.zeros(1, dtype=wp.uint8, device=program.device)
     nothing = capture(program.device, byte.zero_)
+    with KERNELS:
+        recordings, alive = _record(program, state, inputs or {}, adjoint)
     least = np.full(len(recordings), np.inf)
     idle = np.inf
     for _ in range(repeats):
         idle = min(idle, _microseconds(nothing, program.device))
-        for i, recording in enumerate(recordings):
-            least[i] = min(least[i], _microseconds(recording.replay, program.device))
+        for i, recorded in enumerate(recordings):
+            least[i] = min(least[i], _microseconds(recorded.replay, program.device))
     times = StageTimes()
-    for recording, time in zip(recordings, least, strict=True):
-        times[recording.name] = times.get(recording.name, 0.0) + max(float(time) - idle, 0.0)
+    for recorded, time in zip(recordings, least, strict=True):
+        times[recorded.name] = times.get(recorded.name, 0.0) + max(float(time) - idle, 0.0)
     del alive  # a graph does not keep the arrays it works on
     return times
 
@@ -113,7 +113,7 @@ def _record(
         replay = capture(program.device, run)
         found.append(_Recording(f"step.{name}", replay, slice(first, len(tape.launches) if tape else 0)))
 
-    with observe(record), tape or nullcontext():
+    with observe(record), recording(tape):
         program.step(before, given, work, after, outputs, tape=tape)
     if tape is not None:
         found += _record_adjoints(tape, found, program.device)
@@ -122,7 +122,7 @@ def _record(
 
 def _record_adjoints(tape: wp.Tape, forward: list[_Recording], device: wp.Device) -> list[_Recording]:
     """Captures the way back by stages; an adjoint recorded between stages goes by the function that recorded it."""
-    owner = {i: recording.name for recording in forward for i in range(*recording.launches.indices(len(tape.launches)))}
+    owner = {i: recorded.name for recorded in forward for i in range(*recorded.launches.indices(len(tape.launches)))}
     found: list[_Recording] = []
     last = len(tape.launches)
     while last > 0:

@@ -93,21 +93,21 @@ def attribute_gradients(problem: TaskProblem, x: torch.Tensor) -> dict[str, np.n
 
 
 def _thinned(motion: Motion) -> Motion:
-    """Every so many rows, the last one included."""
-    rows = len(motion.times)
+    """Every so many frames, the last one included."""
+    frames = len(motion.times)
     most = max(1, int(1.0 / (FRAMES_PER_SECOND * (motion.times[1] - motion.times[0]))))
-    every = next(stride for stride in range(min(most, rows - 1), 0, -1) if (rows - 1) % stride == 0)
+    every = next(stride for stride in range(min(most, frames - 1), 0, -1) if (frames - 1) % stride == 0)
     if every == 1 and most > 2:  # a number of steps without divisors: the last interval may be shorter
-        chosen = np.unique([*range(0, rows, most), rows - 1])
+        chosen = np.unique([*range(0, frames, most), frames - 1])
     else:
-        chosen = np.arange(0, rows, every)
+        chosen = np.arange(0, frames, every)
     return Motion(
         times=motion.times[chosen],
         q=motion.q[chosen],
         qd=motion.qd[chosen],
         positions=motion.positions[chosen],
         rotations=motion.rotations[chosen],
-        contacts=None if motion.contacts is None else [motion.contacts[row] for row in chosen],
+        contacts=None if motion.contacts is None else [motion.contacts[frame] for frame in chosen],
         points={path: points[chosen] for path, points in motion.points.items()},
         matter_states={
             path: {name: values[chosen] for name, values in fields.items()}

@@ -143,9 +143,9 @@ class TaskProblem:
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self.residual_rows(x[None])[0]
+        return self.batched_residuals(x[None])[0]
 
-    def residual_rows(self, x: torch.Tensor) -> torch.Tensor:
+    def batched_residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
         for term in self._weighted():
             if isinstance(term, Cost):
@@ -305,7 +305,7 @@ def _check(part: Any, sim: Simulator, times: np.ndarray, task: Task) -> None:
         part.check(sim)
         when = getattr(part, "when", None)
         if when is not None:
-            when.rows(times)
+            when.frames(times)
         for output in part.outputs:
             if output not in (*sim.output_names, *sim.state_names):
                 raise InputError(f"the simulator has no output {output!r}")

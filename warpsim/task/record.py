@@ -99,7 +99,7 @@ def result_record(result: Result) -> dict[str, Any]:
         "iterations": result.iterations,
         "evaluations": result.evaluations,
         "seconds": result.seconds,
-        "history": result.rows(),
+        "history": result.entries(),
     }
 
 

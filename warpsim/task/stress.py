@@ -65,11 +65,11 @@ class Stress:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        width = max(len(row.name) for row in self.outcomes)
+        width = max(len(outcome.name) for outcome in self.outcomes)
         words = {True: "yes", False: "NO", None: "–"}
         yield f"{'variation':<{width}}  {'loss':>10}  success"
-        for row in self.outcomes:
-            yield f"{row.name:<{width}}  {row.loss:>10.4g}  {words[row.success]:<7}  {row.text}".rstrip()
+        for o in self.outcomes:
+            yield f"{o.name:<{width}}  {o.loss:>10.4g}  {words[o.success]:<7}  {o.text}".rstrip()
         yield self._verdict()
 
     def _verdict(self) -> str:
@@ -79,7 +79,7 @@ class Stress:
             return "NOT SOLVED as it stands"
         if self.exploit is not None:
             return f"SIMULATOR EXPLOIT: {self.exploit}"
-        lost = [row.name for row in self.outcomes if not row.success]
+        lost = [outcome.name for outcome in self.outcomes if not outcome.success]
         return f"HOLDS at {len(self.outcomes) - 1 - len(lost)} of {len(self.outcomes) - 1} variations" + (
             f"; lost at {', '.join(lost)}" if lost else ""
         )
@@ -112,7 +112,7 @@ def stress(
     found = outcome(problem)
     rows = [_judged(AS_OPTIMIZED, found)]
     for variation in variations(sim.scene, contacts=sim.model.npair > 0, controls=bool(problem.controls), seed=seed):
-        rows.append(_row(variation.name, varied(problem, variation)))
+        rows.append(_outcome(variation.name, varied(problem, variation)))
     return Stress(tuple(rows), rollout_record(problem, found, seed=seed, more={"stress": [asdict(r) for r in rows]}))
 
 
@@ -150,7 +150,7 @@ def _held(problem: TaskProblem, place: int, steps: int) -> Control:
     )
 
 
-def _row(name: str, problem: TaskProblem) -> StressOutcome:
+def _outcome(name: str, problem: TaskProblem) -> StressOutcome:
     try:
         found = outcome(problem)
     except TaskError as error:  # the changed simulator blows up: no fault of the task's

@@ -81,7 +81,7 @@ class TrainingRun:
             self.cost,
             bound.starts,
             failed=bound.failed if training.falls else None,
-            disturb=bound.kicked if training.starts.kick else None,
+            perturb=bound.kicked if training.starts.kick else None,
             window=training.window,
             period=training.period,
             episode=training.episode,

@@ -1,4 +1,4 @@
-"""The folder that a training leaves: policies, curve, record, and the motion as it was learnt."""
+"""The folder that a training leaves: policies, curve, record, and the motion as it was learned."""
 
 from __future__ import annotations
 

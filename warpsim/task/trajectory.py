@@ -1,4 +1,4 @@
-"""A task that chooses the control of each step, as the `ControlProblem` that iLQR improves row by row."""
+"""A task that chooses the control of each step, as the `ControlProblem` that iLQR improves frame by frame."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class TrajectoryTask:
     """
 
     def __init__(self, task: TaskProblem) -> None:
-        """Splits the objective into what each row costs.
+        """Splits the objective into what each frame costs.
 
         Args:
             task: Whose only unknown is one `WarpsimSteps`.
 
         Raises:
-            TaskError: The task varies something else, or has a term that is no sum over rows.
+            TaskError: The task varies something else, or has a term that is no sum over frames.
         """
         self._task = task
         self._bound = _only_control(task)
         self._terms = [term for term in task.task.terms if term.weight]
         for term in self._terms:
             if isinstance(term, Smoothness | Duration | Cost):
-                raise TaskError(f"{term.title}: ilqr needs costs of single rows, which this is not; use lbfgs")
+                raise TaskError(f"{term.title}: ilqr needs costs of single frames, which this is not; use lbfgs")
         start, low, high = (self._all_controls(side) for side in (self._bound.start, *self._limits()))
         self.problem = ControlProblem(
             task.sim,
@@ -50,7 +50,7 @@ class TrajectoryTask:
             start=start,
             outputs=tuple(dict.fromkeys(name for term in self._terms for name in term.outputs)),
         )
-        self._check_rows_add_up()
+        self._check_frames_add_up()
 
     def task_x(self, x: torch.Tensor) -> torch.Tensor:
         """The task's own x, for an x of `problem`."""
@@ -74,24 +74,24 @@ class TrajectoryTask:
         whole[:, self._columns()] = values
         return whole
 
-    def _check_rows_add_up(self) -> None:
-        """A function of the user's own may look at several rows at once; its loss then differs from the task's."""
+    def _check_frames_add_up(self) -> None:
+        """A function of the user's own may look at several frames at once; its loss then differs from the task's."""
         with torch.no_grad():
             split = float(self.problem.loss(self.problem.start))
             whole = float(self._task.loss(self.task_x(self.problem.start)))
         if not abs(split - whole) <= _SAME * abs(whole):
             raise TaskError(
-                f"{self._task.task.name}: row by row the loss is {split:g}, as a whole {whole:g}; ilqr needs terms "
-                "that are sums over rows, so use lbfgs"
+                f"{self._task.task.name}: frame by frame the loss is {split:g}, as a whole {whole:g}; ilqr needs terms "
+                "that are sums over frames, so use lbfgs"
             )
 
     def _running(self, states: Observed, controls: torch.Tensor) -> torch.Tensor:
-        """(steps, W, m): residuals of all rows but the last."""
+        """(steps, W, m): residuals of all frames but the last."""
         episode = self._episode(states, controls, slice(0, -1))
         parts = []
         for term in self._terms:
-            rows = self._rows(term)
-            inside = rows if isinstance(term, Effort) else slice(rows.start, min(rows.stop, self._task.steps))
+            frames = self._frames(term)
+            inside = frames if isinstance(term, Effort) else slice(frames.start, min(frames.stop, self._task.steps))
             if inside.start >= inside.stop:
                 continue
             errors = term.errors(episode, inside)
@@ -102,35 +102,35 @@ class TrajectoryTask:
         return torch.cat([controls.new_zeros(*controls.shape[:2], 0), *parts], -1)
 
     def _terminal(self, last: Observed) -> torch.Tensor:
-        """(W, m): residuals of the last row."""
+        """(W, m): residuals of the last frame."""
         states = Observed(self._task.sim.model, {name: value[None] for name, value in last.items()})
         worlds = last.q.shape[0]
         none = last.q.new_zeros(0, worlds, self._task.sim.control_size)
         episode = self._episode(states, none, slice(-1, None))
         parts = [last.q.new_zeros(worlds, 0)]
         for term in self._terms:
-            rows = self._rows(term)
-            if rows.stop <= self._task.steps or isinstance(term, Effort):
+            frames = self._frames(term)
+            if frames.stop <= self._task.steps or isinstance(term, Effort):
                 continue
             errors = term.errors(episode, slice(0, 1))
-            parts.extend(self._scale(term, rows.stop - rows.start) * row for row in errors)
+            parts.extend(self._scale(term, frames.stop - frames.start) * frame for frame in errors)
         return torch.cat(parts, -1)
 
-    def _scale(self, term: Term, rows: int) -> float:
-        """Root of the weight of one row's squares, for a term that counts at so many rows."""
-        whole = self._rows(term)
-        return (term.weight / (rows if isinstance(term, Effort) else whole.stop - whole.start)) ** 0.5
+    def _scale(self, term: Term, frames: int) -> float:
+        """Root of the weight of one frame's squares, for a term that counts at so many frames."""
+        whole = self._frames(term)
+        return (term.weight / (frames if isinstance(term, Effort) else whole.stop - whole.start)) ** 0.5
 
-    def _rows(self, term: Term) -> slice:
-        return term.when.rows(self._task.times)
+    def _frames(self, term: Term) -> slice:
+        return term.when.frames(self._task.times)
 
-    def _episode(self, states: Observed, controls: torch.Tensor, rows: slice) -> Episode:
-        """Some rows of an episode as terms see it."""
+    def _episode(self, states: Observed, controls: torch.Tensor, frames: slice) -> Episode:
+        """Some frames of an episode as terms see it."""
         sim = self.problem.simulator(controls.shape[1])
         inputs = {name: controls[..., sim.control_slice(name)] for name in sim.control_names}
         own = {self._bound.control.name: controls[..., self._columns()]}
         duration = controls.new_full((sim.worlds,), float(self._task.times[-1]))
-        return Episode(sim, states, own, inputs, self._task.times[rows], duration)
+        return Episode(sim, states, own, inputs, self._task.times[frames], duration)
 
 
 def _only_control(task: TaskProblem) -> BoundControl:

@@ -13,7 +13,7 @@ from warpsim.rigid.model.model import Model
 from warpsim.sim.trajectory import Source, Trajectory
 
 Tensors = Mapping[str, torch.Tensor]
-"""Trajectories by name, (rows, W, …) each."""
+"""Trajectories by name, (frames, W, …) each."""
 
 
 class Loss(Protocol):

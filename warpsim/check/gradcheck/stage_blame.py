@@ -10,7 +10,6 @@ stage explains lies between them: in the tape.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import Any
@@ -36,6 +35,7 @@ from warpsim.rigid.work.state import (
     Work,
 )
 from warpsim.scene import Scene
+from warpsim.tape.active import recording
 from warpsim.tape.arena import Arenas, measure
 from warpsim.tape.dtypes import is_real
 from warpsim.tape.program import Arrays
@@ -164,7 +164,7 @@ class StageBench:
         """Runs a stage; deviations of its adjoint by the arrays it reads, where there are any."""
         before = self._values()
         tape = wp.Tape()
-        with tape:
+        with recording(tape):
             run()
         after = self._values()
         if not tape.launches:
@@ -208,7 +208,7 @@ class StageBench:
         names = [*direct, *(f"shown.{n}" for n in shown)]
         outputs = {n: self._rng.normal(size=self._arrays[n].numpy().shape) for n in names}
         tape = wp.Tape()
-        with tape:
+        with recording(tape):
             show()
         restore = {n: before[n] for n in direct}
         found = self._compare(read, outputs, restore, show, self._puller(tape, outputs))
@@ -240,7 +240,7 @@ class StageBench:
         work, state, prefix = self._evaluations()[0]
 
         def solve(tape: wp.Tape | None) -> None:
-            with observe(lambda name, run: None if name in _FORCES else run()), tape or nullcontext():
+            with observe(lambda name, run: None if name in _FORCES else run()), recording(tape):
                 step.forward(m, state, self._control, work, scratch, tape)
 
         self._arena.zero_accumulators()

@@ -64,8 +64,8 @@ class RunRecord:
         bounds: Control and force ranges of actuators, force limits of drives.
         control_period: s between controls.
         latency: Measured s per control, where a policy computed it in the loop; None in open loop.
-        trajectory: Times and states at the rows kept, and the hash of all rows; of matters, figures of each row.
-        observations: What was observed at the rows kept: energies, penetration, contacts, sensors …
+        trajectory: Times and states at the frames kept, and the hash of all frames; of matters, figures of each.
+        observations: What was observed at the frames kept: energies, penetration, contacts, sensors …
         actuator_status: (N, W, actuators + drives) −1 or 1 where a range cut.
         solver_status: (N, W) codes of `warpsim.solve.newton.STATUS_TEXT`.
         outcome: The loss, the success metric and whether it was met, and other numbers.

@@ -25,7 +25,7 @@ class Replay:
 
     Attributes:
         record: The new run.
-        identical: Whether all rows of the trajectory have the same bits.
+        identical: Whether all frames of the trajectory have the same bits.
         text: In words: the first difference, if any, and other versions.
     """
 
@@ -90,13 +90,13 @@ def _simulator(record: RunRecord, scene: str | PathLike[str] | None) -> Simulato
 
 
 def _first_difference(a: RunRecord, b: RunRecord) -> str:
-    for row, time in enumerate(a.trajectory["times"]):
+    for frame, time in enumerate(a.trajectory["times"]):
         for name in a.initial_state:
-            if name in a.trajectory and not np.array_equal(a.trajectory[name][row], b.trajectory[name][row]):
-                off = np.abs(a.trajectory[name][row] - b.trajectory[name][row]).max()
+            if name in a.trajectory and not np.array_equal(a.trajectory[name][frame], b.trajectory[name][frame]):
+                off = np.abs(a.trajectory[name][frame] - b.trajectory[name][frame]).max()
                 return f"{name} differs first at {time:.6g} s, by {off:.2e}"
         for name, kept in a.trajectory.get("matters", {}).items():
-            if kept["crc32"][row] != b.trajectory["matters"][name]["crc32"][row]:
-                off = np.abs(kept["mean"][row] - b.trajectory["matters"][name]["mean"][row]).max()
+            if kept["crc32"][frame] != b.trajectory["matters"][name]["crc32"][frame]:
+                off = np.abs(kept["mean"][frame] - b.trajectory["matters"][name]["mean"][frame]).max()
                 return f"{name} differs first at {time:.6g} s, its mean by {off:.2e}"
-    return "differs between the rows that were kept"
+    return "differs between the frames that were kept"

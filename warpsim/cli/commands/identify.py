@@ -16,10 +16,10 @@ def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "identify",
-        description="Fits values of a scene to recordings (.npz or .csv, see docs/identification.md), with intervals "
+        description="Fits values of a scene to recordings (see docs/identification.md for the formats), with intervals "
         "clustered by recording and errors on held-out recordings.",
     )
-    parser.add_argument("data", help="recordings, .npz or .csv")
+    parser.add_argument("data", help="recordings: .npz, .csv, .h5, .hdf5 or .parquet")
     parser.add_argument("scene", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF) or .urdf file")
     parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where report and fitted scene go")
     parser.add_argument(
@@ -40,6 +40,8 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--validation", type=float, default=0.25, help="share of recordings held out (default: 0.25)")
     parser.add_argument("--seed", type=int, default=0, help="of the choice of these")
     parser.add_argument("--iterations", type=natural, default=10, help="at most, per stage (default: 10)")
+    parser.add_argument("--bootstrap", type=natural, default=0, help="fits of resampled recordings for the intervals")
+    parser.add_argument("--folds", type=natural, default=0, help="of a cross validation")
     parser.add_argument("--threads", type=natural, default=1, help="that share the worlds")
     add_force(parser)
     parser.set_defaults(run=run)
@@ -65,6 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         iterations=arguments.iterations,
         threads=arguments.threads,
+        bootstrap=arguments.bootstrap,
+        folds=arguments.folds,
     )
     print(fit)
     for path in fit.save(folder):

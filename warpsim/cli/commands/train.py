@@ -23,8 +23,8 @@ def add(commands: argparse._SubParsersAction) -> None:
         "train",
         description="Trains the policy that a WarpsimTraining prim of the file asks for, by gradients through physics, "
         "and writes a folder: policy.pt (the best of all evaluations), last.pt, log.csv and log.jsonl (every update), "
-        "curve.png, record.json, motion.html (the motion as it is learnt), and checkpoint.pt, from which --resume goes "
-        "on. docs/policies.md explains how to write a training.",
+        "curve.png, record.json, motion.html (the motion as it is learned), and checkpoint.pt, from which --resume "
+        "goes on. docs/policies.md explains how to write a training.",
     )
     parser.add_argument("scene", help="a .usd, .usda or .usdc file with a WarpsimTraining prim")
     parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="the folder to write")

@@ -164,15 +164,15 @@ def motion_take(
 ) -> Take:
     """A motion in the order of the scene's bodies and joints, thinned if it is very long."""
     every = -(-len(motion.times) // MAXIMUM_FRAMES)
-    rows = slice(None, None, every)
+    frames = slice(None, None, every)
     return Take(
         name,
-        motion.times[rows],
-        motion.positions[rows],
-        motion.rotations[rows],
-        values=motion.q[rows],
-        points={path: points[rows] for path, points in motion.points.items()},
-        contacts=None if motion.contacts is None else list(motion.contacts)[rows],
+        motion.times[frames],
+        motion.positions[frames],
+        motion.rotations[frames],
+        values=motion.q[frames],
+        points={path: points[frames] for path, points in motion.points.items()},
+        contacts=None if motion.contacts is None else list(motion.contacts)[frames],
         ghost=ghost,
         iteration=iteration,
         loss=loss,

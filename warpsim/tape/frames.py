@@ -1,6 +1,6 @@
-"""Blocks of rows: one array per field whose leading axis counts steps, slots or checkpoints.
+"""Blocks of frames: one array per field whose leading axis counts steps, slots or checkpoints.
 
-Copies between blocks move whole ranges of rows at once. On the CPU they go through NumPy views (1 µs a call, and the
+Copies between blocks move whole ranges of frames at once. On the CPU they go through NumPy views (1 µs a call, and the
 copy runs outside the interpreter lock), elsewhere through `wp.copy`.
 """
 
@@ -19,7 +19,7 @@ from warpsim.tape.program import Arrays, Field
 
 
 class Block:
-    """An array of shape (rows, *field shape).
+    """An array of shape (frames, *field shape).
 
     Attributes:
         host: Its NumPy view when it lies in host memory.
@@ -56,7 +56,7 @@ class Block:
         return self.array.size * wp.types.type_size_in_bytes(self.array.dtype)
 
     def worlds(self, worlds: range) -> Block:
-        """The same rows restricted to a range of worlds."""
+        """The same frames restricted to a range of worlds."""
         part = slice(worlds.start, worlds.stop)
         if self.host is not None:
             if worlds == range(self.host.shape[1]):
@@ -66,41 +66,41 @@ class Block:
             return Block(self._array[:, part], self.host[:, part])
         return self if worlds == range(self.array.shape[1]) else Block(self.array[:, part])
 
-    def copy_from(self, row: int, source: Block, source_row: int, count: int, stride: int = 1) -> None:
-        """Copies `count` rows of `source`, `stride` apart, to rows `row` … of this block."""
-        end = source_row + (count - 1) * stride + 1
+    def copy_from(self, frame: int, source: Block, source_frame: int, count: int, stride: int = 1) -> None:
+        """Copies `count` frames of `source`, `stride` apart, to frames `frame` … of this block."""
+        end = source_frame + (count - 1) * stride + 1
         if self.host is not None and source.host is not None:
-            self.host[row : row + count] = source.host[source_row:end:stride]
+            self.host[frame : frame + count] = source.host[source_frame:end:stride]
         elif count and self.array.size:  # Warp cannot slice an array without entries
-            wp.copy(self.array[row : row + count], source.array[source_row:end:stride])
+            wp.copy(self.array[frame : frame + count], source.array[source_frame:end:stride])
 
-    def repeat_from(self, row: int, source: Block, count: int) -> None:
-        """Copies row 0 of `source` to `count` rows from `row` on."""
+    def repeat_from(self, frame: int, source: Block, count: int) -> None:
+        """Copies frame 0 of `source` to `count` frames from `frame` on."""
         if self.host is not None and source.host is not None:
-            self.host[row : row + count] = source.host[:1]
+            self.host[frame : frame + count] = source.host[:1]
             return
-        for target in range(row, row + count):
+        for target in range(frame, frame + count):
             self.copy_from(target, source, 0, 1)
 
-    def zero(self, row: int, count: int) -> None:
-        """Sets `count` rows to zero."""
+    def zero(self, frame: int, count: int) -> None:
+        """Sets `count` frames to zero."""
         if self.host is not None:
-            self.host[row : row + count] = 0
+            self.host[frame : frame + count] = 0
         elif count and self.array.size:
-            self.array[row : row + count].zero_()
+            self.array[frame : frame + count].zero_()
 
-    def read(self, row: int | slice) -> np.ndarray:
-        """One row, or a range of rows, in host memory: a view on the CPU, a copy elsewhere."""
+    def read(self, frame: int | slice) -> np.ndarray:
+        """One frame, or a range of frames, in host memory: a view on the CPU, a copy elsewhere."""
         if self.host is not None:
-            return self.host[row]
-        return self.array[row].numpy() if self.array.size else self.array.numpy()[row]
+            return self.host[frame]
+        return self.array[frame].numpy() if self.array.size else self.array.numpy()[frame]
 
-    def write(self, row: int, value: np.ndarray) -> None:
-        """Sets one row from host memory."""
+    def write(self, frame: int, value: np.ndarray) -> None:
+        """Sets one frame from host memory."""
         if self.host is not None:
-            self.host[row] = value
+            self.host[frame] = value
         elif self.array.size:
-            self.array[row].assign(value)
+            self.array[frame].assign(value)
 
 
 Blocks = dict[str, Block]
@@ -108,28 +108,28 @@ Blocks = dict[str, Block]
 
 _FIELD_ALIGNMENT = 16
 _ROW_ALIGNMENT = 64
-"""Bytes: vector loads within a row; cache lines between rows, but for rows of half a line or less."""
+"""Bytes: vector loads within a frame; cache lines between frames, but for frames of half a line or less."""
 
 
 class Packed:
-    """Rows of several fields side by side, so that a whole row is copied, and all rows cleared, in one go.
+    """Frames of several fields side by side, so that a whole frame is copied, and all frames cleared, in one go.
 
     Attributes:
-        fields: One block per field, each a view with the stride of a row.
-        data: The same rows as bytes, (rows, bytes per row).
-        numbers: The same rows as real numbers, zeros between the fields; None unless they lie in host memory and all
+        fields: One block per field, each a view with the stride of a frame.
+        data: The same frames as bytes, (frames, bytes per frame).
+        numbers: The same frames as real numbers, zeros between the fields; None unless they lie in host memory and all
             fields are of one real type.
     """
 
-    def __init__(self, fields: Iterable[Field], rows: int, memory: wp.array, offset: int = 0) -> None:
+    def __init__(self, fields: Iterable[Field], frames: int, memory: wp.array, offset: int = 0) -> None:
         """Lays the fields out in `memory`, an array of bytes, from `offset` on."""
         fields = tuple(fields)
         stride = packed_bytes(fields)
-        self.data = Block(_view(memory, offset, (rows, stride), (stride, 1), wp.uint8))
+        self.data = Block(_view(memory, offset, (frames, stride), (stride, 1), wp.uint8))
         self.fields: Blocks = {}
         for field in fields:
             inner = _contiguous_strides(field)
-            shape, strides = (rows, *field.shape), (stride, *inner)
+            shape, strides = (frames, *field.shape), (stride, *inner)
             self.fields[field.name] = Block(_view(memory, offset, shape, strides, field.dtype))
             offset += _round_up(field.nbytes, _FIELD_ALIGNMENT)
         kinds = {scalar_type(field.dtype) for field in fields}
@@ -138,32 +138,32 @@ class Packed:
             self.numbers = self.data.host.view(wp.dtype_to_numpy(kind))
 
     @staticmethod
-    def allocate(fields: Iterable[Field], rows: int, device: wp.Device, *, pinned: bool = False) -> Packed:
-        """Zeroed rows."""
+    def allocate(fields: Iterable[Field], frames: int, device: wp.Device, *, pinned: bool = False) -> Packed:
+        """Zeroed frames."""
         fields = tuple(fields)
-        shape = (max(rows, 1), max(packed_bytes(fields), 1))  # two axes: Warp counts each in 32 bits
-        return Packed(fields, rows, wp.zeros(shape, dtype=wp.uint8, device=device, pinned=pinned))
+        shape = (max(frames, 1), max(packed_bytes(fields), 1))  # two axes: Warp counts each in 32 bits
+        return Packed(fields, frames, wp.zeros(shape, dtype=wp.uint8, device=device, pinned=pinned))
 
-    def copy_row(self, row: int, source: Packed, source_row: int) -> None:
-        """Copies one row of all fields from rows of the same fields."""
-        self.data.copy_from(row, source.data, source_row, 1)
+    def copy_frame(self, frame: int, source: Packed, source_frame: int) -> None:
+        """Copies one frame of all fields from frames of the same fields."""
+        self.data.copy_from(frame, source.data, source_frame, 1)
 
-    def checksum(self, row: int, count: int, start: int = 0) -> int:
-        """CRC-32 of `count` rows, continued from `start`."""
-        return zlib.crc32(self.data.read(slice(row, row + count)).data, start)
+    def checksum(self, frame: int, count: int, start: int = 0) -> int:
+        """CRC-32 of `count` frames, continued from `start`."""
+        return zlib.crc32(self.data.read(slice(frame, frame + count)).data, start)
 
-    def views(self, kind: str, row: int, adjoints: Packed | None = None) -> Arrays:
-        """One row as the arrays handed to a step, with gradients for the fields that `adjoints` has."""
+    def views(self, kind: str, frame: int, adjoints: Packed | None = None) -> Arrays:
+        """One frame as the arrays handed to a step, with gradients for the fields that `adjoints` has."""
         found = {}
         for name, block in self.fields.items():
-            view = found[name] = block.array[row]
+            view = found[name] = block.array[frame]
             if adjoints is not None and name in adjoints.fields:
-                view.grad = adjoints.fields[name].array[row]
+                view.grad = adjoints.fields[name].array[frame]
         return Arrays(kind, found)
 
 
 def packed_bytes(fields: Iterable[Field]) -> int:
-    """Bytes of one packed row: whole cache lines, or a half or a quarter of one, so that small rows take little."""
+    """Bytes of one packed frame: whole cache lines, or a half or a quarter of one, so that small frames take little."""
     nbytes = sum(_round_up(field.nbytes, _FIELD_ALIGNMENT) for field in fields)
     return nbytes if nbytes <= _ROW_ALIGNMENT // 2 else _round_up(nbytes, _ROW_ALIGNMENT)
 
@@ -200,23 +200,23 @@ def _view(memory: wp.array, offset: int, shape: tuple[int, ...], strides: tuple[
 class BlockArrays(Arrays):
     """The arrays of blocks by field name, each made when first asked for: making one costs as much as a few steps."""
 
-    def __init__(self, kind: str, blocks: Blocks, row: int | None = None) -> None:
-        """Names the group (`kind`, for error messages) and takes the blocks, or one row of them."""
+    def __init__(self, kind: str, blocks: Blocks, frame: int | None = None) -> None:
+        """Names the group (`kind`, for error messages) and takes the blocks, or one frame of them."""
         super().__init__(kind, {})
         self._blocks = blocks
-        self._row = row
+        self._frame = frame
 
     def __getitem__(self, name: str) -> wp.array:
         if name not in self._arrays and name in self._blocks:
             array = self._blocks[name].array
-            self._arrays[name] = array if self._row is None else array[self._row]
+            self._arrays[name] = array if self._frame is None else array[self._frame]
         return super().__getitem__(name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._blocks
 
     def block(self, name: str) -> Block:
-        """The block behind an array, for whoever needs no array of Warp's; one row if the arrays are of one."""
+        """The block behind an array, for whoever needs no array of Warp's; one frame if the arrays are of one."""
         if name not in self._blocks:
             raise unknown_name(self._kind, name, self._blocks)
         return self._blocks[name]
@@ -228,13 +228,13 @@ class BlockArrays(Arrays):
         return len(self._blocks)
 
 
-def allocate(fields: Iterable[Field], rows: int, device: wp.Device) -> Blocks:
+def allocate(fields: Iterable[Field], frames: int, device: wp.Device) -> Blocks:
     """Zeroed contiguous blocks, one per field."""
-    return {f.name: _allocate(f, rows, device) for f in fields}
+    return {f.name: _allocate(f, frames, device) for f in fields}
 
 
-def _allocate(field: Field, rows: int, device: wp.Device) -> Block:
-    shape = (rows, *field.shape)
+def _allocate(field: Field, frames: int, device: wp.Device) -> Block:
+    shape = (frames, *field.shape)
     if not device.is_cpu:
         return Block(wp.zeros(shape, dtype=field.dtype, device=device))
     kind = wp.dtype_to_numpy(scalar_type(field.dtype))
@@ -251,17 +251,17 @@ def differentiable(fields: Iterable[Field]) -> tuple[Field, ...]:
     return tuple(f for f in fields if f.differentiable)
 
 
-def adopt(what: str, value: Any, field: Field, rows: int | None, device: wp.Device) -> Block:
+def adopt(what: str, value: Any, field: Field, frames: int | None, device: wp.Device) -> Block:
     """A block over the caller's data: the same memory when dtype, device and layout allow, a copy otherwise.
 
     Args:
         what: Named in errors, e.g. "input 'torque'".
         value: Warp array, NumPy array or anything NumPy reads.
-        field: What one row must look like.
-        rows: Number of rows, or None for the value of a single row without the leading axis.
+        field: What one frame must look like.
+        frames: Number of frames, or None for the value of a single frame without the leading axis.
         device: Where the block must live.
     """
-    shape = field.shape if rows is None else (rows, *field.shape)
+    shape = field.shape if frames is None else (frames, *field.shape)
     if not isinstance(value, wp.array):
         numbers = np.asarray(value)
         if not np.can_cast(numbers.dtype, np.float64, "same_kind"):
@@ -270,15 +270,15 @@ def adopt(what: str, value: Any, field: Field, rows: int | None, device: wp.Devi
         if not is_real(field.dtype):
             numbers = _whole(what, numbers, np.dtype(kind))
         if device.is_cpu and numbers.shape == full and numbers.dtype == kind and numbers.flags.c_contiguous:
-            return Block.over(numbers if rows is not None else numbers[None], field.dtype)
+            return Block.over(numbers if frames is not None else numbers[None], field.dtype)
         value = wp.array(numbers, dtype=field.dtype, device=device, copy=False)
     if tuple(value.shape) != shape or not wp.types.types_equal(value.dtype, field.dtype):
         raise InputError(
             f"{what} has shape {tuple(value.shape)} of {wp.types.type_repr(value.dtype)}; needed: {shape} of "
-            f"{wp.types.type_repr(field.dtype)}" + (", axis 0 the step, axis 1 the world" if rows is not None else "")
+            f"{wp.types.type_repr(field.dtype)}" + (", axis 0 the step, axis 1 the world" if frames is not None else "")
         )
     value = value.to(device).contiguous()
-    return Block(value if rows is not None else value.reshape((1, *shape)))
+    return Block(value if frames is not None else value.reshape((1, *shape)))
 
 
 def _whole(what: str, numbers: np.ndarray, kind: np.dtype) -> np.ndarray:
@@ -290,17 +290,17 @@ def _whole(what: str, numbers: np.ndarray, kind: np.dtype) -> np.ndarray:
     return whole
 
 
-def adopt_target(what: str, value: Any, field: Field, rows: int, device: wp.Device) -> Block:
+def adopt_target(what: str, value: Any, field: Field, frames: int, device: wp.Device) -> Block:
     """A block over an array of the caller's that is to be written; raises if that would need a copy."""
-    block = adopt(what, value, field, rows, device)
+    block = adopt(what, value, field, frames, device)
     given = value.ptr if isinstance(value, wp.array) else np.asarray(value).ctypes.data
     if (block.array.ptr if block.host is None else block.host.ctypes.data) != given:
         raise InputError(f"{what} cannot be written in place; give a contiguous array of the right type on {device}")
     return block
 
 
-def adopt_row(what: str, values: Mapping[str, Any], fields: Iterable[Field], device: wp.Device) -> Blocks:
-    """Checks one full set of field values, (worlds, …) each, and returns them as blocks of one row.
+def adopt_frame(what: str, values: Mapping[str, Any], fields: Iterable[Field], device: wp.Device) -> Blocks:
+    """Checks one full set of field values, (worlds, …) each, and returns them as blocks of one frame.
 
     Args:
         what: Kind of the values for errors, e.g. "state".

@@ -1,0 +1,109 @@
+"""One fit of some of the recordings, stage by stage; repeated fits of other choices of them start from nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+
+from warpsim.identification.gauss_newton import GaussNewton, Setting
+from warpsim.identification.gradient_fit import descend
+from warpsim.identification.grid import Grid
+from warpsim.identification.held_out import Errors, measure_errors
+from warpsim.identification.loss_check import LossCheck, check_loss
+from warpsim.identification.prediction import Contacts, Predictor, StartMoves
+from warpsim.identification.recordings import Recordings
+from warpsim.identification.starts import smoothed, with_starts
+from warpsim.sim.simulator import Simulator
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a fit works on.
+
+    Attributes:
+        sim: One world.
+        predictor: Of all usable recordings.
+        recordings: These.
+        train: (R,) places of those that are fitted.
+        held_out: Of those that are not.
+    """
+
+    sim: Simulator
+    predictor: Predictor
+    recordings: Recordings
+    train: torch.Tensor
+    held_out: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How to fit; the choices are those of `identify`.
+
+    Attributes:
+        ready: The data and the scene.
+        raw: The data with the initial states that were measured.
+        settings: The stages.
+        moves: How well the first row is known.
+        start: One of `STARTS`.
+        start_rows: How many rows a smoothed start looks at.
+        method: "gauss_newton", or one of `METHODS`.
+        robust: Width of the quadratic part of a row's loss.
+        difference: Step of the Jacobian's differences.
+    """
+
+    ready: Prepared
+    raw: Grid
+    settings: list[Setting]
+    moves: StartMoves
+    start: str
+    start_rows: int
+    method: str
+    robust: float
+    difference: float
+
+    def solve(self, chosen: torch.Tensor, *, check: bool = False) -> tuple[GaussNewton, LossCheck | None]:
+        """Fits some recordings from x = 0 on; the starts of the last stage stay in force.
+
+        Args:
+            chosen: (R,) their places; one that occurs twice counts twice.
+            check: Whether the loss's exact gradient is compared with differences first.
+        """
+        predictor = self.ready.predictor
+        predictor.grid = self.raw
+        moves = self.moves if self.start == "fitted" else None
+        solver = GaussNewton(predictor, chosen, robust=self.robust, moves=moves, difference=self.difference)
+        found = None
+        for place, setting in enumerate(self.settings):
+            if self.start == "smoothed":
+                self._smooth(chosen, solver.x, setting.contacts)
+            if check and place == 0:
+                found = check_loss(solver, replace(setting, rows=self.settings[-1].rows))
+            if self.method == "gauss_newton":
+                solver.run(setting)
+            else:
+                descend(solver, setting, self.method)
+        return solver, found
+
+    def judge(self, x: torch.Tensor, groups: Mapping[str, torch.Tensor]) -> dict[str, Errors]:
+        """Errors of groups of recordings at x (n,), from measured and from smoothed starts; no part of a fit's cost."""
+        predictor, setting = self.ready.predictor, self.settings[-1]
+        spent = predictor.rollouts
+        made: dict[str, Errors] = {}
+        for what, chosen in groups.items():
+            if not len(chosen):
+                continue
+            predictor.grid = self.raw
+            made[f"{what}, from the measured start"] = measure_errors(predictor, chosen, x, setting)
+            self._smooth(chosen, x, setting.contacts)
+            made[f"{what}, from a smoothed start"] = measure_errors(predictor, chosen, x, setting)
+        predictor.rollouts = spent
+        return made
+
+    def _smooth(self, chosen: torch.Tensor, x: torch.Tensor, contacts: Contacts) -> None:
+        """Puts smoothed starts in force, anew from the measured rows."""
+        predictor = self.ready.predictor
+        with_starts(predictor, chosen, self.raw.q[chosen], self.raw.qd[chosen])
+        q, qd = smoothed(predictor, chosen, x, self.start_rows, contacts, self.moves)
+        with_starts(predictor, chosen, q, qd)
