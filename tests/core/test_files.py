@@ -156,11 +156,11 @@ sys.path.insert(0, "tests/support")
 import numpy as np
 from tape_toys import Chain
 from warpsim.core.errors import OutputError
-from warpsim.tape import CheckpointedTape
+from warpsim.tape import CheckpointedTape, Memory
 full = (300, 10)
 state = {"x": np.zeros(full), "v": np.zeros(full), "guess": np.zeros(full), "turns": np.zeros(300)}
 try:
-    tape = CheckpointedTape(Chain(*full), steps=50, segment=5, storage="disk")
+    tape = CheckpointedTape(Chain(*full), steps=50, memory=Memory(segment=5, storage="disk"))
     tape.forward(state, {"u": np.zeros((50, *full))})
 except OutputError as error:
     print(error)

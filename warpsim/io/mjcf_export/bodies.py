@@ -117,7 +117,7 @@ def _shape(document: Document, parent: ElementTree.Element, shape: Shape, collid
         document.lost("shape", shape.name, "kind mesh", "collides as its convex hull there")
     size = None if shape.kind in MESH_KINDS else shape.size[: SHAPE_SIZES_USED.get(shape.kind, 3)]
     if shape.kind == "plane":
-        size = [0.0, 0.0, 1.0]
+        size = np.array([0.0, 0.0, 1.0])
     if shape.kind in MESH_KINDS and not np.array_equal(shape.size, np.ones(3)):
         document.lost("shape", shape.name, "size", "the scale of a mesh is not written")
     touches = collide and shape.collides

@@ -82,7 +82,8 @@ def _stepping(context: Context, prim: Usd.Prim) -> None:
         options.softening_pass = softening_pass
     _max_contacts(context, prim)
     context.take(options, "impratio", prim, "mjc:option:impratio")
-    context.take(options, "solver_tolerance", prim, "mjc:option:tolerance")
+    if context.take(options, "solver_tolerance", prim, "mjc:option:tolerance"):
+        context.scene.option_places["solver_tolerance"] = (str(prim.GetPath()), "mjc:option:tolerance")
 
 
 def _max_contacts(context: Context, prim: Usd.Prim) -> None:

@@ -27,7 +27,7 @@ def add_wrapped_shapes(context: Context, objects: PhysicsObjects) -> None:
         prim = context.prim(path)
         if prim.GetTypeName() != "MjcTendon" or context.read.token(prim, "mjc:type") == "fixed":
             continue
-        known = {item.name for item in (*context.scene.sites, *context.scene.shapes)}
+        known = {site.name for site in context.scene.sites} | {shape.name for shape in context.scene.shapes}
         for target in context.read.targets(prim, "mjc:path"):
             round_one = context.stage.GetPrimAtPath(target)
             kind = _WRAPPED.get(round_one.GetTypeName()) if round_one else None
@@ -50,7 +50,7 @@ def read_path(context: Context, prim: Usd.Prim) -> list[TendonPoint] | None:
     side = _integers(context, prim, "mjc:sideSites:indices", np.full(len(order), -1))
     divisors = context.read.array(prim, "mjc:path:divisors")
     divisors = np.ones(segments.max(initial=0) + 1) if divisors is None else divisors
-    fits = len(order) == len(segments) == len(side) and (np.diff(segments) >= 0).all()
+    fits = len(order) == len(segments) == len(side) and bool((np.diff(segments) >= 0).all())
     for indices, low, count in ((order, 0, len(targets)), (segments, 0, len(divisors)), (side, -1, len(sides))):
         fits = fits and bool(((indices >= low) & (indices < count)).all())
     if not fits or not len(order):
