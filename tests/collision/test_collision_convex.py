@@ -250,3 +250,23 @@ def test_degenerate_poses_are_finite(first, second, offset, rng):
         assert np.isfinite(values[0, used]).all()
     seeds = (rng.normal(size=(1, 8)), rng.normal(size=(1, 8, 3)), rng.normal(size=(1, 8, 3, 3)))
     assert all(np.isfinite(g).all() for g in bench.gradients(seeds))
+
+
+@pytest.mark.parametrize("first", ["sphere", "capsule", "ellipsoid", "cylinder", "box", "hull"])
+def test_boxes_drop_only_pairs_that_are_apart(first, rng):
+    """A thin hull beside its own origin, at scale two, with a margin: the same bits as without its box."""
+    scene = hull_scene(first, rng)
+    scene.meshes["blob"].vertices = scene.meshes["blob"].vertices * [0.7, 0.4, 0.05] + [0.1, -0.05, 0.2]
+    scene.shapes[1].size = np.full(3, 2.0)
+    position, rotation = random_poses(first, rng, 400, 0.9)
+    found = {}
+    for reach in (None, 1e3, -1e3):  # its own box, one that drops nothing, one that drops everything
+        bench = ContactBench(scene, position, rotation, margin=0.05)
+        if reach is not None:
+            bench.table.geometry.boxes.half.fill_(reach)
+        found[reach] = bench.run()
+    touching = found[None].count > 0
+    assert 40 < touching.sum() < 360
+    for name in ("count", "distance", "point", "frame"):
+        np.testing.assert_array_equal(getattr(found[None], name), getattr(found[1e3], name))
+    assert not found[-1e3].count.any()

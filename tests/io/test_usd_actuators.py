@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 import pytest
 from pxr import Sdf
 
 from mujoco_oracle import to_mujoco
 from warpsim.core.errors import SceneError
+from warpsim.io.mjcf import scene_from_mjmodel
 from warpsim.io.usd import author
 from warpsim.io.usd.export import export_scene
 from warpsim.io.usd.reader import read_usd
 from warpsim.rigid.compile.compile import compile_model
+from warpsim.sim.mjcf_export import scene_to_mjcf
 
 
 def arm(**options):
@@ -114,7 +117,7 @@ def test_fixed_tendon_and_its_actuator():
     assert (scene.actuators[0].transmission, scene.actuators[0].target) == ("tendon", "/World/Tendon")
 
 
-def test_spatial_tendon_is_unsupported():
+def test_spatial_tendon_over_joints_is_unsupported():
     stage, joints = arm()
     author.set_attribute(tendon(stage, joints, **{"mjc:path:coef": (1, 1)}), "mjc:type", "spatial")
     scene = read_usd(stage)
@@ -228,3 +231,53 @@ def test_gravity_switch():
     scene = author.physics_scene(stage, gravity=9.81)
     scene.CreateAttribute("newton:gravityEnabled", Sdf.ValueTypeNames.Bool).Set(False)
     np.testing.assert_array_equal(read_usd(stage, strict=True).options.gravity, 0)
+
+
+_SINEWS = """
+<mujoco>
+  <compiler angle="radian"/>
+  <worldbody>
+    <site name="root" pos="0 0 .6"/><site name="anchor" pos=".2 .1 .6"/><site name="beside" pos=".16 0 .5"/>
+    <geom name="drum" type="sphere" size=".05" pos=".1 0 .5" contype="0" conaffinity="0"/>
+    <body name="upper" pos="0 0 .5"><joint name="shoulder" axis="0 1 0" damping=".1"/>
+      <geom name="rod" type="capsule" fromto="0 0 0 .2 0 0" size=".02" contype="0" conaffinity="0"/>
+      <site name="end" pos=".2 0 .03"/>
+      <body name="lower" pos=".2 0 0"><joint name="elbow" axis="0 1 0"/>
+        <geom name="fore" type="capsule" fromto="0 0 0 .2 0 0" size=".02" contype="0" conaffinity="0"/>
+        <site name="tip" pos=".1 0 .03"/>
+      </body>
+    </body>
+  </worldbody>
+  <tendon>
+    <spatial name="sinew" stiffness="3" damping=".2" springlength=".1 .2" range="0 .5" limited="true">
+      <site site="root"/><geom geom="drum" sidesite="beside"/><site site="end"/><pulley divisor="2"/>
+      <site site="anchor"/><site site="tip"/><pulley divisor="2"/><site site="root"/><site site="tip"/>
+    </spatial>
+  </tendon>
+  <actuator>
+    <muscle name="biceps" tendon="sinew" lengthrange=".2 .7" force="30" timeconst=".02 .05"/>
+    <muscle name="turner" joint="elbow" lengthrange="-1 1" force="5" gear=".5"/>
+  </actuator>
+</mujoco>
+"""
+
+
+def test_spatial_tendons_and_muscles_survive_usd():
+    """Through USD and out again, MuJoCo's accelerations are those of the file, to the precision of float32 poses."""
+    source = mujoco.MjModel.from_xml_string(_SINEWS)
+    stage, notes = export_scene(scene_from_mjmodel(source))
+    assert not notes
+    scene = read_usd(stage, strict=True)
+    assert [point.kind for point in scene.tendons[0].path].count("pulley") == 2
+    text, notes = scene_to_mjcf(scene)
+    assert not notes
+    written, rng = mujoco.MjModel.from_xml_string(text), np.random.default_rng(0)
+    for _ in range(10):
+        state, found = (rng.normal(size=2), rng.normal(size=2), rng.uniform(0, 1, 2)), []
+        for model in (source, written):
+            data = mujoco.MjData(model)
+            data.qpos[:], data.qvel[:], data.act[:] = state
+            mujoco.mj_forward(model, data)
+            found.append((data.qacc.copy(), data.ten_length.copy(), data.act_dot.copy()))
+        for a, b in zip(*found, strict=True):
+            np.testing.assert_allclose(b, a, rtol=2e-5, atol=1e-6)

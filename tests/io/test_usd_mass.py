@@ -232,8 +232,9 @@ def test_unphysical_values_are_refused(name, value):
         read_usd(stage)
 
 
-def test_moving_body_without_mass_is_refused():
+def test_moving_body_without_mass_gets_one_and_the_ledger_says_so():
     stage = author.new_stage()
     author.body(author.world(stage), "Body")
-    with pytest.raises(SceneError, match="no mass"):
-        read_usd(stage)
+    scene = read_usd(stage)
+    assert scene.bodies[0].mass == 1.0
+    assert ("/World/Body", "physics:mass", "assumed") in {(e.path, e.attribute, e.status) for e in scene.ledger}

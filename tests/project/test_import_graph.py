@@ -81,17 +81,18 @@ def cycle(graph: dict[str, set[str]]) -> list[str]:
 
 
 def hidden_imports(package: Path) -> list[str]:
-    """Import statements inside functions, and imports by name anywhere but in two places.
+    """Import statements inside functions, and imports by name anywhere but in three places.
 
     The registry loads public names on first use (PEP 562) and what convenience methods reach up for, the command line
-    the one command it is to run: that is what keeps `import warpsim` and `warpsim --help` cheap.
+    the one command it is to run: that is what keeps `import warpsim` and `warpsim --help` cheap. `warpsim --import`
+    loads modules of the user's own, which are none of the package.
     """
     found = []
     for module, path in modules(package).items():
         tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
         nodes = [n for f in functions for n in ast.walk(f) if isinstance(n, ast.Import | ast.ImportFrom)]
-        if module not in (f"{package.name}.cli.main", f"{package.name}.core.registry"):
+        if module not in {f"{package.name}.{part}" for part in ("cli.main", "cli.user_modules", "core.registry")}:
             nodes += [n for n in ast.walk(tree) if isinstance(n, ast.Call) and _imports_by_name(n.func)]
         found += sorted({f"{path.relative_to(package.parent)}:{n.lineno}" for n in nodes})
     return found

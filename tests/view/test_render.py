@@ -105,12 +105,12 @@ def test_points_are_balls_of_their_widths():
     stage, world = new_stage()
     cloud = UsdGeom.Points.Define(stage, world.GetPath().AppendChild("Cloud"))
     cloud.CreatePointsAttr([(-1.0, 0.0, 0.0), (1.0, 0.5, 0.0)])
-    cloud.CreateWidthsAttr([0.8, 1.2])
+    cloud.CreateWidthsAttr([1.6, 1.8])
     mask = silhouette(stage, top_view())
     pixel, golden = 4.0 / HEIGHT, 0.5 * (1.0 + 5.0**0.5)
     hexagon = (4.0 * golden + 2.0 * golden * (golden - 1.0)) / (1.0 + golden**2)
     left, right = mask[:, : WIDTH // 2], mask[:, WIDTH // 2 :]
-    for side, width in ((left, 0.8), (right, 1.2)):
+    for side, width in ((left, 1.6), (right, 1.8)):
         assert side.sum() * pixel**2 == pytest.approx(hexagon * (0.5 * width) ** 2, rel=0.02)
     whole = np.zeros_like(mask)
     whole[:, WIDTH // 2 :] = right

@@ -43,7 +43,7 @@ def load_exact(path: Path) -> mujoco.MjModel:
     model = mujoco.MjModel.from_xml_path(str(path))
     model.opt.tolerance, model.opt.iterations = 0.0, 200
     model.opt.ls_tolerance, model.opt.ls_iterations = 1e-10, 200
-    model.opt.ccd_tolerance, model.opt.ccd_iterations = 1e-15, 500  # normals are off by the root of it
+    model.opt.ccd_tolerance, model.opt.ccd_iterations = 1e-18, 500  # normals are off by the root of it
     model.opt.noslip_iterations = 0
     return model
 

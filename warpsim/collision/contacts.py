@@ -258,6 +258,7 @@ def find_contacts(
                 table.pair_case,
                 table.pair_start,
                 *table.mesh_data(group),
+                *(getattr(table.geometry, name) for name in group.bounds),
                 search.broad.near,
                 shapes.position,
                 shapes.rotation,

@@ -10,6 +10,7 @@ import warp as wp
 
 from warpsim.collision.grid import GridData
 from warpsim.collision.hull_arrays import hull_data, stacked, starts_of
+from warpsim.collision.oriented_box import HullBoxes
 from warpsim.collision.support import HullData
 from warpsim.core.precision import numpy_real, real, vec3
 from warpsim.geometry.hulls import shape_mesh
@@ -24,6 +25,7 @@ class Geometry:
     """What kernels read about meshes and hulls; shared by all worlds, no gradient."""
 
     hulls: HullData
+    boxes: HullBoxes
     grids: GridData
     unit_radius: wp.array
     """(ns,) real: radius (m) about the shape's origin at scale one; zero for primitives."""
@@ -78,7 +80,7 @@ def build_geometry(scene: Scene, device: wp.DeviceLike = None, *, shapes: Collec
     if shapes is None:
         shapes = [i for i, shape in enumerate(scene.shapes) if shape.collides]
     wanted = frozenset(int(i) for i in shapes if scene.shapes[i].kind in MESH_KINDS)
-    hulls, radii = hull_data(scene, wanted, device)
+    hulls, boxes, radii = hull_data(scene, wanted, device)
     grids: list[SdfGrid | None] = []
     points: list[np.ndarray | None] = []
     built: dict[tuple[str, int, bool], tuple[SdfGrid, np.ndarray]] = {}
@@ -100,4 +102,4 @@ def build_geometry(scene: Scene, device: wp.DeviceLike = None, *, shapes: Collec
         _spread_large_hulls(hulls, points)
     data = _grid_arrays(grids, points, device)
     memory = int(data.coefficient.size) * np.dtype(numpy_real).itemsize
-    return Geometry(hulls, data, wp.array(radii.astype(numpy_real), dtype=real, device=device), memory, wanted)
+    return Geometry(hulls, boxes, data, wp.array(radii.astype(numpy_real), dtype=real, device=device), memory, wanted)

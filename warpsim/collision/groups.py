@@ -34,7 +34,9 @@ class PairGroup:
     candidates: Candidates
     """Pairs of kinds → most contacts of such a pair."""
     geometry: tuple[str, ...] = ()
-    """Fields of `Geometry` that the kernels read."""
+    """Fields of `Geometry` that both kernels read."""
+    bounds: tuple[str, ...] = ()
+    """Fields of `Geometry` that the search alone reads."""
     seeded: bool = False
     """Whether the search hands a point or direction to the rebuild."""
 
@@ -42,7 +44,13 @@ class PairGroup:
 PRIMITIVE = PairGroup("primitive", narrow_primitive_kernel, rebuild_primitive_kernel, PRIMITIVE_PAIRS)
 BOX = PairGroup("box", narrow_box_kernel, rebuild_box_kernel, BOX_PAIRS)
 CONVEX = PairGroup(
-    "convex", narrow_convex_kernel, rebuild_convex_kernel, CONVEX_PAIRS, geometry=("hulls",), seeded=True
+    "convex",
+    narrow_convex_kernel,
+    rebuild_convex_kernel,
+    CONVEX_PAIRS,
+    geometry=("hulls",),
+    bounds=("boxes",),
+    seeded=True,
 )
 FIELD = PairGroup("field", narrow_field_kernel, rebuild_field_kernel, FIELD_PAIRS, geometry=("hulls", "grids"))
 

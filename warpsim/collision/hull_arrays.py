@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import warp as wp
 
+from warpsim.collision.oriented_box import HullBoxes
 from warpsim.collision.support import HullData
 from warpsim.core.precision import numpy_real, vec3
 from warpsim.geometry.hulls import Hull, convex_hull, shape_mesh
@@ -24,7 +25,9 @@ def stacked(parts: Sequence[np.ndarray | None], width: int, dtype: type) -> np.n
     return (np.concatenate(present) if present else np.zeros((0, width))).astype(dtype)
 
 
-def hull_data(scene: Scene, wanted: Collection[int], device: wp.DeviceLike = None) -> tuple[HullData, np.ndarray]:
+def hull_data(
+    scene: Scene, wanted: Collection[int], device: wp.DeviceLike = None
+) -> tuple[HullData, HullBoxes, np.ndarray]:
     """Builds the hulls of the wanted shapes of kind hull.
 
     Args:
@@ -33,8 +36,8 @@ def hull_data(scene: Scene, wanted: Collection[int], device: wp.DeviceLike = Non
         device: Where the arrays live.
 
     Returns:
-        The device arrays, and (ns,) radii (m) of the balls about the shapes' origins that hold them at scale one (zero
-        for other kinds).
+        The device arrays, the boxes about the hulls, and (ns,) radii (m) of the balls about the shapes' origins that
+        hold them at scale one (zero for other kinds).
     """
     hulls: list[Hull | None] = []
     cache: dict[str, Hull] = {}
@@ -68,7 +71,17 @@ def hull_data(scene: Scene, wanted: Collection[int], device: wp.DeviceLike = Non
     data.vertex_patch_start = wp.array(starts_of(meeting), dtype=wp.int32, device=device)
     data.vertex_patch = wp.array(np.concatenate([*meeting, []]).astype(np.int32), dtype=wp.int32, device=device)
     radii = np.array([0.0 if h is None else np.linalg.norm(h.vertices, axis=1).max() for h in hulls])
-    return data, radii
+    return data, _boxes(vertices, device), radii
+
+
+def _boxes(vertices: Sequence[np.ndarray | None], device: wp.DeviceLike) -> HullBoxes:
+    """Boxes along the shapes' own axes about the vertices of each."""
+    low = np.array([np.zeros(3) if v is None else v.min(axis=0) for v in vertices]).reshape(-1, 3)
+    high = np.array([np.zeros(3) if v is None else v.max(axis=0) for v in vertices]).reshape(-1, 3)
+    boxes = HullBoxes()
+    boxes.center = wp.array((0.5 * (low + high)).astype(numpy_real), dtype=vec3, device=device)
+    boxes.half = wp.array((0.5 * (high - low)).astype(numpy_real), dtype=vec3, device=device)
+    return boxes
 
 
 def _patches_of_vertices(hull: Hull) -> list[np.ndarray]:

@@ -24,6 +24,7 @@ from warpsim.collision.core import Core
 from warpsim.collision.epa import closest_cores
 from warpsim.collision.kinds import BOX, HULL, PLANE
 from warpsim.collision.near import NearPairs
+from warpsim.collision.oriented_box import HullBoxes, boxes_apart
 from warpsim.collision.patch import has_patches, patch_normal, patch_point, patch_size
 from warpsim.collision.patch_features import facing_polygon, loop_place
 from warpsim.collision.patch_search import CLIP_POINTS, find_on_patches, widest_quad
@@ -224,6 +225,7 @@ def _narrow_convex_pair(
     pair_case: wp.array(dtype=int),
     pair_start: wp.array(dtype=int),
     hulls: HullData,
+    boxes: HullBoxes,
     # state
     shape_position: wp.array2d(dtype=vec3),
     shape_rotation: wp.array2d(dtype=quat),
@@ -254,6 +256,8 @@ def _narrow_convex_pair(
         return
     a.frame = quat_matrix(shape_rotation[world, i])
     b.frame = quat_matrix(shape_rotation[world, j])
+    if boxes_apart(a, b, boxes, margin):
+        return
     pair_count[world, pair] = find_convex(
         a, b, hulls, margin, radius_a, radius_b, world, pair_start[pair], candidate_feature, candidate_seed
     )
@@ -269,6 +273,7 @@ def narrow_convex_kernel(
     pair_case: wp.array(dtype=int),
     pair_start: wp.array(dtype=int),
     hulls: HullData,
+    boxes: HullBoxes,
     # near pairs, and the state
     near: NearPairs,
     shape_position: wp.array2d(dtype=vec3),
@@ -292,6 +297,7 @@ def narrow_convex_kernel(
             pair_case,
             pair_start,
             hulls,
+            boxes,
             shape_position,
             shape_rotation,
             shape_size,

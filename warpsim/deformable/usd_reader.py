@@ -75,12 +75,9 @@ def read_deformable(prim: Usd.Prim, context: Context, kind: str) -> MatterDescri
         for child in prim.GetChildren()
         if child.HasAttribute("warpsim:point")
     }
-    for name in ("masses", "restBendAngles", "restNormals", "restTriVtxIndices", "restTriVertexIndices"):
-        for family in ("physics", "omniphysics"):
-            if prim.HasAttribute(f"{family}:{name}"):
-                context.ledger.unsupported(
-                    prim, f"{family}:{name}", "not modeled; rest shapes have the mesh's topology"
-                )
+    for name in _UNREAD:
+        if prim.HasAttribute(name):
+            context.ledger.unsupported(prim, name, "not modeled; rest shapes have the mesh's topology")
     positive = ("young", "density", "contact_stiffness", *(("thickness",) if form == "surface" else ()))
     made = MatterDescription(
         kind=kind,

@@ -103,6 +103,7 @@ def sensor_targets(scene: Scene) -> dict[str, set[str]]:
         "": {""},
         "body": bodies,
         "inertia": bodies,
+        "subtree": bodies,
         "site": {site.name for site in scene.sites},
         "shape": {shape.name for shape in scene.shapes},
         "joint": {joint.name for joint in scene.joints},

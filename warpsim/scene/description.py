@@ -66,9 +66,27 @@ SENSOR_KINDS = (
     "subtreelinvel",
     "subtreeangmom",
     "tendonactfrc",
+    "touch",
+    "force",
+    "torque",
+    "jointactfrc",
+    "actuatorpos",
+    "actuatorvel",
+    "jointlimitpos",
+    "jointlimitvel",
+    "jointlimitfrc",
+    "tendonlimitpos",
+    "tendonlimitvel",
+    "tendonlimitfrc",
+    "contact",
 )
 """Kinds of sensors that can be simulated; a scene may hold others."""
-SENSOR_TARGETS = ("", "body", "inertia", "site", "shape", "joint", "tendon", "actuator")
+SENSOR_TARGETS = ("", "body", "inertia", "site", "shape", "joint", "tendon", "actuator", "subtree")
+SITE_FORMS = ("sphere", "capsule", "ellipsoid", "cylinder", "box")
+CONTACT_DATA = {"found": 1, "force": 3, "torque": 3, "dist": 1, "pos": 3, "normal": 3, "tangent": 3}
+"""What a "contact" sensor can tell of a contact, in this order, and how many numbers each is."""
+CONTACT_CHOICES = ("none", "mindist", "maxforce", "netforce")
+"""Which contacts fill the slots of a "contact" sensor: the first ones, the deepest, the strongest, or their sum."""
 
 
 @dataclass
@@ -232,6 +250,10 @@ class Site:
     body: str | None = None
     position: np.ndarray = field(default_factory=zeros3)
     rotation: np.ndarray = field(default_factory=identity_quat)
+    form: str = "sphere"
+    """One of SITE_FORMS: the volume in which sensors of contacts feel."""
+    size: np.ndarray = field(default_factory=zeros3)
+    """(3,) m: radius; radius and half length; or half extents."""
 
 
 @dataclass
@@ -249,8 +271,15 @@ class Sensor:
     cutoff: float = 0.0
     """Largest absolute value, in the measurement's unit; 0: none."""
     target_kind: str = "site"
-    """One of SENSOR_TARGETS; "body" is its frame, "inertia" that of its principal axes at its center of mass."""
+    """One of SENSOR_TARGETS; "body" is its frame, "inertia" that of its principal axes at its center of mass,
+    "subtree", of contacts, a body with all that hangs on it."""
     reference_kind: str = "site"
+    data: list[str] = field(default_factory=lambda: ["found"])
+    """Of kind "contact": what it tells of a contact, a selection of CONTACT_DATA in that order."""
+    reduce: str = "none"
+    """Of kind "contact": one of CONTACT_CHOICES."""
+    slots: int = 1
+    """Of kind "contact": how many contacts it tells of."""
 
 
 @dataclass

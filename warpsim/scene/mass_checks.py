@@ -69,6 +69,15 @@ def _moving_groups(scene: Scene) -> dict[str, list[Body]]:
     return groups
 
 
+def massless_bodies(scene: Scene) -> list[str]:
+    """Bodies that move although neither they nor what is fixed to them has mass."""
+    shapes: dict[str | None, list[Shape]] = defaultdict(list)
+    for shape in scene.shapes:
+        shapes[shape.body].append(shape)
+    groups = _moving_groups(scene).items()
+    return [leader for leader, members in groups if not any(_has_mass(b, shapes[b.name]) for b in members)]
+
+
 def _check_group(leader: str, members: list[Body], shapes: dict[str | None, list[Shape]]) -> None:
     if not any(_has_mass(body, shapes[body.name]) for body in members):
         raise SceneError(

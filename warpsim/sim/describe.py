@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from warpsim.coupling.outline import SceneOutline, outline_scene
-from warpsim.rigid.model.sensor_kinds import KINDS
+from warpsim.rigid.model.sensor_kinds import KINDS, numbers_of
 from warpsim.scene.actuation import Tendon
 from warpsim.scene.constraints import Equality
 from warpsim.scene.convergence import solver_limits
@@ -258,7 +258,7 @@ def _observation(outline: SceneOutline, scene: Scene) -> Iterator[str]:
             yield f"{name + size:<26} {_OUTPUTS.get(name, 'of a matter other than rigid bodies')}"
     for sensor in scene.sensors:
         kind = KINDS.get(sensor.kind)
-        measures = f"[{kind.size}] {kind.unit}; frame: {kind.frame}" if kind else " not simulated"
+        measures = f"[{numbers_of(sensor)}] {kind.unit}; frame: {kind.frame}" if kind else " not simulated"
         noise = f"; noise {sensor.noise:g}" if sensor.noise else ""
         cutoff = f"; cut at {sensor.cutoff:g}" if sensor.cutoff else ""
         yield f"sensor {sensor.name}: {sensor.kind} of {sensor.target_kind} {sensor.target}{measures}{noise}{cutoff}"

@@ -1,4 +1,4 @@
-"""`warpsim convert`: MJCF or URDF → USD."""
+"""`warpsim convert`: MJCF or URDF → USD, or a scene → MJCF."""
 
 from __future__ import annotations
 
@@ -8,32 +8,41 @@ from pathlib import Path
 from warpsim.cli.commands.common import add_source
 from warpsim.cli.commands.outputs import add_force, check_outputs
 from warpsim.core.errors import InputError
+from warpsim.core.files import MARK, replacing
 from warpsim.io.load import load_scene
 from warpsim.io.scene_files import is_usd
 from warpsim.io.usd.export import export_scene
 from warpsim.io.usd.layer_files import export_layer, mark_layer
+from warpsim.sim.mjcf_export import scene_to_mjcf
 from warpsim.version import __version__
 
 
 def add(commands: argparse._SubParsersAction) -> None:
     """Adds the command."""
-    parser = commands.add_parser("convert", description="Writes a robot as USD, and lists what USD cannot hold.")
+    parser = commands.add_parser(
+        "convert", description="Writes a scene as USD or MJCF, and lists what that cannot hold."
+    )
     add_source(parser)
-    parser.add_argument("output", help="the .usda or .usdc file to write")
+    parser.add_argument("output", help="the .usda, .usdc or .xml (MJCF) file to write")
     add_force(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Converts and lists what USD could not hold."""
+    """Converts and lists what the output could not hold."""
     output = Path(arguments.output)
-    if not is_usd(output):
-        raise InputError(f"{output}: give a .usda or .usdc file to write")
+    if not is_usd(output) and output.suffix.lower() != ".xml":
+        raise InputError(f"{output}: give a .usda, .usdc or .xml (MJCF) file to write")
     check_outputs([output], [arguments.scene], force=arguments.force)
     scene = load_scene(arguments.scene, strict=arguments.strict, keyframe=arguments.keyframe)
-    stage, notes = export_scene(scene)
-    mark_layer(stage.GetRootLayer(), {"converted from": Path(arguments.scene).name, "version": __version__})
-    export_layer(stage.GetRootLayer(), output)
+    if is_usd(output):
+        stage, notes = export_scene(scene)
+        mark_layer(stage.GetRootLayer(), {"converted from": Path(arguments.scene).name, "version": __version__})
+        export_layer(stage.GetRootLayer(), output)
+    else:
+        text, notes = scene_to_mjcf(scene)
+        with replacing(output) as temporary:
+            temporary.write_text(f"<!-- {MARK.decode()} {__version__} -->\n{text}", encoding="utf-8")
     print(f"wrote {output}")
     for note in notes:
         print(f"  {note}")

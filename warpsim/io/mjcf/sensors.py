@@ -7,9 +7,9 @@ import numpy as np
 from warpsim.io.mjcf.engine import mujoco
 from warpsim.io.mjcf.source import MjSource
 from warpsim.scene.checks import sensor_targets
-from warpsim.scene.description import Scene, Sensor
+from warpsim.scene.description import CONTACT_CHOICES, CONTACT_DATA, Scene, Sensor
 
-_SITE_KINDS = ("accelerometer", "velocimeter", "gyro", "force", "torque", "rangefinder")
+_SITE_KINDS = ("accelerometer", "velocimeter", "gyro", "force", "torque", "touch", "rangefinder")
 _JOINT_KINDS = (
     "jointpos",
     "jointvel",
@@ -43,6 +43,7 @@ _SENSOR_KINDS = {
     *_FRAME_KINDS,
     *_SUBTREE_KINDS,
     *_GLOBAL_KINDS,
+    "contact",
 }
 """MuJoCo's words for the measurements that can be taken of a Scene."""
 
@@ -84,6 +85,8 @@ def _trouble(model: mujoco.MjModel, index: int, kind: str) -> str:
     objects = {mujoco.mjtObj(model.sensor_objtype[index]), mujoco.mjtObj(model.sensor_reftype[index])}
     if not objects <= _TARGETS.keys():
         return "cameras are not modeled"
+    if kind == "contact" and model.sensor_intprm[index, 0] >> len(CONTACT_DATA):
+        return "contact sensors tell no velocities"
     if model.sensor_delay[index] != 0 or np.any(model.sensor_interval[index] != 0):
         return "delayed and sampled sensors are not modeled"
     return ""
@@ -93,7 +96,7 @@ def _read_sensor(source: MjSource, index: int, kind: str) -> Sensor:
     model = source.model
     target_kind, target = _object(source, model.sensor_objtype[index], model.sensor_objid[index])
     reference_kind, reference = _object(source, model.sensor_reftype[index], model.sensor_refid[index])
-    return Sensor(
+    sensor = Sensor(
         name=source.names["sensor"][index],
         kind=kind,
         target=target,
@@ -103,6 +106,19 @@ def _read_sensor(source: MjSource, index: int, kind: str) -> Sensor:
         noise=float(model.sensor_noise[index]),
         cutoff=float(model.sensor_cutoff[index]),
     )
+    if kind == "contact":
+        _read_contact_settings(model, index, sensor)
+    return sensor
+
+
+def _read_contact_settings(model: mujoco.MjModel, index: int, sensor: Sensor) -> None:
+    """What a contact sensor tells, and of what: a body alone is a body here, and one with its subtree "subtree"."""
+    words = {"inertia": "body", "body": "subtree"}
+    sensor.target_kind = words.get(sensor.target_kind, sensor.target_kind)
+    sensor.reference_kind = words.get(sensor.reference_kind, sensor.reference_kind)
+    bits, choice, sensor.slots = (int(n) for n in model.sensor_intprm[index, :3])
+    sensor.data = [name for k, name in enumerate(CONTACT_DATA) if bits >> k & 1]
+    sensor.reduce = CONTACT_CHOICES[choice]
 
 
 def _object(source: MjSource, object_type: int, index: int) -> tuple[str, str]:

@@ -129,7 +129,7 @@ def _note_fluid(source: MjSource, index: int) -> None:
 
 
 def read_sites(source: MjSource) -> list[Site]:
-    """All sites, as frames; their size and form only matter to drawing and to sensors that are not modeled."""
+    """All sites, with the volumes in which sensors of contacts feel."""
     model = source.model
     return [
         Site(
@@ -137,6 +137,8 @@ def read_sites(source: MjSource) -> list[Site]:
             body=source.body_name(model.site_bodyid[index]),
             position=model.site_pos[index].copy(),
             rotation=model.site_quat[index] / np.linalg.norm(model.site_quat[index]),
+            form=mujoco.mjtGeom(model.site_type[index]).name.removeprefix("mjGEOM_").lower(),
+            size=model.site_size[index].copy(),
         )
         for index in range(model.nsite)
     ]

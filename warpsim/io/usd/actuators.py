@@ -1,4 +1,4 @@
-"""Sites, fixed tendons, actuators and key frames, which only MuJoCo's and Newton's schemas have.
+"""Sites, tendons, actuators and key frames, which only MuJoCo's and Newton's schemas have.
 
 Their numbers are in the stage's units with radians. A control keeps the unit it was authored for; gains and gears
 carry the conversion, so forces come out in SI.
@@ -15,11 +15,12 @@ from warpsim.core.errors import SceneError
 from warpsim.io.usd.context import Context
 from warpsim.io.usd.ledger_scan import applied_apis
 from warpsim.io.usd.physics_objects import PhysicsObjects
+from warpsim.io.usd.spatial_tendons import read_muscle, read_path
 from warpsim.scene import Actuator, Site, Tendon
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE
 
 _SITE_APIS = ("MjcSiteAPI", "NewtonSiteAPI")
-_DYNAMICS = {"none": "none", "integrator": "integrator", "filter": "filter", "filterexact": "filterexact"}
+_DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle")
 
 
 def add_sites(context: Context, objects: PhysicsObjects) -> None:
@@ -37,7 +38,7 @@ def add_sites(context: Context, objects: PhysicsObjects) -> None:
 
 
 def add_tendons(context: Context) -> None:
-    """Adds fixed tendons; spatial ones are unsupported."""
+    """Adds fixed and spatial tendons."""
     for path in context.order:
         prim = context.prim(path)
         if prim.GetTypeName() == "MjcTendon":
@@ -46,6 +47,13 @@ def add_tendons(context: Context) -> None:
 
 def _add_tendon(context: Context, prim: Usd.Prim) -> None:
     kind = context.read.token(prim, "mjc:type") or "spatial"
+    if kind == "spatial":
+        path = read_path(context, prim)
+        if path is not None:
+            tendon = Tendon(str(prim.GetPath()), path=path)
+            _tendon_values(context, prim, tendon, False, context.units.length)
+            context.scene.tendons.append(tendon)
+        return
     if kind != "fixed":
         context.ledger.unsupported(prim, "mjc:type", f"{kind} tendons are not modeled")
         return
@@ -155,7 +163,7 @@ def _transmission(context: Context, target: str) -> tuple[str, bool] | None:
     kinds = {joint.name: joint.kind for joint in context.scene.joints}
     for tendon in context.scene.tendons:
         if tendon.name == target:
-            return "tendon", all(kinds[name] == "hinge" for name in tendon.joints)
+            return "tendon", not tendon.path and all(kinds[name] == "hinge" for name in tendon.joints)
     return ("site", False) if any(site.name == target for site in context.scene.sites) else None
 
 
@@ -170,9 +178,9 @@ class _Law:
 def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> _Law | None:
     """Sets gear, gain, bias and activation dynamics; None if the actuator's law is not modeled."""
     types = {
-        "gainType": ("fixed", "affine"),
-        "biasType": ("none", "affine"),
-        "dynType": tuple(_DYNAMICS),
+        "gainType": ("fixed", "affine", "muscle"),
+        "biasType": ("none", "affine", "muscle"),
+        "dynType": _DYNAMICS,
     }
     chosen = {}
     for name, known in types.items():
@@ -181,13 +189,16 @@ def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> _Law | None:
             context.ledger.unsupported(prim, f"mjc:{name}", f"{value!r} is not modeled; the actuator is left out")
             return None
         chosen[name] = value
+    active, passive = chosen["gainType"] == "muscle", chosen["biasType"] == "muscle"
+    if (active or passive) and not read_muscle(context, prim, actuator, active=active, passive=passive):
+        return None
     for field, name, size in (("gear", "gear", 6), ("gain", "gainPrm", 3), ("bias", "biasPrm", 3)):
         values = context.read.array(prim, f"mjc:{name}")
         if values is not None:
             padded = np.zeros(size)
             padded[: min(size, len(values))] = values[:size]
             setattr(actuator, field, padded)
-    law = _Law((1, 0, 0) if chosen["gainType"] == "fixed" else (1, 1, 1), (0, 0, 0))
+    law = _Law({"fixed": (1, 0, 0), "affine": (1, 1, 1), "muscle": (0, 0, 0)}[chosen["gainType"]], (0, 0, 0))
     actuator.gain = actuator.gain * np.array(law.gain, float)
     if chosen["biasType"] == "affine":
         law = _Law(law.gain, (1, 1, 1))
@@ -195,10 +206,15 @@ def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> _Law | None:
             law = _Law(law.gain, (1, 1, 0))
             _read_damping_ratio(context, prim, actuator)
     actuator.bias = actuator.bias * np.array(law.bias, float)
-    actuator.dynamics = _DYNAMICS[chosen["dynType"]]
+    actuator.dynamics = chosen["dynType"]
     constants = context.read.array(prim, "mjc:dynPrm")
     if constants is not None and len(constants):
         actuator.time_constant = float(constants[0])
+    if actuator.dynamics == "muscle" and constants is not None:
+        if len(constants) > 1:
+            actuator.deactivation_time = float(constants[1])
+        if len(constants) > 2:
+            actuator.activation_smoothing = float(constants[2])
     return law
 
 

@@ -9,9 +9,12 @@ from warpsim.io.usd.context import Context
 from warpsim.io.usd.drives import driven_dofs
 from warpsim.io.usd.frames import Pose
 from warpsim.io.usd.joints import JointSpec
+from warpsim.io.usd.ledger_scan import applied_apis
 from warpsim.io.usd.loop_axes import add_axes, compound, equality_softness, single
 from warpsim.io.usd.units import DEGREE
 from warpsim.scene import Equality
+
+_PHYSX = "physxMimicJoint:"
 
 HINGE_ARM = 0.1
 """m between the two points that hold a loop-closing hinge's axis."""
@@ -107,12 +110,14 @@ def _kind(context: Context, name: str | None) -> str | None:
 
 
 def add_mimics(context: Context, specs: list[JointSpec]) -> None:
-    """Adds joints that follow others: q = coef0 + coef1·q_leader (Newton), or a quartic of it (MuJoCo)."""
+    """Adds joints that follow others: q = coef0 + coef1·q_leader (Newton, PhysX), or a quartic of it (MuJoCo)."""
     for spec in specs:
         leader = context.read.targets(spec.prim, "newton:mimicJoint")
         attribute = "newton:mimicJoint"
         if not leader:
             leader, attribute = context.read.targets(spec.prim, "mjc:target"), "mjc:target"
+        if not leader:
+            leader, attribute = _physx_leader(context, spec.prim)
         if not leader:
             continue
         kinds = _kind(context, spec.name), _kind(context, str(leader[0]))
@@ -128,19 +133,35 @@ def add_mimics(context: Context, specs: list[JointSpec]) -> None:
         context.scene.equalities.append(equality)
 
 
+def _physx_leader(context: Context, prim: Usd.Prim) -> tuple[list[Sdf.Path], str]:
+    """The joint that a PhysxMimicJointAPI names, q + gearing·q_leader + offset = 0 in degrees, and the relationship."""
+    for name in applied_apis(prim):
+        stem, _, axis = name.partition(":")
+        if stem == "PhysxMimicJointAPI" and axis:
+            relationship = f"{_PHYSX}{axis}:referenceJoint"
+            return context.read.targets(prim, relationship), relationship
+    return [], ""
+
+
 def _set_polynomial(
     context: Context, prim: Usd.Prim, equality: Equality, angular: bool, leader_angular: bool, attribute: str
 ) -> None:
-    """SI coefficients c with q = Σ cᵢ·q_leaderⁱ; Newton's are in degrees on angular joints, MuJoCo's in radians."""
+    """SI coefficients c with q = Σ cᵢ·q_leaderⁱ; MuJoCo's are in radians, others in degrees."""
     coefficients = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
     unit = context.units.length
     if attribute == "newton:mimicJoint":
         own, other = (DEGREE if turn else unit for turn in (angular, leader_angular))
         prefix = "newton:mimicCoef"
+    elif attribute.startswith(_PHYSX):
+        own, other = (DEGREE if turn else unit for turn in (angular, leader_angular))
+        stem, prefix = attribute.removesuffix("referenceJoint"), ""
+        context.read.token(prim, f"{stem}referenceJointAxis")
+        gearing, offset = (context.read.number(prim, stem + name) for name in ("gearing", "offset"))
+        coefficients[:2] = -(offset or 0.0), -(1.0 if gearing is None else gearing)
     else:
         own, other = (1.0 if turn else unit for turn in (angular, leader_angular))
         prefix = "mjc:coef"
-    for power in range(5):
+    for power in range(5) if prefix else ():
         value = context.read.number(prim, f"{prefix}{power}")
         if value is not None:
             coefficients[power] = value

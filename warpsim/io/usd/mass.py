@@ -13,9 +13,12 @@ from warpsim.core.errors import SceneError
 from warpsim.core.numpy_quaternions import quat_to_matrix
 from warpsim.io.usd.context import Context
 from warpsim.scene import Body, Scene, Shape
+from warpsim.scene.mass_checks import massless_bodies
 
 DEFAULT_DENSITY = 1000.0
 """kg/m³."""
+BARE_MASS = 1.0
+"""kg: of a body that moves and that nothing gives a mass."""
 BARE_RADIUS = 0.1
 """m: a body with mass but neither inertia nor colliders turns like a solid sphere of this radius, as in UsdPhysics."""
 
@@ -80,6 +83,19 @@ def set_body_mass(context: Context, prim: Usd.Prim, body: Body, shapes: list[Sha
         if body.inertia is None:
             _assume_inertia(context, prim, body, body.mass)
     _ignore(context, prim, "physics:density", "no collider of the body uses it")
+
+
+def assume_masses(context: Context) -> None:
+    """Gives bodies that move, and that nothing gives a mass, that of PhysX: 1 kg."""
+    bodies = {body.name: body for body in context.scene.bodies}
+    for name in massless_bodies(context.scene):
+        body, prim = bodies[name], context.prim(name)
+        body.mass = BARE_MASS
+        body.com = np.zeros(3) if body.com is None else body.com
+        reason = f"not set, and no collider to derive it from: {BARE_MASS:g} kg, as in PhysX; author it"
+        context.ledger.assumed(prim, "physics:mass", reason)
+        if body.inertia is None:
+            _assume_inertia(context, prim, body, BARE_MASS)
 
 
 def _assume_inertia(context: Context, prim: Usd.Prim, body: Body, mass: float) -> None:

@@ -58,7 +58,24 @@ def authored_mesh(context: Context, prim: Usd.Prim) -> Mesh:
     faces = triangulate(counts, indices)
     if context.read.token(prim, "orientation", choices=("leftHanded", "rightHanded")) == "leftHanded":
         faces = faces[:, ::-1]
+    if _inside_out(points, faces):
+        context.ledger.assumed(prim, "faceVertexIndices", "a closed surface whose faces point inward: turned outward")
+        faces = np.ascontiguousarray(faces[:, ::-1])
     return Mesh(str(prim.GetPath()), points, faces)
+
+
+def _inside_out(points: np.ndarray, faces: np.ndarray) -> bool:
+    """Whether triangles close a surface and all point into what it encloses."""
+    corners = points[faces]
+    volume = float(np.einsum("ni,ni->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2]))) / 6.0
+    if volume >= -1e-9 * float(np.prod(np.ptp(points, axis=0))):
+        return False
+    _, same = np.unique(points, axis=0, return_inverse=True)  # exporters split corners
+    turned = same.reshape(-1)[faces]
+    edges = np.concatenate([turned[:, [0, 1]], turned[:, [1, 2]], turned[:, [2, 0]]])
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    forward, back = (np.unique(e, axis=0, return_counts=True) for e in (edges, edges[:, ::-1]))
+    return np.array_equal(forward[0], back[0]) and np.array_equal(forward[1], back[1])
 
 
 def triangulate(counts: np.ndarray, indices: np.ndarray) -> np.ndarray:

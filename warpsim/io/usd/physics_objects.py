@@ -24,6 +24,17 @@ _SHAPES = {
     _TYPES.CustomShape: "custom",
     _TYPES.SpherePointsShape: "points",
 }
+_GROUPS = ("Xform", "Scope", "")
+"""Types of prims that have no surface of their own."""
+_GEOMETRY = {
+    "Sphere": "sphere",
+    "Cube": "box",
+    "Capsule": "capsule",
+    "Cylinder": "cylinder",
+    "Cone": "cone",
+    "Plane": "plane",
+    "Mesh": "mesh",
+}
 _JOINTS = (
     _TYPES.FixedJoint,
     _TYPES.RevoluteJoint,
@@ -99,6 +110,7 @@ def find_physics(context: Context) -> PhysicsObjects:
     for kind in _SHAPES:
         for path, item in zip(*found.get(kind, ((), ())), strict=True):
             objects.groups[path] = list(item.collisionGroups)
+    _add_grouped_colliders(context, objects)
     objects.articulations = list(found[_TYPES.Articulation][1]) if _TYPES.Articulation in found else []
     return objects
 
@@ -115,6 +127,29 @@ def _add_collider(context: Context, objects: PhysicsObjects, prim: Usd.Prim, kin
         )
         return
     objects.colliders[prim.GetPath()] = Collider(prim, kind, objects.owner(prim))
+
+
+def _add_grouped_colliders(context: Context, objects: PhysicsObjects) -> None:
+    """Shapes under an Xform or Scope that carries the CollisionAPI in their place, as many a ground does."""
+    for path in context.order:
+        group = context.prim(path)
+        if group.GetTypeName() not in _GROUPS or not group.HasAPI(UsdPhysics.CollisionAPI) or path in context.matters:
+            continue
+        if not context.read.flag(group, "physics:collisionEnabled", True):
+            continue
+        owner = objects.owner(group)
+        found = [
+            prim
+            for prim in Usd.PrimRange(group, Usd.TraverseInstanceProxies())
+            if prim.GetTypeName() in _GEOMETRY
+            and not prim.HasAPI(UsdPhysics.CollisionAPI)
+            and objects.owner(prim) == owner
+        ]
+        for prim in found:
+            objects.colliders[prim.GetPath()] = Collider(prim, _GEOMETRY[prim.GetTypeName()], owner)
+        if found:
+            reason = f"on {group.GetTypeName() or 'an untyped prim'}, which has no surface: what is under it collides"
+            context.ledger.assumed(group, "PhysicsCollisionAPI", f"{reason} ({len(found)} shapes)")
 
 
 def list_lost_colliders(context: Context, objects: PhysicsObjects) -> None:

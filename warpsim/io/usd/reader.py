@@ -21,13 +21,14 @@ from warpsim.io.usd.initial import set_initial_state
 from warpsim.io.usd.joints import read_joints
 from warpsim.io.usd.ledger_scan import Ledger, scan
 from warpsim.io.usd.loops import add_loops, add_mimics
-from warpsim.io.usd.mass import set_body_mass
+from warpsim.io.usd.mass import assume_masses, set_body_mass
 from warpsim.io.usd.matters import add_matters, find_matters
 from warpsim.io.usd.options import read_options
 from warpsim.io.usd.physics_objects import find_physics, list_lost_colliders
 from warpsim.io.usd.prescan import check_layers
 from warpsim.io.usd.sensors import add_sensors
 from warpsim.io.usd.shapes import add_shape
+from warpsim.io.usd.spatial_tendons import add_wrapped_shapes
 from warpsim.io.usd.tree import build_tree
 from warpsim.io.usd.units import stage_units
 from warpsim.scene import Scene, validate
@@ -120,12 +121,14 @@ def _build(context: Context) -> Scene:
     shapes, joints = _by_body(scene.shapes), _by_body(scene.joints)
     for body in scene.bodies:
         set_body_mass(context, context.prim(body.name), body, shapes[body.name])
+    assume_masses(context)
     for link in tree.links:
         set_initial_state(context, objects, link, joints[str(link.body)])
         add_drives(context, link)
     add_loops(context, tree.loops, kinematic)
     add_mimics(context, specs)
     add_sites(context, objects)
+    add_wrapped_shapes(context, objects)
     add_tendons(context)
     add_actuators(context)
     add_sensors(context)

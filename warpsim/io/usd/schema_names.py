@@ -76,6 +76,7 @@ _APIS = {
     "PhysxJointAxisAPI",
     "PhysxLimitAPI",
     "PhysxMaterialAPI",
+    "PhysxMimicJointAPI",
     "PhysxRigidBodyAPI",
     "PhysxSceneAPI",
     "PhysxSDFMeshCollisionAPI",

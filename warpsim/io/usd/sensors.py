@@ -18,6 +18,8 @@ from warpsim.scene import Scene, Sensor
 from warpsim.scene.description import SENSOR_KINDS, SENSOR_TARGETS
 
 PREFIX = "warpsim:sensor:"
+VOLUME_SENSORS = ("touch", "contact")
+"""Kinds that need what USD has no place for."""
 
 
 def add_sensors(context: Context) -> None:
@@ -34,6 +36,9 @@ def add_sensors(context: Context) -> None:
             sensor.reference, sensor.reference_kind = reference, reference_kind
         for field in ("noise", "cutoff"):
             context.take(sensor, field, prim, PREFIX + field)
+        if kind in VOLUME_SENSORS:
+            context.ledger.unsupported(prim, PREFIX + "kind", "sites have no volume, and sensors no slots, in USD")
+            continue
         if kind not in SENSOR_KINDS:
             reason = f"no such sensor; kinds: {', '.join(SENSOR_KINDS)}"
             context.ledger.unsupported(prim, PREFIX + "kind", reason)

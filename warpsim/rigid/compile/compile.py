@@ -37,7 +37,7 @@ from warpsim.rigid.model.tables import Tables
 from warpsim.rigid.model.topology import Layout, build_topology, to_device
 from warpsim.scene import Body, Joint, Scene, Shape, Tendon, validate
 from warpsim.scene.actuation import Muscle
-from warpsim.scene.description import JOINT_DOF_SIZE
+from warpsim.scene.description import JOINT_DOF_SIZE, SITE_FORMS
 
 _OPEN = (-np.inf, np.inf)
 
@@ -341,6 +341,8 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         authored=t.authored,
         described=t.described,
         sensors=tuple(scene.sensors),
+        site_form=t.integers([SITE_FORMS.index(s.form) for s in scene.sites]),
+        site_size=wp.array(np.array([s.size for s in scene.sites]).reshape(-1, 3), dtype=vec3, device=device),
         range_rays=_range_rays(scene, worlds, device),
         na=len(activation),
         initial_q=np.array(rows.q0, np.float64),
@@ -352,7 +354,8 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         has_joint_actuators=bool(transmissions - {"site"}),
         has_site_actuators="site" in transmissions,
         drives_loops=bool((drive_topology.loop.numpy() >= 0).any()),
-        has_force_limits=any(j.actuator_force_limit is not None for j in joints),
+        has_force_limits=any(j.actuator_force_limit is not None for j in joints)
+        or any(s.kind == "jointactfrc" for s in scene.sensors),  # which reads the sums that limits cut
         actuators_compensate=any(compensated),
         dof_compensated=t.integers(compensated),
         damped=any(j.damping > 0 for j in joints),

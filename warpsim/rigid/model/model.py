@@ -155,6 +155,8 @@ class Model:
     authored: dict[str, wp.array]
     described: dict[str, np.ndarray]  # (n, …) float64: the scene's own values of the authored parameters
     sensors: tuple[Sensor, ...]
+    site_form: wp.array  # (nsite,) int32: place in SITE_FORMS
+    site_size: wp.array  # (nsite,) vec3, m
     range_rays: RayCast | None  # those of range finders, in the order of their sensors
     na: int
     initial_q: np.ndarray  # (nq,)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from warpsim.scene.description import Sensor
+from warpsim.scene.description import CONTACT_DATA, Sensor
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class SensorKind:
 
 _FRAMES = ("site", "body", "shape", "inertia")
 _BODIES = ("body", "inertia")
+_TOUCHING = ("", "shape", "body", "subtree", "site")
 KINDS: dict[str, SensorKind] = {
     "jointpos": SensorKind(0, 1, "rad or m", "joint", ("joint",)),
     "jointvel": SensorKind(1, 1, "rad/s or m/s", "joint", ("joint",)),
@@ -51,10 +52,30 @@ KINDS: dict[str, SensorKind] = {
     "subtreelinvel": SensorKind(23, 3, "m/s", "world", _BODIES),
     "subtreeangmom": SensorKind(24, 3, "N·m·s", "world, about the subtree's center of mass", _BODIES),
     "tendonactfrc": SensorKind(25, 1, "N or N·m", "tendon", ("tendon",)),
+    "touch": SensorKind(26, 1, "N, normal forces in the site's volume", "site", ("site",)),
+    "force": SensorKind(27, 3, "N, of the parent on the site's body", "site", ("site",)),
+    "torque": SensorKind(28, 3, "N·m, of the parent on the site's body, about the site", "site", ("site",)),
+    "jointactfrc": SensorKind(29, 1, "N·m or N, of all actuators", "joint", ("joint",)),
+    "actuatorpos": SensorKind(30, 1, "rad or m, times gear", "actuator", ("actuator",)),
+    "actuatorvel": SensorKind(31, 1, "rad/s or m/s, times gear", "actuator", ("actuator",)),
+    "jointlimitpos": SensorKind(32, 1, "rad or m beyond a limit that acts, negative", "joint", ("joint",)),
+    "jointlimitvel": SensorKind(33, 1, "rad/s or m/s out of a limit that acts", "joint", ("joint",)),
+    "jointlimitfrc": SensorKind(34, 1, "N·m or N", "joint", ("joint",)),
+    "tendonlimitpos": SensorKind(35, 1, "m or rad beyond a limit that acts, negative", "tendon", ("tendon",)),
+    "tendonlimitvel": SensorKind(36, 1, "m/s or rad/s out of a limit that acts", "tendon", ("tendon",)),
+    "tendonlimitfrc": SensorKind(37, 1, "N or N·m", "tendon", ("tendon",)),
+    "contact": SensorKind(38, 0, "count, N, N·m, m", "contact; world of a net force", _TOUCHING),
 }
 """By name; "contactforce", the sum of contact forces on a shape, and "jointacc" are ours, the others are MuJoCo's."""
 
 
+def numbers_of(sensor: Sensor) -> int:
+    """How many numbers a sensor of a known kind gives."""
+    if sensor.kind == "contact":
+        return sensor.slots * sum(CONTACT_DATA[name] for name in sensor.data)
+    return KINDS[sensor.kind].size
+
+
 def sensor_size(sensors: Sequence[Sensor]) -> int:
     """Numbers that sensors give, those of unknown kinds left out."""
-    return sum(KINDS[s.kind].size for s in sensors if s.kind in KINDS)
+    return sum(numbers_of(s) for s in sensors if s.kind in KINDS)

@@ -23,10 +23,13 @@ from warpsim.rigid.model.actuators import TENDON, ActuatorTopology
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.tendons import TendonMotion, TendonTopology, tendon_length, tendon_rate
 from warpsim.rigid.model.topology import Topology
+from warpsim.rigid.sensors.contact_sensors import measure_contacts
+from warpsim.rigid.sensors.drives import measure_drives
 from warpsim.rigid.sensors.layout import SensorLayout, SensorTopology
+from warpsim.rigid.sensors.loads import Touches, measure_loads
 from warpsim.rigid.sensors.range import RangeWork, make_range_work, measure_ranges
 from warpsim.rigid.sensors.subtree import measure_subtrees
-from warpsim.rigid.work.state import State, Work
+from warpsim.rigid.work.state import Control, State, Work
 from warpsim.rigid.work.tendon_work import tendon_motion
 from warpsim.tape.arena import Arena
 
@@ -69,17 +72,21 @@ class SensorWork:
     acceleration: wp.array  # (W, nv + 1) vec6, gravity included
     shape_force: wp.array  # (W, nshape) vec3, N: contact forces on shapes, where a sensor reads them
     range: RangeWork | None  # None without range finders
+    sign: wp.array  # (W, contact sensors, mc) int32, see `contact_sensors`
+    slot: wp.array  # (W, contact sensors, slots) int32
     uncut: wp.array | None  # (W, size): measurements before cutoffs; None without cutoffs
 
 
 def make_sensor_work(m: Model, layout: SensorLayout, arena: Arena) -> SensorWork:
     """Allocates them."""
     shapes = len(m.layout.shape_names) if layout.has_contact else 0
-    rays = layout.topology.ray.shape[0]
+    rays, watching = layout.topology.ray.shape[0], layout.topology.watch.shape[0]
     return SensorWork(
         acceleration=arena.array((m.worlds, m.nv + 1), vec6),
         shape_force=arena.array((m.worlds, shapes), vec3),
         range=make_range_work(m, rays, arena) if rays else None,
+        sign=arena.array((m.worlds, watching, m.max_contacts), wp.int32, differentiable=False),
+        slot=arena.array((m.worlds, watching, layout.slots), wp.int32, differentiable=False),
         uncut=arena.array((m.worlds, layout.size), real) if layout.has_cutoff else None,
     )
 
@@ -278,14 +285,25 @@ def _cutoff_kernel(c: SensorTopology, uncut: wp.array2d(dtype=real), out: wp.arr
 
 
 @stage
-def measure(m: Model, layout: SensorLayout, s: State, work: Work, sensor: SensorWork, out: wp.array) -> None:
+def measure(
+    m: Model,
+    layout: SensorLayout,
+    s: State,
+    u: Control,
+    work: Work,
+    touches: Touches | None,
+    sensor: SensorWork,
+    out: wp.array,
+) -> None:
     """Fills the measurement vector.
 
     Args:
         m: The model.
         layout: From `sensor_layout`.
         s: State at the step's start.
+        u: Controls of the step.
         work: The step's intermediates.
+        touches: Its contacts and their forces, where a sensor of `layout.has_touches` reads them.
         sensor: Space for accelerations; contact forces on shapes must be there if a sensor reads them.
         out: (W, size), written.
     """
@@ -328,6 +346,12 @@ def measure(m: Model, layout: SensorLayout, s: State, work: Work, sensor: Sensor
     )
     if layout.has_subtree:
         measure_subtrees(m, layout.topology, work, measured)
+    if layout.has_drives:
+        measure_drives(m, layout.topology, s, work, qdd, int(m.options.limit_timeconst), measured)
+    if touches is not None and layout.has_loads:
+        measure_loads(m, layout.topology, work, touches, sensor.acceleration, u.wrench, measured)
+    if touches is not None and layout.has("contact"):
+        measure_contacts(m, layout.topology, work, touches, sensor.sign, sensor.slot, measured)
     if sensor.range is not None:
         measure_ranges(m, layout.topology, work, sensor.range, measured)
     if sensor.uncut is not None:

@@ -17,6 +17,7 @@ from warpsim.rigid.constraint.violation import constraint_error
 from warpsim.rigid.model.fields import contact_point_fields, control_fields, observable_fields, output_fields
 from warpsim.rigid.model.model import GROUPS, Model
 from warpsim.rigid.sensors.layout import sensor_layout
+from warpsim.rigid.sensors.loads import Touches
 from warpsim.rigid.sensors.measure import SensorWork, make_sensor_work, measure
 from warpsim.rigid.step import step
 from warpsim.rigid.step.impact_step import impact_step
@@ -152,7 +153,8 @@ class RigidProgram:
         if self._sensors is not None and work.sensor is not None:
             if self._sensors.has_contact:
                 self._contact_force(state, first, work.sensor.shape_force, tape)
-            measure(self.model, self._sensors, state, first, work.sensor, outputs.sensors)
+            touches = self._touches(state, first, tape) if self._sensors.has_touches else None
+            measure(self.model, self._sensors, state, control, first, touches, work.sensor, outputs.sensors)
         if "constraint_error" in outputs:
             constraint_error(self.model, state, first, self.scratch.constraint, outputs.constraint_error)
         solves = [s.constraint for s in work.solves if s.constraint is not None]
@@ -181,6 +183,20 @@ class RigidProgram:
         if tape is None:  # the forces at the solution are otherwise known already
             constraint_forces(self.model, state, work, c, space)
         contact_forces(self.model, c, space, out, softened=tape is not None)
+
+    def _touches(self, state: Arrays, work: Work, tape: wp.Tape | None) -> Touches:
+        """The step's contacts and their forces, none where nothing can touch."""
+        c, space, touches = work.constraint, self.scratch.constraint, Touches()
+        if c is None or space is None or not self.model.max_contacts:
+            touches.count = wp.zeros(self.worlds, dtype=wp.int32, device=self.device)
+            return touches
+        if tape is None:
+            constraint_forces(self.model, state, work, c, space)
+        x = c.soft_contacts if tape is not None else c.contacts
+        touches.pair_shapes, touches.force = space.contact_settings.pair_shapes, c.contact_force
+        touches.count, touches.pair, touches.distance = x.count, x.pair, x.distance
+        touches.point, touches.frame = x.point, x.frame
+        return touches
 
     def _contact_points(self, state: Arrays, work: Work, outputs: Arrays, tape: wp.Tape | None) -> None:
         names = [field.name for field in contact_point_fields(self.model)]

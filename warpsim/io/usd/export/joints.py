@@ -112,18 +112,14 @@ def add_drive(export: Export, drive: Drive) -> None:
 
 
 def add_tendon(export: Export, tendon: Tendon) -> None:
-    """Adds a fixed MjcTendon; spatial ones are left out."""
-    if tendon.path:
-        export.lost("tendon", tendon.name, "path", "spatial tendons are not written, nor what acts on them")
+    """Adds an MjcTendon."""
+    if any((p.kind, p.name) not in export.prims for p in tendon.path if p.kind != "pulley"):
+        export.lost("tendon", tendon.name, "path", "it runs over a shape that is not in the file")
         return
     parent = _scope(export, "Tendons")
     prim = parent.GetStage().DefinePrim(parent.GetPath().AppendChild(export.name(parent, tendon.name)), "MjcTendon")
-    targets = [export.prims[("joint", name)].GetPath() for name in tendon.joints]
-    prim.CreateRelationship("mjc:path", custom=False).SetTargets(targets)
     values = {
-        "mjc:type": "fixed",
-        "mjc:path:coef": tendon.coefficients,
-        "mjc:path:indices": range(len(targets)),
+        **(_spatial(export, prim, tendon) if tendon.path else _fixed(export, prim, tendon)),
         "mjc:stiffness": tendon.stiffness or None,
         "mjc:damping": tendon.damping or None,
         "mjc:frictionloss": tendon.friction_loss or None,
@@ -139,6 +135,53 @@ def add_tendon(export: Export, tendon: Tendon) -> None:
     export.prims[("tendon", tendon.name)] = prim
 
 
+def _fixed(export: Export, prim: Usd.Prim, tendon: Tendon) -> dict[str, Any]:
+    targets = [export.prims[("joint", name)].GetPath() for name in tendon.joints]
+    prim.CreateRelationship("mjc:path", custom=False).SetTargets(targets)
+    return {"mjc:type": "fixed", "mjc:path:coef": tendon.coefficients, "mjc:path:indices": range(len(targets))}
+
+
+def _spatial(export: Export, prim: Usd.Prim, tendon: Tendon) -> dict[str, Any]:
+    """The path as `spatial_tendons` reads it."""
+    places: dict[Any, int] = {}
+    sides: dict[Any, int] = {}
+    order, segments, side, divisors = [], [], [], [1.0]
+    for n, point in enumerate(tendon.path):
+        if point.kind == "pulley":
+            divisors = [point.divisor] if n == 0 else [*divisors, point.divisor]
+            continue
+        order.append(places.setdefault(export.prims[(point.kind, point.name)].GetPath(), len(places)))
+        segments.append(len(divisors) - 1)
+        beside = export.prims[("site", point.side)].GetPath() if point.side is not None else None
+        side.append(-1 if beside is None else sides.setdefault(beside, len(sides)))
+    prim.CreateRelationship("mjc:path", custom=False).SetTargets(list(places))
+    if sides:
+        prim.CreateRelationship("mjc:sideSites", custom=False).SetTargets(list(sides))
+    return {
+        "mjc:type": "spatial",
+        "mjc:path:indices": order,
+        "mjc:path:segments": segments,
+        "mjc:path:divisors": divisors,
+        "mjc:sideSites:indices": side if sides else None,
+    }
+
+
+def _muscle(actuator: Actuator) -> dict[str, Any]:
+    """Attributes of a muscle's law."""
+    x = actuator.muscle
+    if x is None:
+        return {}
+    law = [*x.range, x.force, 200.0, x.lmin, x.lmax, x.vmax, x.fpmax, x.fvmax]
+    active = {"mjc:gainType": "muscle", "mjc:gainPrm": law} if x.active else {}
+    passive = {"mjc:biasType": "muscle", "mjc:biasPrm": law} if x.passive else {}
+    return {
+        **active,
+        **passive,
+        "mjc:lengthRange:min": x.length_range[0],
+        "mjc:lengthRange:max": x.length_range[1],
+    }
+
+
 def _scope(export: Export, name: str) -> Usd.Prim:
     key = ("scope", name)
     if key not in export.prims:
@@ -146,20 +189,26 @@ def _scope(export: Export, name: str) -> Usd.Prim:
     return export.prims[key]
 
 
+def _constants(actuator: Actuator) -> list[float] | None:
+    """Of the activation's dynamics."""
+    if actuator.dynamics == "muscle":
+        return [actuator.time_constant, actuator.deactivation_time, actuator.activation_smoothing]
+    return [actuator.time_constant] if actuator.dynamics.startswith("filter") else None
+
+
 def add_actuator(export: Export, actuator: Actuator) -> None:
     """Adds an MjcActuator."""
     parent = _scope(export, "Actuators")
     target = export.prims.get((actuator.transmission, actuator.target))
-    if target is None or actuator.muscle is not None or actuator.dynamics == "muscle":
-        export.lost(
-            "actuator", actuator.name, "transmission", "muscles and actuators of spatial tendons are not written"
-        )
+    if target is None:
+        export.lost("actuator", actuator.name, "transmission", "what it acts on is not in the file")
         return
     attributes: dict[str, Any] = {
         "mjc:gainType": "affine" if np.any(actuator.gain[1:]) else None,
         "mjc:dynType": actuator.dynamics if actuator.dynamics != "none" else None,
-        "mjc:dynPrm": [actuator.time_constant] if actuator.dynamics.startswith("filter") else None,
+        "mjc:dynPrm": _constants(actuator),
         "mjc:actEarly": actuator.activation_early or None,
+        **_muscle(actuator),
     }
     if actuator.activation_range is not None:
         low, high = actuator.activation_range

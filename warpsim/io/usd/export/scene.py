@@ -16,6 +16,7 @@ from warpsim.io.usd.export.joints import (
     add_tendon,
 )
 from warpsim.io.usd.export.state import Export
+from warpsim.io.usd.sensors import VOLUME_SENSORS
 from warpsim.scene import Scene
 from warpsim.scene.ledger import LedgerEntry
 from warpsim.scene.matters import matter_kind
@@ -98,6 +99,9 @@ def _physics_scene(export: Export) -> None:
 
 def _sensors(export: Export) -> None:
     for sensor in export.scene.sensors:
+        if sensor.kind in VOLUME_SENSORS:
+            export.lost("sensor", sensor.name, sensor.kind, "sites have no volume, and sensors no slots, in USD")
+            continue
         kind = "body" if sensor.target_kind == "inertia" else sensor.target_kind
         target = export.prims.get((kind, sensor.target))
         if kind and target is None:
