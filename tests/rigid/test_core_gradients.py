@@ -16,6 +16,7 @@ from warpsim.rigid.compile.compile import compile_model
 from warpsim.rigid.model.fields import control_fields
 from warpsim.rigid.model.model import Model
 from warpsim.scene import Body, Drive, Joint, Medium, Options, Scene, Shape
+from warpsim.tape.memory import Memory
 
 CONTROLS = ("joint_force", "actuator", "drive_target", "drive_velocity", "wrench")
 
@@ -135,7 +136,7 @@ def humanoid_scene(integrator: str) -> Scene:
 )
 def test_humanoid_for_a_hundred_steps(integrator):
     scene = humanoid_scene(integrator)
-    rollout = full_rollout(scene, 100, options={"segment": 10})
+    rollout = full_rollout(scene, 100, options={"memory": Memory(segment=10)})
     model = rollout.model
     rng = np.random.default_rng(0)
     state = {"q": model.initial_q + 0.0, "qd": 0.3 * rng.normal(size=model.nv)}

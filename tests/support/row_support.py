@@ -203,7 +203,7 @@ class GradientCheck:
 def _directions(values: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
     """A random direction per input, in proportion to parameters' values where their sign or size matters."""
     rng = np.random.default_rng([seed, 8])
-    relative = ("solref", "solimp", "friction_loss", "torque_scale", "margin", "mass")
+    relative = ("solref", "solimp", "friction_loss", "torque_scale", "margin", "mass", "equality.range")
     result = {}
     for name, value in values.items():
         direction = rng.normal(size=value.shape)

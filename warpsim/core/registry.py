@@ -23,6 +23,8 @@ PROVIDERS = {
     "scene_of_model": ("warpsim.io.mjcf", "scene_of_model"),
     "matter:deformable": ("warpsim.deformable.kind", "DeformableKind"),
     "deformable.compile": ("warpsim.deformable.matter", "DeformableMatter"),
+    "open_hdf5": ("h5py", "File"),
+    "read_parquet": ("pyarrow.parquet", "read_table"),
     "matter:liquid": ("warpsim.particles.kind", "LiquidKind"),
 }
 """Name → module and function or class."""

@@ -14,7 +14,6 @@ measured. Both need the extra `data` (h5py, pyarrow).
 from __future__ import annotations
 
 import csv
-import importlib
 import zipfile
 from collections.abc import Callable, Mapping
 from os import PathLike, fspath
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from warpsim.core.errors import InputError
+from warpsim.core.registry import provided
 from warpsim.identification.recordings import Recording, in_si
 
 _RESERVED = ("lengths", "rate", "times", "names", "controls", "q0", "qd0", "format")
@@ -58,14 +58,12 @@ def _opened(file: Path, read: Callable[[Path], Any]) -> Any:
         raise InputError(f"{file}: not a readable {file.suffix} file: {error}") from None
 
 
-def _library(name: str, file: Path) -> Any:
-    """A library that is needed for one kind of file only."""
+def _reader(name: str, library: str, file: Path) -> Callable[..., Any]:
+    """What a library reads with that is needed for one kind of file only."""
     try:
-        return importlib.import_module(name)
+        return provided(name)
     except ModuleNotFoundError:
-        raise InputError(
-            f'{file}: {file.suffix} files are read with {name.partition(".")[0]}: pip install "warpsim[data]"'
-        ) from None
+        raise InputError(f'{file}: {file.suffix} files are read with {library}: pip install "warpsim[data]"') from None
 
 
 def _npz(file: Path) -> dict[str, np.ndarray]:
@@ -74,9 +72,8 @@ def _npz(file: Path) -> dict[str, np.ndarray]:
 
 
 def _hdf5(file: Path) -> dict[str, np.ndarray]:
-    h5py = _library("h5py", file)
-    with h5py.File(file, "r") as opened:
-        made = {name: np.asarray(item) for name, item in opened.items() if isinstance(item, h5py.Dataset)}
+    with _reader("open_hdf5", "h5py", file)(file, "r") as opened:
+        made = {name: np.asarray(item) for name, item in opened.items() if hasattr(item, "dtype")}  # not its groups
     if "names" in made:
         made["names"] = np.array([n.decode() if isinstance(n, bytes) else str(n) for n in made["names"].tolist()])
     return made
@@ -88,7 +85,7 @@ def _csv(file: Path) -> list[list[str]]:
 
 
 def _parquet(file: Path) -> list[list[str]]:
-    table = _library("pyarrow.parquet", file).read_table(file)
+    table = _reader("read_parquet", "pyarrow", file)(file)
     columns = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in table.columns]
     return [list(table.column_names), *(list(line) for line in zip(*columns, strict=True))]
 
