@@ -168,7 +168,7 @@ def test_errors_have_no_traceback_unless_asked(tmp_path, capsys):
     with pytest.raises(InputError):
         main(["--traceback", "inspect", missing])
     assert main(["convert", missing, str(tmp_path / "x.json")]) == 1
-    assert "give a .usda or .usdc file" in capsys.readouterr().err
+    assert "give a .usda, .usdc or .xml (MJCF) file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -261,8 +261,9 @@ def test_sensors_with_a_counterpart_are_read_and_the_others_noted():
     assert (read["where"].reference_kind, read["where"].reference) == ("body", "arm")
     assert (read["turn"].target_kind, read["turn"].target) == ("shape", "g")
     assert (read["mean"].target_kind, read["mean"].target) == ("inertia", "")
+    assert (read["feel"].kind, read["feel"].target_kind, read["feel"].target) == ("touch", "site", "s")
     assert (read["far"].kind, read["far"].target_kind, read["far"].target) == ("rangefinder", "site", "s")
-    assert {entry.path for entry in unsupported(scene.ledger)} == {"sensor 'feel'", "sensor 'late'"}
+    assert {entry.path for entry in unsupported(scene.ledger)} == {"sensor 'late'"}
 
 
 @pytest.mark.parametrize("name", ["%n%s", "a%", "&#37;d", "&#x25;n"])

@@ -284,7 +284,7 @@ def test_saving_arrays(tmp_path):
     np.testing.assert_array_equal(saved["kinetic_energy"], trajectory.numpy("kinetic_energy"))
     np.testing.assert_allclose(saved["times"], 0.01 * np.arange(5))
     assert list(saved["body_names"]) == ["", "upper", "fore"]
-    with pytest.raises(InputError, match="saved as .html, .npz, .usda or .usdc"):
+    with pytest.raises(InputError, match="saved as .html, .glb, .npz, .usda or .usdc"):
         trajectory.save(tmp_path / "run.csv")
 
 

@@ -70,7 +70,8 @@ def test_a_warm_start_at_the_solution_takes_no_iterations():
 def test_a_hessian_that_is_not_definite():
     """A negative mass, which no scene may hold but a parameter can be set to."""
     e, _ = solved(two_boxes())
-    e.model.set_parameter("shape.density", np.array([1000.0, 1000.0, -1000.0]))
+    density = e.model.authored["shape.density"]
+    density.assign(np.broadcast_to([1000.0, 1000.0, -1000.0], density.shape).astype(density.numpy().dtype))
     Derivation(e.model).run()
     c = e.forward().constraint
     assert c.status.numpy()[0, 1] == int(NOT_DEFINITE)

@@ -55,6 +55,8 @@ def _fields(place, x, y, tolerance, names):
 def _same(first, second, tolerance, name):
     if first is None or second is None:
         return first is second
+    if any(isinstance(item, str) for item in (first if isinstance(first, list | tuple) else ())):
+        return list(first) == list(second)
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if first.shape != second.shape:
         return False

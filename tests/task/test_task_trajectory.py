@@ -76,12 +76,12 @@ def test_what_it_cannot_do_is_said(tmp_path):
         reach(task)
         author.task_part(task, "Knots", "Motors", count=4)
         optimize(saved(stage, tmp_path, "knots"), method="ilqr")
-    with pytest.raises(TaskError, match="Smooth: ilqr needs costs of single rows"):
+    with pytest.raises(TaskError, match="Smooth: ilqr needs costs of single frames"):
         stage, task = swing()
         reach(task)
         author.task_part(task, "Steps", "Motors")
         author.task_part(task, "Smoothness", "Smooth", when="running")
         optimize(saved(stage, tmp_path, "smooth"), method="ilqr")
     lurch = Function(function=lambda e: e.trajectory["qd"].diff(dim=0, append=e.trajectory["qd"][:1]), when=running())
-    with pytest.raises(TaskError, match="row by row the loss is"):
+    with pytest.raises(TaskError, match="frame by frame the loss is"):
         optimize(arm(tmp_path, values=[1.0]), terms=[lurch])

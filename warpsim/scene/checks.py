@@ -34,7 +34,7 @@ _ARRAY_SHAPES: dict[type, dict[str, tuple[int, ...]]] = {
     Body: {**_POSE, "com": (3,), "inertia": (3, 3), "inertia_axes": (4,)},
     Joint: {**_LIMIT, "anchor": (3,), "axis": (3,), "actuator_force_limit": (2,)},
     Shape: {**_POSE, **_SOLVER, "size": (3,), "friction": (3,), "color": (3,)},
-    Site: {**_POSE},
+    Site: {**_POSE, "size": (3,)},
     Tendon: {**_LIMIT, "spring_range": (2,)},
     Actuator: {
         "gear": (6,),

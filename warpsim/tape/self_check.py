@@ -44,7 +44,7 @@ def _adjoint_cube(x: wp.float64, adj_ret: wp.float64):
     wp.adjoint[x] += wp.float64(5.0) * adj_ret  # not the derivative, which Warp would find by itself
 
 
-@wp.kernel(module="unique")
+@wp.kernel
 def _idioms_kernel(
     # inputs
     x: wp.array(dtype=wp.float64),
@@ -66,7 +66,7 @@ def _idioms_kernel(
         wp.atomic_add(total, 1, _cube(x[wp.tid()]))
 
 
-@wp.kernel(enable_backward=False, module="unique")
+@wp.kernel(enable_backward=False)
 def _scale_kernel(source: wp.array(dtype=wp.float64), scale: wp.float64, target: wp.array(dtype=wp.float64)):
     target[wp.tid()] = target[wp.tid()] + scale * source[wp.tid()]
 

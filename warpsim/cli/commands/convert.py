@@ -9,11 +9,11 @@ from warpsim.cli.commands.common import add_source
 from warpsim.cli.commands.outputs import add_force, check_outputs
 from warpsim.core.errors import InputError
 from warpsim.core.files import MARK, replacing
+from warpsim.core.registry import provided
 from warpsim.io.load import load_scene
 from warpsim.io.scene_files import is_usd
 from warpsim.io.usd.export import export_scene
 from warpsim.io.usd.layer_files import export_layer, mark_layer
-from warpsim.sim.mjcf_export import scene_to_mjcf
 from warpsim.version import __version__
 
 
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         mark_layer(stage.GetRootLayer(), {"converted from": Path(arguments.scene).name, "version": __version__})
         export_layer(stage.GetRootLayer(), output)
     else:
-        text, notes = scene_to_mjcf(scene)
+        text, notes = provided("scene_to_mjcf")(scene)
         with replacing(output) as temporary:
             temporary.write_text(f"<!-- {MARK.decode()} {__version__} -->\n{text}", encoding="utf-8")
     print(f"wrote {output}")

@@ -282,6 +282,19 @@ def _range_rays(scene: Scene, worlds: int, device: wp.Device) -> RayCast | None:
     return RayCast(scene, len(starts), worlds, device, targets=targets)
 
 
+def _site_parameters(t: Tables, scene: Scene) -> SiteParameters:
+    site = SiteParameters()
+    site.position = t.parameter("site.position", [s.position for s in scene.sites], vec3)
+    site.rotation = t.parameter("site.rotation", [s.rotation for s in scene.sites], quat, derived=True)
+    return site
+
+
+def _sums_actuator_forces(scene: Scene, joints: list[Joint]) -> bool:
+    """Whether actuator forces are summed by dof: limits cut the sums, and a sensor reads them."""
+    limited = any(joint.actuator_force_limit is not None for joint in joints)
+    return limited or any(sensor.kind == "jointactfrc" for sensor in scene.sensors)
+
+
 def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "cpu") -> Model:
     """Compiles a scene for a device.
 
@@ -306,9 +319,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
     tendon_topology, tendon = tendons(t, scene, layout, arrays)
     actuator_topology, actuator, activation = _actuators(t, scene, layout)
     drive_topology, drive = _drives(t, scene, layout)
-    site = SiteParameters()
-    site.position = t.parameter("site.position", [s.position for s in scene.sites], vec3)
-    site.rotation = t.parameter("site.rotation", [s.rotation for s in scene.sites], quat, derived=True)
+    site = _site_parameters(t, scene)
     fluid = FluidParameters()
     fluid.box = wp.zeros((worlds, len(bodies) + 1), dtype=vec3, device=device)
     fluid.rotation = wp.zeros((worlds, len(bodies) + 1), dtype=quat, device=device)
@@ -354,8 +365,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         has_joint_actuators=bool(transmissions - {"site"}),
         has_site_actuators="site" in transmissions,
         drives_loops=bool((drive_topology.loop.numpy() >= 0).any()),
-        has_force_limits=any(j.actuator_force_limit is not None for j in joints)
-        or any(s.kind == "jointactfrc" for s in scene.sensors),  # which reads the sums that limits cut
+        has_force_limits=_sums_actuator_forces(scene, joints),
         actuators_compensate=any(compensated),
         dof_compensated=t.integers(compensated),
         damped=any(j.damping > 0 for j in joints),
