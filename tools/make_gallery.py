@@ -21,10 +21,10 @@ from warpsim.view.raycast import contact_sheet, render_stage, write_png
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 WIDTH, HEIGHT = 360, 240
-HERO = {"quadruped": 0.3, "humanoid": 0.5, "arm": 0.0, "hopper": 0.2, "stack": 0.2, "bowl": 0.3}
+HERO = {"quadruped": 0.3, "humanoid": 0.5, "cloth_lay": 0.4, "pour": 0.9, "stack": 0.2, "bowl": 0.3}
 """Scene → s of simulated time after which it is drawn, with the forces of its contacts."""
 HERO_SIZE = (560, 380)
-OUTPUTS = ("body_position", "body_rotation", "contact_points", "contact_point_forces")
+POSES, CONTACTS = ("body_position", "body_rotation"), ("contact_points", "contact_point_forces")
 
 
 def thumbnail(name: str) -> Path:
@@ -42,8 +42,9 @@ def moment(name: str, seconds: float) -> np.ndarray:
         return render_stage(source, frames=1, width=width, height=height)[0]
     sim = Simulator(source)
     steps = round(seconds / sim.timestep)
+    shown = (*POSES, *(CONTACTS if sim.model.max_contacts else ()))
     with tempfile.TemporaryDirectory() as folder:
-        moved = sim.rollout(steps, outputs=OUTPUTS, keep_every=steps).save(Path(folder) / f"{name}.usda")[0]
+        moved = sim.rollout(steps, outputs=shown, keep_every=steps).save(Path(folder) / f"{name}.usda")[0]
         return render_stage(moved, frames=2, width=width, height=height)[-1]
 
 

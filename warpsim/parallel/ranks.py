@@ -201,7 +201,9 @@ def _connected(rank: int, size: int, joining: float, timeout: float) -> dist.Sto
     """Torch's process group, gloo for processors (and nccl for CUDA), and the store it was made with."""
     wait = timedelta(seconds=joining)
     try:
-        store, _, _ = next(dist.rendezvous("env://", timeout=wait))
+        shared, _, _ = next(dist.rendezvous("env://", timeout=wait))
+        # torchrun's agent keeps the store over restarts, with the addresses of ranks that are gone
+        store = dist.PrefixStore(f"attempt/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", shared)
         store.set_timeout(wait)
         here = dist.PrefixStore("joining", store)
         here.set(f"rank/{rank}", "here")

@@ -74,7 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
         if search.starts > 1 or search.method in DIVIDED_METHODS:
             return _solve_over_ranks(arguments, output, ranks, search.starts)
         print(ranks.shares(1), flush=True)
-    return _solve(arguments, output) if ranks.first else SOLVED
+    ended = _solve(arguments, output) if ranks.first else SOLVED
+    return SOLVED if ended == NOT_SOLVED else ended  # torchrun takes every other code for a failure
 
 
 def _solve_over_ranks(arguments: argparse.Namespace, output: Path, ranks: Ranks, starts: int) -> int:
