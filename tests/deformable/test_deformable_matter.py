@@ -289,3 +289,12 @@ def test_cable_hangs_in_a_catenary(tmp_path: Path) -> None:
         a -= f / slope
     expected = 1.0 + a * (np.cosh((x[:, 0] - span / 2) / a) - np.cosh(span / (2 * a)))
     np.testing.assert_allclose(x[:, 2], expected, atol=3e-3)
+
+
+def test_attachments_beyond_the_points_are_named(tmp_path: Path) -> None:
+    stage, world = new_world()
+    cloth = author.cloth(world, "Cloth", (0.2, 0.2), (2, 2))
+    author.attach(cloth, "Far", [0, 9])
+    author.save(stage, tmp_path / "far.usda")
+    with pytest.raises(ws.SceneError, match=r"/World/Far: physics:indices0 holds 9; there are 9 points"):
+        ws.load_scene(tmp_path / "far.usda")

@@ -215,3 +215,16 @@ def test_bad_liquids_are_refused(arm, tmp_path, change, words):
 
 def _set(prim, name, value):
     prim.CreateAttribute(f"warpsim:particles:{name}", Sdf.ValueTypeNames.Int).Set(value)
+
+
+def test_points_are_read_where_their_prim_stands(arm, tmp_path):
+    """A prim that is moved moves its particles, by as much and the same way."""
+    stage = Usd.Stage.Open(str(arm))
+    (before,) = ws.read_usd(stage).matters
+    prim = stage.GetPrimAtPath(before.path)
+    points = UsdGeom.Points(prim).GetPointsAttr()
+    shift = np.array([0.0, 0.0, 0.002])
+    UsdGeom.Xformable(prim).AddTranslateOp(opSuffix="raised").Set(tuple(shift))
+    (after,) = ws.read_usd(stage).matters
+    assert len(points.Get()) == len(before.initial["x"])
+    np.testing.assert_allclose(after.initial["x"] - before.initial["x"], np.broadcast_to(shift, (len(points.Get()), 3)))

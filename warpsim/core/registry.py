@@ -20,6 +20,8 @@ PROVIDERS = {
     "live_command": ("warpsim.cli.commands.live_view", "run_live"),
     "viewer": ("warpsim.sim.live", "open_viewer"),
     "read_mjcf": ("warpsim.io.mjcf", "read_mjcf"),
+    "mjcf_spec": ("warpsim.io.mjcf.specs", "read_spec"),
+    "mjcf_infer_missing_inertias": ("warpsim.io.mjcf.specs", "infer_missing_inertias"),
     "scene_to_mjcf": ("warpsim.sim.mjcf_export", "scene_to_mjcf"),
     "scene_of_model": ("warpsim.io.mjcf", "scene_of_model"),
     "matter:deformable": ("warpsim.deformable.kind", "DeformableKind"),

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.core.errors import InputError, WarpsimError
+from warpsim.core.errors import InputError
 from warpsim.core.files import MARK, refuse_sources, replacing
+from warpsim.core.registry import provided
 from warpsim.identification.prediction import Contacts
 from warpsim.io.load import load_scene
 from warpsim.io.scene_files import MJCF_SUFFIXES, is_usd, scene_files
@@ -20,11 +21,6 @@ from warpsim.io.usd.layer_files import export_layer, mark_layer
 from warpsim.io.usd.writer import OptimizedValue, write_result
 from warpsim.scene import Body, Scene
 from warpsim.sim.attributes.attribute import Attribute
-
-try:
-    from warpsim.io.mjcf.engine import mujoco
-except WarpsimError:  # an extra: USD works without it
-    mujoco = None
 
 
 @dataclass(frozen=True)
@@ -100,11 +96,10 @@ def write_mjcf(target: Path, source: Path, scene: Scene, values: Sequence[Fitted
 
     Raises:
         InputError: A value has no place in MJCF, or a thing no name by which it could be found.
+        WarpsimError: MuJoCo is not installed.
     """
-    if mujoco is None:
-        raise InputError("writing MJCF needs MuJoCo: pip install warpsim[mjcf]")
     refuse_sources([target], scene_files(source), str(source))
-    spec = mujoco.MjSpec.from_file(str(source))
+    spec = provided("mjcf_spec")(source)
     spec.option.timestep = timestep
     for value in values:
         _set_mjcf(spec, scene, value)
@@ -187,7 +182,7 @@ def _inertia(body: Any, numbers: np.ndarray) -> None:
 def _state_inertia(spec: Any, thing: Any, body: Body) -> None:
     """Writes down what MuJoCo derived from a body's geoms: of what is stated, all must be."""
     assert body.mass is not None and body.com is not None and body.inertia is not None
-    spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_AUTO
+    provided("mjcf_infer_missing_inertias")(spec)
     thing.mass, thing.ipos[:] = float(body.mass), body.com
     i = np.asarray(body.inertia)
     _inertia(thing, np.array([i[0, 0], i[1, 1], i[2, 2], i[0, 1], i[0, 2], i[1, 2]]))
