@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, SPHERE
+from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, SPHERE
 from warpsim.collision.maths import TINY
 from warpsim.core.precision import real, vec3
 
@@ -37,6 +37,12 @@ def core_radius(kind: int, size: vec3) -> real:
     if kind == SPHERE or kind == CAPSULE:
         return size[0]
     return real(0.0)
+
+
+@wp.func
+def is_polytope(kind: int) -> bool:
+    """Whether a shape's core has corners, edges and flat faces only: then searches end at its features exactly."""
+    return kind == BOX or kind == HULL or kind == CAPSULE or kind == SPHERE
 
 
 @wp.func
