@@ -135,7 +135,7 @@ def test_a_hull_that_holds_all_vertices_is_not_cut(limit):
 
 
 def test_a_hull_has_the_vertices_that_mujoco_kept():
-    """Points in the middle of a face to rounding: MuJoCo's own hull leaves some out, and ours must leave out the same."""
+    """Of points in the middle of a face to rounding MuJoCo leaves some out, and so must ours."""
     rng = np.random.default_rng(2)
     face = np.column_stack([rng.uniform(-0.1, 0.1, (60, 2)), np.full(60, 0.1) + 1e-9 * rng.normal(size=60)])
     cube = np.array([[x, y, z] for x in (-0.1, 0.1) for y in (-0.1, 0.1) for z in (-0.1, 0.1)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.collision.convex_contact import point_of, refined_normal
+from warpsim.collision.convex_feature import constraint_count
 from warpsim.collision.core import Core, support_of, to_world
 from warpsim.collision.corner_feature import facing_face, feature_of_corners
 from warpsim.collision.gjk import Closest
@@ -140,6 +141,18 @@ class Touch:
     feature_b: int
     normal: vec3  # unit, from A to B, world frame
     gap: real  # along the normal, m; less what the features claim beyond it
+
+
+@wp.func
+def feature_seed(a: Core, b: Core, touch: Touch, found: Closest) -> vec3:
+    """What `convex_contact` takes of a search: the normal, or where a face leaves it open the touching point."""
+    count_a = constraint_count(a.kind, touch.feature_a)
+    count_b = constraint_count(b.kind, touch.feature_b)
+    if count_a == 2 and count_b > 0:
+        return found.point_b
+    if count_b == 2 and count_a > 0:
+        return found.point_a
+    return touch.normal
 
 
 @wp.func

@@ -14,7 +14,10 @@ from warpsim.core.precision import real, vec3
 
 @wp.struct
 class HullData:
-    """Convex hulls of all shapes, flat; a shape's part is [start[shape], start[shape + 1])."""
+    """Convex hulls of all shapes, flat; a shape's part is [start[shape], start[shape + 1]).
+
+    The ns shapes are followed by the prisms of height fields (np in all), without patches.
+    """
 
     vertex_start: wp.array(dtype=int)  # (ns + 1,)
     vertex: wp.array(dtype=vec3)  # m, at scale one
@@ -29,6 +32,7 @@ class HullData:
     loop: wp.array(dtype=int)  # vertex numbers within the shape, round each patch
     vertex_patch_start: wp.array(dtype=int)  # (nv + 1,)
     vertex_patch: wp.array(dtype=int)  # patches, within the shape, that a vertex is a corner of, ascending
+    prism_grid: wp.array(dtype=wp.vec3i)  # (ns,) of a height field: rows, columns, and the hull that is its first prism
 
 
 @wp.func
