@@ -10,6 +10,10 @@ from warpsim.collision.support import HullData
 from warpsim.core.precision import mat33, real, vec3
 
 
+NEARLY = wp.constant(real(0.999))
+"""Cosine between a facet's normal and a face that may be its own."""
+
+
 @wp.func
 def row(m: mat33, i: int) -> vec3:
     """Row i of a matrix."""
@@ -26,6 +30,30 @@ def facing_face(hulls: HullData, shape: int, way: vec3) -> int:
         if cosine > best:
             best = cosine
             face = i - hulls.face_start[shape]
+    return face
+
+
+@wp.func
+def face_of_corners(core: Core, corners: mat33, way: vec3, hulls: HullData) -> int:
+    """The face of a hull in whose plane three of its vertices lie; the lowest number among equals.
+
+    Triangles of a nearly flat part look the same way to rounding, but their planes are apart.
+    """
+    face = int(-1)
+    least = real(1.0e30)
+    first = hulls.vertex_start[core.shape]
+    for i in range(hulls.face_start[core.shape], hulls.face_start[core.shape + 1]):
+        normal = hulls.face_normal[i]
+        if wp.dot(normal, way) > NEARLY:
+            origin = hulls.vertex[first + hulls.face_vertex[i, 0]] * core.size[0]
+            off = real(0.0)
+            for k in range(3):
+                off = wp.max(off, wp.abs(wp.dot(normal, row(corners, k) - origin)))
+            if off < least:
+                least = off
+                face = i - hulls.face_start[core.shape]
+    if face < 0:
+        return facing_face(hulls, core.shape, way)
     return face
 
 
@@ -48,7 +76,7 @@ def hull_of_corners(core: Core, corners: mat33, way: vec3, hulls: HullData) -> i
     if q == p:
         q = r
     elif not (r == p or r == q):
-        return 3 * facing_face(hulls, core.shape, way) + 2
+        return 3 * face_of_corners(core, corners, way, hulls) + 2
     i = hull_corner(hulls, core.shape, core.size[0], p)
     if q == p:
         return 3 * i
@@ -59,7 +87,7 @@ def hull_of_corners(core: Core, corners: mat33, way: vec3, hulls: HullData) -> i
     for k in range(first, hulls.edge_start[core.shape + 1]):
         if hulls.edge[k, 0] == low and hulls.edge[k, 1] == high:
             return 3 * (k - first) + 1
-    return 3 * facing_face(hulls, core.shape, way) + 2  # across a face of more than three corners
+    return 3 * face_of_corners(core, corners, way, hulls) + 2  # across a face of more than three corners
 
 
 @wp.func
