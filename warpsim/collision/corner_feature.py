@@ -9,7 +9,6 @@ from warpsim.collision.kinds import BOX, CAPSULE, HULL
 from warpsim.collision.support import HullData
 from warpsim.core.precision import mat33, real, vec3
 
-
 NEARLY = wp.constant(real(0.999))
 """Cosine between a facet's normal and a face that may be its own."""
 

@@ -14,6 +14,12 @@ from warpsim.core.precision import numpy_real, vec3
 from warpsim.geometry.hulls import Hull, convex_hull, shape_mesh
 from warpsim.scene.description import Scene
 
+_DIAGONALS = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [1.0, -1.0, 1.0], [-1.0, 1.0, 1.0]])
+_LARGE = 40
+"""Vertices from which on a hull's furthest one is climbed to."""
+_WAYS = np.array([s * np.array(w) for w in np.concatenate([np.eye(3), _DIAGONALS]) for s in (1.0, -1.0)])
+"""Where such a climb may begin."""
+
 
 def starts_of(parts: Sequence[np.ndarray | None]) -> np.ndarray:
     """(n + 1,) int32 offsets of parts laid end to end; None is empty."""
@@ -77,6 +83,11 @@ def hull_data(
     meeting = [patches for h in hulls if h is not None for patches in _patches_of_vertices(h)]
     data.vertex_patch_start = wp.array(starts_of(meeting), dtype=wp.int32, device=device)
     data.vertex_patch = wp.array(np.concatenate([*meeting, []]).astype(np.int32), dtype=wp.int32, device=device)
+    around = [neighbors for h in hulls if h is not None for neighbors in _neighbors(h)]
+    data.neighbor_start = wp.array(starts_of(around), dtype=wp.int32, device=device)
+    data.neighbor = wp.array(np.concatenate([*around, []]).astype(np.int32), dtype=wp.int32, device=device)
+    extremes = np.array([_extremes(h) for h in hulls], np.int32).reshape(-1, len(_WAYS))
+    data.extreme = wp.array(extremes, dtype=wp.int32, device=device)
     radii = np.array([0.0 if h is None else np.linalg.norm(h.vertices, axis=1).max() for h in hulls])
     return data, _boxes(vertices, device), radii
 
@@ -109,6 +120,20 @@ def _boxes(vertices: Sequence[np.ndarray | None], device: wp.DeviceLike) -> Hull
     boxes.center = wp.array((0.5 * (low + high)).astype(numpy_real), dtype=vec3, device=device)
     boxes.half = wp.array((0.5 * (high - low)).astype(numpy_real), dtype=vec3, device=device)
     return boxes
+
+
+def _neighbors(hull: Hull) -> list[np.ndarray]:
+    """For each vertex those it has an edge to, ascending; edges are pairs of numbers."""
+    both = np.unique(np.concatenate([hull.edges, hull.edges[:, ::-1]]), axis=0)
+    return np.split(both[:, 1], np.searchsorted(both[:, 0], np.arange(1, len(hull.vertices))))
+
+
+def _extremes(hull: Hull | None) -> np.ndarray:
+    """The vertices furthest along `_WAYS` that have edges; −1 where all vertices are as quickly tried."""
+    if hull is None or len(hull.vertices) < _LARGE:
+        return np.full(len(_WAYS), -1)
+    reached = np.unique(hull.edges)
+    return reached[np.argmax(hull.vertices[reached] @ _WAYS.T, axis=0)]
 
 
 def _patches_of_vertices(hull: Hull) -> list[np.ndarray]:
