@@ -94,5 +94,10 @@ def count_candidates(scene: Scene, pairs: np.ndarray) -> int:
 
 
 def default_room(candidates: int, shapes: int) -> int:
-    """Contact places of a world at first: all candidates of a small scene, a share of a large one's."""
+    """Contact places of a world at first: all candidates of a small scene, a share of a large one's.
+
+    Args:
+        candidates: Contacts that all pairs can have together.
+        shapes: Those that are in some pair.
+    """
     return min(candidates, max(32, 4 * shapes))

@@ -151,7 +151,7 @@ class PairTable:
     @property
     def max_contacts(self) -> int:
         """A default for the contact places of a world: all candidates of a small scene, a share of a large one's."""
-        return default_room(self.candidates, self.shape_kind.shape[0])
+        return default_room(self.candidates, len(np.unique(self.pair_shapes.numpy())))
 
 
 @dataclass(frozen=True)

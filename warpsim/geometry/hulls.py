@@ -13,8 +13,8 @@ from warpsim.scene.description import Mesh, Scene, Shape
 _COPLANAR = 1e-10
 """Triangles whose normals differ by less (1 − cosine) are one face."""
 _FLAT = 1e-12
-"""Where the mesh names its outlines, faces are flat to this share of its size: what lies on one another is told from the
-outlines, and what touches alone from faces as they are."""
+"""Where the mesh names its outlines, faces are flat to this share of its size: what lies on one another is told from
+the outlines, and what touches alone from faces as they are."""
 
 
 @dataclass(frozen=True)
