@@ -2,14 +2,20 @@
 
 Times of two runs cannot be compared on a machine whose speed drifts; ratios to MuJoCo's forward pass, taken round by
 round within each run, can. A workload counts as changed if its median ratio moved by more than `LEAST` and the middle
-halves of the two runs' rounds do not overlap.
+halves of the two sides' samples do not overlap.
+
+A side is a file, whose samples are its rounds, or a folder of files of runs taken in turns with the other side's, whose
+samples are the runs' medians: where memory and caches happen to lie differs between processes by more than between
+rounds, so one process a side calls a tree slower than itself.
 """
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 LEAST = 0.05
@@ -23,7 +29,7 @@ class Change:
     case: str
     label: str
     before: tuple[float, ...]
-    """Ratios to MuJoCo, round by round."""
+    """Ratios to MuJoCo: of one run's rounds, or the medians of several runs."""
     after: tuple[float, ...]
 
     @property
@@ -43,10 +49,12 @@ class Change:
         return "same"
 
 
-def compare(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
-    """All workloads of warpsim that both files hold with valid results."""
-    old = {(case, label): ratios for case, label, ratios in _ratios(before)}
-    return [Change(c, label, old[c, label], ratios) for c, label, ratios in _ratios(after) if (c, label) in old]
+def compare(before: Path, after: Path) -> list[Change]:
+    """All workloads of warpsim that both sides hold with valid results."""
+    old, new = _samples(before), _samples(after)
+    return [
+        Change(case, label, old[case, label], ratios) for (case, label), ratios in new.items() if (case, label) in old
+    ]
 
 
 def to_text(changes: list[Change]) -> str:
@@ -58,6 +66,21 @@ def to_text(changes: list[Change]) -> str:
     slower = [f"{c.case}: {c.label}" for c in changes if c.verdict == "slower"]
     lines += ["", "slower beyond noise: " + "; ".join(slower) if slower else "nothing is slower beyond noise"]
     return "\n".join(lines)
+
+
+def _samples(side: Path) -> dict[tuple[str, str], tuple[float, ...]]:
+    """Ratios to MuJoCo by case and label: the rounds of a file, or the medians of a folder's files."""
+    files = sorted(side.glob("*.json")) if side.is_dir() else [side]
+    if not files:
+        raise SystemExit(f"{side} holds no .json file of --json")
+    runs = [
+        {(case, label): ratios for case, label, ratios in _ratios(json.loads(file.read_text(encoding="utf-8")))}
+        for file in files
+    ]
+    if len(runs) == 1:
+        return runs[0]
+    common = [key for key in runs[0] if all(key in run for run in runs)]
+    return {key: tuple(statistics.median(run[key]) for run in runs) for key in common}
 
 
 def _ratios(results: dict[str, Any]) -> Iterator[tuple[str, str, tuple[float, ...]]]:
