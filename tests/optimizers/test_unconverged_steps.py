@@ -1,4 +1,4 @@
-"""Searches whose candidates meet steps that do not converge: they are stepped around, and never move by such a slope."""
+"""Searches whose candidates meet steps that do not converge step around them, and never move by such a slope."""
 
 from __future__ import annotations
 
