@@ -180,7 +180,7 @@ def _explored(problem: Problem, starts: torch.Tensor, explored: Result) -> Start
     last = torch.tensor(explored.state["iterate"]["x"]["__tensor__"], dtype=torch.float64)  # the best is of their sum
     seen = torch.stack([starts, last.reshape(starts.shape)])
     with torch.no_grad():
-        losses = torch.stack([problem.losses(rows) for rows in seen])
+        losses = torch.stack([problem.losses(x) for x in seen])
     losses = torch.where(torch.isnan(losses), torch.inf, losses)
     reached = seen[losses.argmin(0), torch.arange(len(starts))]
     return StartsReport(starts, losses[0], reached, losses.min(0).values, {}, None)
@@ -217,11 +217,11 @@ class _Together:
 
     def loss(self, x: torch.Tensor) -> torch.Tensor:
         """The sum over candidates that could be simulated."""
-        rows = x.reshape(self._count, -1)
-        each = self._problem.losses(rows)
+        candidates = x.reshape(self._count, -1)
+        each = self._problem.losses(candidates)
         seen = each.detach().nan_to_num(nan=torch.inf)
         if seen.min() < self.best[1]:
-            self.best = (rows[seen.argmin()].detach().clone(), seen.min().item())
+            self.best = (candidates[seen.argmin()].detach().clone(), seen.min().item())
         return torch.where(torch.isfinite(each), each, 0.0).sum()
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:
