@@ -83,7 +83,8 @@ def family_case(scene: Scene, a: int, b: int, exact: bool = False) -> tuple[str,
     The distance to a height field is that to its smooth surface, however it collides.
     """
     first, second = scene.shapes[a], scene.shapes[b]
-    prisms = first.kind == "heightfield" and scene.meshes[first.mesh].prisms is not None and not exact
+    mesh = scene.meshes.get(first.mesh or "") if first.kind == "heightfield" and not exact else None
+    prisms = mesh is not None and mesh.prisms is not None
     return ("prisms" if prisms and second.kind in _CONVEX_KINDS else first.kind), second.kind
 
 
