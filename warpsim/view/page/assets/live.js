@@ -135,13 +135,8 @@ class Live {
     if (!this.info.drag) return;
     const { stage } = this.viewer,
       element = stage.element;
-    const geometry = new THREE.BufferGeometry();
-    geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(6), 3));
-    this.string = new THREE.Line(
-      geometry,
-      new THREE.LineBasicMaterial({ color: WARM, depthTest: false, transparent: true }),
-    );
-    Object.assign(this.string, { frustumCulled: false, renderOrder: 8, visible: false });
+    this.string = thickLine(2, { color: WARM, pixels: 3, over: true });
+    Object.assign(this.string, { renderOrder: 8, visible: false });
     stage.scene.add(this.string);
     const begin = (event) => {
       const picked = event.button === 0 && !event.shiftKey ? this.viewer.pick(event.clientX, event.clientY) : null;
@@ -182,9 +177,7 @@ class Live {
       const { view, body, local, target } = this.pulled;
       view.bodies[body].updateWorldMatrix(true, false);
       const from = view.bodies[body].localToWorld(local.clone());
-      const place = this.string.geometry.attributes.position;
-      place.array.set([...from.toArray(), ...target.toArray()]);
-      place.needsUpdate = true;
+      this.string.place([...from.toArray(), ...target.toArray()]);
     }
     this.viewer.stage.dirty = true;
   }

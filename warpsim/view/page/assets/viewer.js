@@ -1,5 +1,7 @@
 // The viewer: puts the parts together, and what keys and the mouse do.
 
+const TALL_CARD = 130; // pixels: lower ones stay within the margin of the first view
+
 class Viewer {
   constructor(content) {
     this.content = content;
@@ -24,6 +26,9 @@ class Viewer {
     this.player = new Player(() => this.update());
     this.fullDuration = Math.max(...this.views.map((view) => view.duration));
     this.panels = new Panels(this);
+    this.live = content.live ? new Live(this) : null;
+    this.stage.covered = () => this.covered();
+    this.stage.lookFrom(this.elevation);
     const worlds = this.views.filter((view) => view.take.iteration === null && !view.ghost);
     this.arrange();
     if (worlds.length > 1) this.setLayout(true);
@@ -31,7 +36,6 @@ class Viewer {
     for (const body of subjects) if (body !== null && this.fullDuration > 0) this.overlays.toggleTrail(body);
     this.update();
     this.listen();
-    this.live = content.live ? new Live(this) : null;
   }
 
   arrangeStage() {
@@ -49,6 +53,15 @@ class Viewer {
     if (!planes.length)
       this.stage.makeGround(null, new THREE.Matrix4().makeTranslation(0, 0, box.min.z - 0.02 * size), size);
     this.stage.frame(box, size, this.elevation);
+  }
+
+  // Pixels on the left of a wide window that tall cards stand on.
+  covered() {
+    const tall = [...document.querySelectorAll(".head, .loss, .sliders")]
+      .map((card) => card.getBoundingClientRect())
+      .filter((area) => area.height > TALL_CARD);
+    const right = Math.max(0, ...tall.map((area) => area.right));
+    return right < 0.4 * this.stage.width ? right : 0;
   }
 
   // Which takes are shown, and where.
