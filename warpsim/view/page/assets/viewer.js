@@ -93,7 +93,7 @@ class Viewer {
   }
 
   update() {
-    const time = this.player.shownTime;
+    const time = this.live ? this.live.time : this.player.shownTime;
     for (const view of this.views) if (view.root.visible) view.update(time);
     this.overlays.update(time);
     if (this.followed) this.follow();
