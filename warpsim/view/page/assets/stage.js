@@ -216,9 +216,17 @@ class Stage {
     this.camera.far = 3 * reach;
     this.controls.maxDistance = 20 * size;
     this.controls.minDistance = size / 100;
-    this.scene.fog = new THREE.Fog(0xffffff, 5 * size, 18 * size);
+    this.scene.fog = new THREE.Fog(0xffffff, 1, 2);
+    this.setHaze();
     this.lookFrom(elevation);
     this.moveLight(this.center());
+  }
+
+  // What is shown stands before the haze, however many worlds there are.
+  setHaze() {
+    const size = Math.max(...this.box.getSize(new THREE.Vector3()).toArray(), this.size);
+    Object.assign(this.scene.fog, { near: 5 * size, far: 18 * size });
+    for (const ground of this.grounds) ground.userData.uniforms.reach.value = 9 * size;
   }
 
   center() {

@@ -31,9 +31,10 @@ class Viewer {
     this.stage.lookFrom(this.elevation);
     const worlds = this.views.filter((view) => view.take.iteration === null && !view.ghost);
     this.arrange();
-    if (worlds.length > 1) this.setLayout(true);
-    const subjects = new Set(content.targets.map((target) => target.subject));
-    for (const body of subjects) if (body !== null && this.fullDuration > 0) this.overlays.toggleTrail(body);
+    const tracked = this.fullDuration > 0 ? this.trackedBodies(worlds[0] ?? this.views[0]) : [];
+    const small = tracked.length && tracked.every((body) => 2 * this.radius(body) < 0.12 * this.stage.size);
+    if (worlds.length > 1 && !(small && content.bodies.length === 1)) this.setLayout(true);
+    for (const body of tracked) this.overlays.toggleTrail(body);
     this.update();
     this.listen();
   }
@@ -64,6 +65,27 @@ class Viewer {
     return right < 0.4 * this.stage.width ? right : 0;
   }
 
+  // Bodies that leave a trail from the start: those a target is for, or the few that fly farther than they are large.
+  trackedBodies(view) {
+    const subjects = [...new Set(this.content.targets.map((target) => target.subject))].filter((body) => body !== null);
+    if (subjects.length) return subjects;
+    const flying = this.content.joints.filter((joint) => joint.kind === "free").map((joint) => joint.body);
+    return flying.length > 3 ? [] : flying.filter((body) => view.reach(body) > 3 * this.radius(body));
+  }
+
+  // Of a body's shapes about its origin, roughly.
+  radius(body) {
+    const own = this.views[0].meshes.filter((mesh) => mesh.userData.drawable.body === body);
+    return Math.max(
+      0,
+      ...own.map((mesh) => {
+        mesh.geometry.computeBoundingSphere();
+        const away = new THREE.Vector3().setFromMatrixPosition(mesh.matrix).length();
+        return away + mesh.geometry.boundingSphere.radius * mesh.matrix.getMaxScaleOnAxis();
+      }),
+    );
+  }
+
   // Which takes are shown, and where.
   arrange() {
     const shown = this.views.filter((view) => {
@@ -73,9 +95,11 @@ class Viewer {
     });
     const first = shown.find((view) => !view.ghost) ?? shown[0];
     const extent = this.box.getSize(new THREE.Vector3());
-    // Two stand beside each other across what is long; more of them make a square.
-    const columns = shown.length === 2 ? (extent.x > extent.y ? 1 : 2) : Math.ceil(Math.sqrt(shown.length));
-    const [dx, dy] = [extent.x + 0.35 * this.stage.size, extent.y + 0.35 * this.stage.size];
+    // Two stand beside each other across what is long; more of them fill a square.
+    const gap = (shown.length > 2 ? 0.2 : 0.35) * this.stage.size;
+    const [dx, dy] = [extent.x + gap, extent.y + gap];
+    const square = Math.max(1, Math.round(Math.sqrt((shown.length * dy) / dx)));
+    const columns = shown.length === 2 ? (extent.x > extent.y ? 1 : 2) : square;
     const rows = Math.ceil(shown.length / columns);
     for (const view of this.views) {
       const place = shown.indexOf(view);
@@ -118,6 +142,7 @@ class Viewer {
     for (const view of this.shown) box.union(this.box.clone().translate(view.root.position));
     if (box.isEmpty()) return;
     this.stage.box = box;
+    this.stage.setHaze();
     this.stage.lookFrom(sideBySide && this.shown.length > 2 ? Math.max(this.elevation, 32) : this.elevation);
     this.stage.moveLight(this.stage.center());
   }
