@@ -2,7 +2,7 @@
 
     python tools/make_gallery.py                    # all examples, all scenes, the README's picture; an hour or so
     python tools/make_gallery.py quickstart         # some examples
-    python tools/make_gallery.py --scenes           # scenes and the README's picture; --scenes arm: some scenes
+    python tools/make_gallery.py --scenes           # scenes alone; --scenes arm: some of them
     python tools/make_gallery.py --kept out/gallery # pictures anew, of pages that were kept there
 
 `docs/gallery/NAME.bin` holds an example's motion without the viewer, some ten kB; the site puts today's viewer around
@@ -23,7 +23,6 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from warpsim.sim.simulator import Simulator
 from warpsim.view.page.html import packed_html, packed_numbers
 from warpsim.view.raycast import contact_sheet, render_stage, write_png
 
@@ -34,11 +33,10 @@ from browser_support import Browser, require_browser  # noqa: E402 the tests' dr
 
 PACKS, IMAGES = ROOT / "docs" / "gallery", ROOT / "docs" / "images"
 SIZE = (360, 240)
-"""Pixels of a thumbnail; pages are drawn twice as large and scaled down."""
-HERO = {"quadruped": 0.3, "humanoid": 0.5, "cloth_lay": 0.4, "pour": 0.9, "stack": 0.2, "bowl": 0.3}
-"""Scene → s of simulated time after which it is drawn, with the forces of its contacts."""
+"""Pixels of a thumbnail."""
+HERO = ("quadruped_trot", "quadrotor_gates", "pour_angle", "mass_spring_net", "policy_hopper", "tumble_shot")
+"""Examples on the README's picture."""
 HERO_SIZE = (560, 380)
-POSES, CONTACTS = ("body_position", "body_rotation"), ("contact_points", "contact_point_forces")
 
 
 @dataclass(frozen=True)
@@ -100,22 +98,36 @@ def keep(name: str, page: Path) -> Path:
     return target
 
 
-def photograph(browser: Browser, name: str, folder: Path) -> Path:
-    """A picture of a kept example's page, without its panels, as the browser draws it."""
-    shot = SHOTS[name]
+def photograph(browser: Browser, name: str, folder: Path, size: tuple[int, int], theme: str) -> Image.Image:
+    """A kept example's page without its panels, as the browser draws it; drawn larger and scaled down."""
     numbers = base64.b64encode((PACKS / f"{name}.bin").read_bytes()).decode("ascii")
     page = folder / f"{name}.page.html"
     page.write_text(packed_html(name, numbers), encoding="utf-8")
+    width, height = 2 * size[0], 2 * size[1]
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
     browser.errors.clear()
-    browser.open(page, f"play=0&ui=0&theme={shot.theme}")
-    browser.run(f"page.seek({shot.share} * page.duration)")
+    browser.open(page, f"play=0&ui=0&theme={theme}")
+    browser.run(f"page.seek({SHOTS[name].share} * page.duration)")
     browser.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    picture = Image.fromarray(browser.picture()).resize(SIZE, Image.Resampling.LANCZOS)
+    picture = Image.fromarray(browser.picture()).resize(size, Image.Resampling.LANCZOS)
     if browser.errors:
         raise SystemExit(f"{name}: the page has errors: {browser.errors}")
+    return picture
+
+
+def example_picture(browser: Browser, name: str, folder: Path) -> Path:
+    """An example's thumbnail."""
     target = IMAGES / "gallery" / "examples" / f"{name}.jpg"
     target.parent.mkdir(parents=True, exist_ok=True)
-    picture.save(target, quality=88, optimize=True)
+    photograph(browser, name, folder, SIZE, SHOTS[name].theme).save(target, quality=88, optimize=True)
+    return target
+
+
+def hero(browser: Browser, folder: Path) -> Path:
+    """Six examples on one picture."""
+    pictures = [np.asarray(photograph(browser, name, folder, HERO_SIZE, "light")) for name in HERO]
+    target = IMAGES / "hero.jpg"
+    Image.fromarray(contact_sheet(pictures, columns=3)).save(target, quality=90, optimize=True)
     return target
 
 
@@ -124,25 +136,6 @@ def thumbnail(name: str) -> Path:
     picture = render_stage(ROOT / "scenes" / f"{name}.usda", frames=1, width=SIZE[0], height=SIZE[1])[0]
     (IMAGES / "gallery").mkdir(parents=True, exist_ok=True)
     return write_png(IMAGES / "gallery" / f"{name}.png", picture)
-
-
-def moment(name: str, seconds: float) -> np.ndarray:
-    """A scene after some simulated time."""
-    width, height = HERO_SIZE
-    source = ROOT / "scenes" / f"{name}.usda"
-    if not seconds:
-        return render_stage(source, frames=1, width=width, height=height)[0]
-    sim = Simulator(source)
-    steps = round(seconds / sim.timestep)
-    shown = (*POSES, *(CONTACTS if sim.model.max_contacts else ()))
-    with tempfile.TemporaryDirectory() as folder:
-        moved = sim.rollout(steps, outputs=shown, keep_every=steps).save(Path(folder) / f"{name}.usda")[0]
-        return render_stage(moved, frames=2, width=width, height=height)[-1]
-
-
-def hero() -> Path:
-    """Six scenes on one picture."""
-    return write_png(IMAGES / "hero.png", contact_sheet([moment(*each) for each in HERO.items()], columns=3))
 
 
 def main() -> None:
@@ -160,12 +153,12 @@ def main() -> None:
             page = page_of(name, arguments.kept) if arguments.kept else run_example(name, Path(scratch))
             written.append(keep(name, page))
         if examples:
-            browser = Browser(require_browser(), Path(scratch) / "browser", 2 * SIZE[0], 2 * SIZE[1])
-            written += [photograph(browser, name, Path(scratch)) for name in examples]
+            browser = Browser(require_browser(), Path(scratch) / "browser")
+            written += [example_picture(browser, name, Path(scratch)) for name in examples]
+            written += [] if arguments.names else [hero(browser, Path(scratch))]
             browser.close()
     if arguments.scenes or not (arguments.names or arguments.kept):
         written += [thumbnail(name) for name in arguments.names or scenes]
-        written += [] if arguments.names else [hero()]
     for path in written:
         print(f"wrote {path.relative_to(ROOT)} ({path.stat().st_size / 1e3:.0f} kB)")
 

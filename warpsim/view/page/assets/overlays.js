@@ -216,7 +216,7 @@ class Overlays {
       for (let k = contacts.starts[frame]; k < contacts.starts[frame + 1]; k++) {
         start.set(...[0, 1, 2].map((a) => contacts.points.at(k, a))).add(view.root.position);
         force.set(...[0, 1, 2].map((a) => contacts.forces.at(k, a)));
-        const length = Math.min(force.length() * unit, 0.7 * this.stage.size);
+        const length = Math.min(force.length() * unit, 0.5 * this.stage.size);
         this.points.setMatrixAt(count, matrix.makeTranslation(start.x, start.y, start.z));
         turn.setFromUnitVectors(up, length > 0 ? force.normalize() : up);
         this.shafts.setMatrixAt(count, matrix.compose(start, turn, new THREE.Vector3(1, Math.max(length, 1e-9), 1)));

@@ -28,9 +28,9 @@ class Viewer {
     this.panels = new Panels(this);
     this.live = content.live ? new Live(this) : null;
     this.stage.covered = () => this.covered();
-    this.stage.lookFrom(this.elevation);
     const worlds = this.views.filter((view) => view.take.iteration === null && !view.ghost);
     this.arrange();
+    this.stage.lookFrom(this.elevation);
     const tracked = this.fullDuration > 0 ? this.trackedBodies(worlds[0] ?? this.views[0]) : [];
     const small = tracked.length && tracked.every((body) => 2 * this.radius(body) < 0.12 * this.stage.size);
     if (worlds.length > 1 && !(small && content.bodies.length === 1)) this.setLayout(true);
