@@ -16,9 +16,19 @@ import torch
 
 from warpsim.particles import Domain, Liquid, ParticleProgram, WallShape, box_lattice
 from warpsim.tape import CheckpointedTape
-from warpsim.view.items.item import BOX, ENDLESS, PLANE, Item, Look
-from warpsim.view.page import CloudDrawable, Page, RigidDrawable, Take, write_page
-from warpsim.view.page.content import BodyInfo
+from warpsim.view.page import (
+    BOX,
+    ENDLESS,
+    PLANE,
+    BodyInfo,
+    CloudDrawable,
+    Item,
+    Look,
+    Page,
+    RigidDrawable,
+    Take,
+    write_page,
+)
 
 CELL, STEP, STEPS = 0.01, 5e-4, 700
 WIDTH, HEIGHT, THICK = 0.03, 0.04, 0.01
