@@ -38,7 +38,7 @@ class Choice:
 
     Attributes:
         attributes: Values in USD units by handle, (W, …) or for all worlds alike.
-        controls: (W, rows, n) values of each control, SI.
+        controls: (W, coefficients, n) values of each control, SI.
         duration: (W,) s.
     """
 
