@@ -177,10 +177,19 @@ class GaussNewton:
 
     @torch.no_grad()
     def run(self, setting: Setting) -> float:
-        """Iterates; returns the loss reached."""
+        """Iterates; returns the loss reached.
+
+        Raises:
+            SimulationError: What is beside the start cannot be simulated; later on, the best so far is kept.
+        """
         loss = float("inf")
-        for _ in range(setting.iterations):
-            normal = self.linearize(setting)
+        for iteration in range(setting.iterations):
+            try:
+                normal = self.linearize(setting)
+            except SimulationError:
+                if not iteration:
+                    raise
+                break
             loss = normal.loss
             better = self._best_step(normal, setting)
             if better is None:
