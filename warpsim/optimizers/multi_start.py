@@ -246,21 +246,20 @@ class _Together:
 
     def losses(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return torch.stack([self.loss(row) for row in x])
+        return torch.stack([self.loss(candidate) for candidate in x])
 
     def loss(self, x: torch.Tensor) -> torch.Tensor:
         """The sum over candidates that could be simulated; those without a gradient have none in it."""
-        starts = x.detach().reshape(self._count, -1).clone().requires_grad_(x.requires_grad and torch.is_grad_enabled())
-        each = self._problem.losses(starts)
+        sloped = x.requires_grad and torch.is_grad_enabled()
+        candidates = x.detach().reshape(self._count, -1).clone().requires_grad_(sloped)
+        each = self._problem.losses(candidates)
         seen = each.detach().nan_to_num(nan=torch.inf)
         if seen.min() < self.best[1]:
-            self.best = (starts[seen.argmin()].detach().clone(), seen.min().item())
+            self.best = (candidates[seen.argmin()].detach().clone(), seen.min().item())
         total = _sum_of_finite(each)
-        return (
-            _Sloped.apply(x, total.detach(), self._slopes(starts, total).flatten()) if starts.requires_grad else total
-        )
+        return _Sloped.apply(x, total.detach(), self._slopes(candidates, total).flatten()) if sloped else total
 
-    def _slopes(self, starts: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+    def _slopes(self, candidates: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
         """(k, n); zero where a step did not converge, which the candidates are asked for one by one.
 
         Raises:
@@ -269,16 +268,16 @@ class _Together:
         if not total.requires_grad:
             raise InputError("the losses do not depend on x, so nothing can be optimized; check what they read")
         try:
-            return torch.autograd.grad(total, starts)[0]
+            return torch.autograd.grad(total, candidates)[0]
         except UnconvergedError as error:
-            found = [self._own_slope(row) for row in starts.detach()]
+            found = [self._own_slope(candidate) for candidate in candidates.detach()]
             if all(slope is None for slope in found):
                 raise error
-            return torch.stack([torch.zeros_like(starts[0]) if slope is None else slope for slope in found])
+            return torch.stack([torch.zeros_like(candidates[0]) if slope is None else slope for slope in found])
 
-    def _own_slope(self, row: torch.Tensor) -> torch.Tensor | None:
+    def _own_slope(self, candidate: torch.Tensor) -> torch.Tensor | None:
         """(n,) of one candidate by itself; None where it has no gradient."""
-        alone = row[None].clone().requires_grad_()
+        alone = candidate[None].clone().requires_grad_()
         try:
             return torch.autograd.grad(_sum_of_finite(self._problem.losses(alone)), alone)[0][0]
         except UnconvergedError:
@@ -290,7 +289,7 @@ class _Together:
 
     def batched_residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return torch.stack([self.residuals(row) for row in x])
+        return torch.stack([self.residuals(candidate) for candidate in x])
 
 
 def _sum_of_finite(losses: torch.Tensor) -> torch.Tensor:
