@@ -52,9 +52,11 @@ class Normal(NamedTuple):
         hxx: (n, n): Gauss–Newton Hessian.
         hxz: (R, n, k).
         hzz: (R, k, k).
-        sharp_hxx: As hxx, with the robust loss's exact curvature; for statistics.
+        sharp_hxx: (R, n, n): each recording's share of hxx, without the prior, with the robust loss's exact
+            curvature; for statistics.
         sharp_hxz: Likewise.
         sharp_hzz: Likewise.
+        prior: (n, n): the prior's share of hxx.
         jacobian: (R, rows − 1, m, n + k).
         residuals: (R, rows − 1, m).
     """
@@ -69,6 +71,7 @@ class Normal(NamedTuple):
     sharp_hxx: torch.Tensor
     sharp_hxz: torch.Tensor
     sharp_hzz: torch.Tensor
+    prior: torch.Tensor
     jacobian: torch.Tensor
     residuals: torch.Tensor
 
@@ -168,9 +171,10 @@ class GaussNewton:
             hxx=hessian[:, :n, :n].sum(0) + prior,
             hxz=hessian[:, :n, n:],
             hzz=hessian[:, n:, n:] + own,
-            sharp_hxx=exact[:, :n, :n].sum(0) + prior,
+            sharp_hxx=exact[:, :n, :n],
             sharp_hxz=exact[:, :n, n:],
             sharp_hzz=exact[:, n:, n:] + own,
+            prior=prior,
             jacobian=jacobian,
             residuals=here,
         )
