@@ -121,6 +121,8 @@ def _set_mjcf(spec: Any, scene: Scene, value: FittedValue) -> None:
     if group == "world":
         setter(spec.option, value.numbers)
         return
+    if not value.item:
+        raise InputError(f'{value.name}: fit its items one by one ("{value.name}:ITEM") to write them as MJCF')
     place = value.item[0]
     if group == "body":
         body = scene.bodies[place - 1]  # body 0 is the world
@@ -129,6 +131,8 @@ def _set_mjcf(spec: Any, scene: Scene, value: FittedValue) -> None:
             _state_inertia(spec, thing, body)
     elif group == "shape":
         thing = spec.geom(scene.shapes[place].name)
+    elif group == "actuator":
+        thing = spec.actuator(scene.actuators[place].name)
     else:
         thing = spec.joint(_joint_of_dof(scene, place))
     if thing is None:
@@ -207,6 +211,8 @@ _MJCF: dict[str, Callable[[Any, np.ndarray], None]] = {
     "shape.solimp": _assign("solimp"),
     "shape.margin": _assign("margin"),
     "shape.size": _assign("size"),
+    "actuator.gain": _assign("gainprm"),
+    "actuator.bias": _assign("biasprm"),
     "joint.damping": _assign_first("damping"),
     "joint.stiffness": _assign_first("stiffness"),
     "joint.armature": _assign_first("armature"),
