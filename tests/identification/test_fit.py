@@ -196,6 +196,9 @@ def test_softening_is_what_the_fit_ends_with(tmp_path):
     assert soft.contacts.softening == 0.004 and hard.contacts.softening == 0.0
     assert abs(hard.values[0] - 0.2) < abs(soft.values[0] - 0.2)  # contacts that act early bias what they act on
     assert len(hard.loss_check.cosine) == 4 and hard.loss_check.advice
+    for found, told in ((soft, True), (hard, False)):
+        found.save(tmp_path / "out")
+        assert ("softened by 0.004 m" in (tmp_path / "out" / "fitted.xml").read_text()) is told
 
 
 def test_mistakes_are_explained(pendulum):

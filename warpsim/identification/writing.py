@@ -67,7 +67,7 @@ def write_fitted(
     if is_usd(path):
         return _write_layer(folder / "fitted.usda", path, scene, values)
     if path.suffix.lower() in MJCF_SUFFIXES:
-        made = write_mjcf(folder / "fitted.xml", path, scene, values, timestep)
+        made = write_mjcf(folder / "fitted.xml", path, scene, values, timestep, contacts.softening)
         fitted = load_scene(made)
         fitted = replace(fitted, options=replace(fitted.options, contact_softening=contacts.softening))
         stage, _ = export_scene(fitted)
@@ -91,8 +91,10 @@ def _write_layer(target: Path, source: Path, scene: Scene, values: Sequence[Fitt
     return write_result(target, source, scene, values=written)
 
 
-def write_mjcf(target: Path, source: Path, scene: Scene, values: Sequence[FittedValue], timestep: float) -> Path:
-    """The source as MJCF with the fitted values in it.
+def write_mjcf(
+    target: Path, source: Path, scene: Scene, values: Sequence[FittedValue], timestep: float, softening: float = 0.0
+) -> Path:
+    """The source as MJCF with the fitted values in it; softening, which MJCF cannot hold, is told in a comment.
 
     Raises:
         InputError: A value has no place in MJCF, or a thing no name by which it could be found.
@@ -107,9 +109,11 @@ def write_mjcf(target: Path, source: Path, scene: Scene, values: Sequence[Fitted
         spec.compile()
     except ValueError as error:
         raise InputError(f"MuJoCo refuses the fitted values: {str(error).strip()}") from error
-    text = spec.to_xml()
+    text, said = spec.to_xml(), f"{MARK.decode()}: fitted from {source.name}"
+    if softening:
+        said += f", with contacts softened by {softening:g} m: MuJoCo has none of it, and moves somewhat otherwise"
     with replacing(target) as temporary:
-        temporary.write_text(f"<!-- {MARK.decode()}: fitted from {source.name} -->\n{text}", encoding="utf-8")
+        temporary.write_text(f"<!-- {said} -->\n{text}", encoding="utf-8")
     return target
 
 
