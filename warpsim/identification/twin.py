@@ -3,8 +3,8 @@
 At each update, one Gauss–Newton step moves the values and the state at the window's first row, from where the last
 update left them. What came before the window is remembered as a quadratic around the values of then, and each window
 that is over joins it, and the whole is multiplied by the forgetting factor. A window joins only when the present one
-holds none of its rows, so that no sample is counted twice. Residuals that chance does not explain mean that something
-changed: then all that is remembered is dropped.
+holds none of its rows, so that no sample is counted twice. A window and a memory that are further apart than chance
+explains mean that something changed: then all that is remembered is dropped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from warpsim.sim.simulator import Simulator
 _WIDE = 1e-6
 """Information, in units of x, about a value of which nothing is known beforehand."""
 _CHANCE = 5.0
-"""Standard deviations of the residuals' level beyond which chance does not explain it."""
+"""Standard deviations by which window and memory may be apart before chance does not explain it."""
 _FIRST = 4
 """Steps of an update that has no other one to start from."""
 
@@ -238,12 +238,20 @@ class Twin:
         dx, dz = self._step(normal, shares, slope)
         left = normal.residuals + (normal.jacobian @ torch.cat([dx, dz[0]]))
         level = math.sqrt(float(left.square().sum()) / compared)
-        if self._next is not None and level > 1 + _CHANCE / math.sqrt(2 * compared):
+        if self._next is not None and self._contradicted(shares, slope):
             self._memory, self._center = self._nothing, solver.x.clone()
             self._pending = (self._memory, self._center)
             dx, dz = self._step(normal, shares, slope)
         solver.x, solver.z = solver.x + dx, solver.z + dz
         return level, self._memory + shares
+
+    def _contradicted(self, shares: torch.Tensor, slope: torch.Tensor) -> bool:
+        """Whether window and memory are further apart than chance explains; arguments as of `_step`."""
+        assert self._solver is not None
+        alone = -torch.linalg.pinv(shares, rtol=1e-10, hermitian=True) @ slope
+        apart = self._solver.x + alone - self._center
+        both = self._memory @ torch.linalg.solve(self._memory + shares, shares)  # the inverse of both covariances' sum
+        return float(apart @ both @ apart) > (math.sqrt(len(apart)) + _CHANCE - 1) ** 2
 
     @property
     def _nothing(self) -> torch.Tensor:
