@@ -55,6 +55,7 @@ def test_a_window_ends_before_the_second_touch():
     truth[0, :, 3:7] = tilt
     truth[0, :, 2] = reach + np.array([0.05, 0.02, 0.001, 0.001, 0.01, 0.02, 0.01, 0.002, 0.01, 0.02, 0.02, 0.02])
     assert np.flatnonzero(one_impact(truth)[0]).tolist() == [1, 2, 3, 4, 5, 6]
+    assert np.flatnonzero(one_impact(truth, flight=False)[0]).tolist() == [2, 3, 4, 5, 6]
 
 
 def test_cma_finds_a_bent_valley_within_bounds():
