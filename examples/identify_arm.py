@@ -21,7 +21,7 @@ import numpy as np
 import warpsim as ws
 from warpsim.identification import Estimate, IdentifiedScene
 
-NOISE, INTERVAL, STEPS = 1e-3, 0.01, 5  # rad, s, steps per row
+NOISE, INTERVAL, STEPS = 1e-3, 0.01, 5  # rad, s, steps per sample
 AXES = ("0 0 1", "0 1 0", "0 0 1", "0 1 0", "0 0 1", "0 1 0", "0 0 1")
 LENGTHS = (0.15, 0.2, 0.2, 0.2, 0.15, 0.1, 0.08)
 MASSES = (3.0, 2.5, 2.0, 1.5, 1.2, 0.8, 0.5)

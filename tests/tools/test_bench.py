@@ -1,5 +1,7 @@
 """The benchmark's own promises: it alternates, the reference is MuJoCo's step, and a wrong result shows no time."""
 
+import json
+
 import mujoco
 import numpy as np
 import pytest
@@ -90,7 +92,7 @@ def _results(**seconds: tuple[float, ...]) -> dict:
     return to_json([Result(Case("sample", "sample.xml", worlds=1, steps=10), 0.0, measurements)])
 
 
-def test_a_comparison_names_what_is_slower_beyond_noise():
+def test_a_comparison_names_what_is_slower_beyond_noise(tmp_path):
     quiet, noisy = (1.0, 1.01, 0.99, 1.0, 1.02), (0.7, 1.4, 1.0, 0.8, 1.3)
     before = _results(steady=quiet, worse=quiet, better=quiet, noisy=noisy, gone=quiet)
     after = _results(
@@ -99,7 +101,10 @@ def test_a_comparison_names_what_is_slower_beyond_noise():
         better=tuple(0.9 * r for r in quiet),
         noisy=tuple(1.1 * r for r in noisy),
     )
-    changes = compare(before, after)
+    sides = tmp_path / "before.json", tmp_path / "after.json"
+    for side, results in zip(sides, (before, after), strict=True):
+        side.write_text(json.dumps(results), encoding="utf-8")
+    changes = compare(*sides)
     assert {c.label.split()[1]: c.verdict for c in changes} == {
         "steady": "same",
         "worse": "slower",
@@ -107,6 +112,21 @@ def test_a_comparison_names_what_is_slower_beyond_noise():
         "noisy": "same",
     }
     assert to_text(changes).endswith("slower beyond noise: sample: warpsim worse")
+
+
+def test_runs_of_one_side_differ_by_more_than_their_rounds(tmp_path):
+    """Folders of runs: what moves from process to process is noise, what moves in all of them is not."""
+    quiet = (1.0, 1.01, 0.99, 1.0, 1.02)
+    levels = {"before": ((1.0, 1.0), (1.2, 1.0), (1.0, 1.0)), "after": ((1.2, 1.1), (1.0, 1.1), (1.2, 1.1))}
+    for side, runs in levels.items():
+        (tmp_path / side).mkdir()
+        for index, (drifting, worse) in enumerate(runs):
+            results = _results(drifting=tuple(drifting * r for r in quiet), worse=tuple(worse * r for r in quiet))
+            (tmp_path / side / f"{index}.json").write_text(json.dumps(results), encoding="utf-8")
+    changes = compare(tmp_path / "before", tmp_path / "after")
+    assert {c.label.split()[1]: c.verdict for c in changes} == {"drifting": "same", "worse": "slower"}
+    one_run = compare(tmp_path / "before" / "0.json", tmp_path / "after" / "0.json")
+    assert [c.verdict for c in one_run] == ["slower", "slower"]
 
 
 def test_a_gradient_is_compared_with_central_differences():

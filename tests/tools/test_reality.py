@@ -12,7 +12,7 @@ import pytest
 from tools.reality.cma import minimize
 from tools.reality.halvings import compared
 from tools.reality.mujoco_side import authors_model, rollouts
-from tools.reality.protocol import RATE, ROWS, SPLITS, WIDTH, errors, split
+from tools.reality.protocol import RATE, SAMPLES, SPLITS, WIDTH, errors, split
 from tools.reality.windows import one_impact
 
 
@@ -26,7 +26,7 @@ def test_development_tosses_are_in_no_test():
 
 
 def test_errors_of_a_known_shift_and_rotation():
-    truth = np.zeros((3, ROWS, 13))
+    truth = np.zeros((3, SAMPLES, 13))
     truth[..., 3] = 1.0
     made = truth.copy()
     made[:, 1:, 1] = 0.1 * WIDTH

@@ -1,4 +1,4 @@
-"""Command line: `python -m tools.bench [case …]`, or `--compare before.json after.json`.
+"""Command line: `python -m tools.bench [case …]`, or `--compare before.json after.json` (or two folders of such).
 
 Exit code 1 if a result was wrong, or if a comparison finds something slower beyond noise.
 """
@@ -6,7 +6,6 @@ Exit code 1 if a result was wrong, or if a comparison finds something slower bey
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
@@ -53,12 +52,14 @@ def main() -> int:
     parser.add_argument("--warmups", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=7)
     add_files(parser)
-    parser.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"), help="two files of --json")
+    parser.add_argument(
+        "--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"), help="two files of --json, or folders of several"
+    )
     options = parser.parse_args()
     if unknown := [name for name in options.cases if name not in CASES]:
         parser.error(f"no case {', '.join(unknown)}; cases: {', '.join(CASES)}")
     if options.compare:
-        changes = compare(*(json.loads(path.read_text(encoding="utf-8")) for path in options.compare))
+        changes = compare(*options.compare)
         print(to_text(changes))
         return int(any(change.verdict == "slower" for change in changes))
     if options.list:

@@ -170,17 +170,19 @@ class DeformableMatter(Matter):
         bodies = around.bodies
         assert bodies is not None
         self._see(state, inputs, work, around, bodies)
-        near = Around(
+        control = Arrays("control", {"force": inputs.force, "pin": work.target})
+        solved = {"x": work.x, "v": work.v}
+        self._stepper.solve(self._near(work, around), state, control, work.step, solved, active_tape())
+        if any(self._felt.values()):
+            self._exert(state, inputs, work, around, bodies)
+
+    def _near(self, work: DeformableWork, around: Environment) -> Around:
+        return Around(
             around.timestep,
             around.gravity,
             *(work.position, work.rotation, work.velocity, work.size, self.physical.get("friction"), work.yielding),
             *(work.place, work.place_velocity),
         )
-        control = Arrays("control", {"force": inputs.force, "pin": work.target})
-        solved = {"x": work.x, "v": work.v}
-        self._stepper.solve(near, state, control, work.step, solved, active_tape())
-        if any(self._felt.values()):
-            self._exert(state, inputs, work, around, bodies)
 
     def _launch(self, kernel: wp.Kernel, inputs: list, outputs: list) -> None:
         wp.launch(kernel, dim=self.worlds, inputs=inputs, outputs=outputs, device=self.device)
@@ -192,7 +194,8 @@ class DeformableMatter(Matter):
             given = [self._shape, self._shape_body, shapes.position, shapes.rotation, shapes.size, *motion]
             world = [work.position, work.rotation, work.velocity, work.size]
             self._launch(surroundings.shapes_kernel, given, world)
-            given = [*self._touching(), self._shape_body, bodies.mass, *world, around.timestep]
+            c = self._model.contacts
+            given = [c.surfaces, c.corner, c.share, c.kind, self._shape_body, bodies.mass, *world, around.timestep]
             given += [m.physical["contact.radius"], state.x, state.v]
             self._launch(surroundings.yielding_kernel, given, [work.yielding])
         if len(m.sprung):
@@ -216,10 +219,6 @@ class DeformableMatter(Matter):
             given += [around.timestep, *moved, inputs.force, bodies.com]
             self._launch(surroundings.pin_wrench_kernel, given, [bodies.wrench])
 
-    def _touching(self) -> list[Any]:
-        c = self._model.contacts
-        return [c.surfaces, c.corner, c.share, c.kind]
-
     def _touch(
         self,
         state: Arrays,
@@ -229,16 +228,7 @@ class DeformableMatter(Matter):
         wrench: wp.array | None,
         force: wp.array | None,
     ) -> None:
-        p = self.physical
-        given = [*self._touching(), self._shape_body, work.position, work.rotation, work.velocity, work.size]
-        given += [
-            p["friction"],
-            work.yielding,
-            p["contact.stiffness"],
-            p["contact.damping"],
-            p["contact.radius"],
-            around.timestep,
-        ]
+        given = [self._stepper.contacts(self._near(work, around)), self._shape_body, around.timestep]
         self._launch(surroundings.contact_kernel, [*given, state.x, state.v, work.v, com], [wrench, force])
 
     def finish(

@@ -10,12 +10,17 @@ import warp as wp
 
 from warpsim.core.precision import real, vec3
 from warpsim.deformable.adjoint import AdjointScratch, StepAdjoint
+from warpsim.deformable.contact import Contacts
 from warpsim.deformable.corners import make_corners
 from warpsim.deformable.matrix import make_factor
 from warpsim.deformable.model import DeformableModel
 from warpsim.deformable.newton import NewtonVectors, newton_kernel
 from warpsim.deformable.step_terms import Around, Terms
 from warpsim.tape.arena import Arena
+
+_OF_SHAPES = ("position", "rotation", "velocity", "size", "friction", "yielding")
+_OF_SAMPLES = ("stiffness", "damping", "radius")
+"""Members of `Contacts` that may carry gradients."""
 
 
 @dataclass
@@ -72,19 +77,25 @@ class Stepper:
             arena.array((worlds, max(len(self._model.pinned), 1)), vec3),
         )
 
+    def contacts(self, around: Around) -> Contacts:
+        """Contacts of a step in its surroundings; arrays that carry gradients are set here, once they have them."""
+        made = _copied(self._contacts)
+        if made.count:
+            for name in _OF_SHAPES:
+                setattr(made, name, getattr(around, name))
+            for name in _OF_SAMPLES:
+                setattr(made, name, self._model.physical[f"contact.{name}"])
+        return made
+
     def terms(self, around: Around) -> Terms:
         """The objective of a step in its surroundings."""
-        inertia, contacts, springs = (_copied(s) for s in (self._inertia, self._contacts, self._springs))
+        inertia, springs = _copied(self._inertia), _copied(self._springs)
         inertia.time_step, inertia.gravity = around.time_step, around.gravity
+        contacts = self.contacts(around)
         contact_arrays: tuple[wp.array, ...] = ()
         spring_arrays: tuple[wp.array, ...] = ()
         if contacts.count:
-            names = ("position", "rotation", "velocity", "size", "friction", "yielding")
-            given = {name: getattr(around, name) for name in names}
-            for name, array in given.items():
-                setattr(contacts, name, array)
-            own = [self._model.physical[f"contact.{name}"] for name in ("stiffness", "damping", "radius")]
-            contact_arrays = (*given.values(), *own)
+            contact_arrays = tuple(getattr(contacts, name) for name in (*_OF_SHAPES, *_OF_SAMPLES))
         if springs.count:
             springs.place, springs.velocity = around.place, around.place_velocity
             own = [self._model.physical[f"springs.{name}"] for name in ("stiffness", "damping")]

@@ -10,7 +10,7 @@ import warp as wp
 
 from warpsim.core.precision import quat, real, vec3, vec6
 from warpsim.core.spatial import angular, linear, quat_mul, quat_rotate
-from warpsim.deformable.contact import Surfaces, closing, contact_normal, row_gradient, velocity_at
+from warpsim.deformable.contact import Contacts, Surfaces, closing, contact_normal, row_gradient, velocity_at
 from warpsim.deformable.samples import sampled
 from warpsim.deformable.springs import pull
 
@@ -190,20 +190,8 @@ def on_body(force: vec3, arm: vec3) -> vec6:
 
 @wp.kernel
 def contact_kernel(
-    surfaces: Surfaces,
-    corner: wp.array2d(dtype=wp.int32),
-    share: wp.array2d(dtype=real),
-    kind: wp.array(dtype=wp.int32),
+    c: Contacts,
     body: wp.array(dtype=wp.int32),
-    position: wp.array2d(dtype=vec3),
-    rotation: wp.array2d(dtype=quat),
-    velocity: wp.array2d(dtype=vec6),
-    size: wp.array2d(dtype=vec3),
-    friction: wp.array2d(dtype=real),
-    yielding: wp.array2d(dtype=real),
-    stiffness: wp.array2d(dtype=real),
-    damping: wp.array2d(dtype=real),
-    radius: wp.array2d(dtype=real),
     time_step: wp.array(dtype=real),
     x: wp.array2d(dtype=vec3),
     v: wp.array2d(dtype=vec3),
@@ -216,31 +204,14 @@ def contact_kernel(
     """Adds the contact forces on bodies, and those on vertices where they are asked for, N."""
     w = wp.tid()
     h = time_step[w]
-    for k in range(kind.shape[0]):
+    for k in range(c.kind.shape[0]):
         b = body[k]
-        for i in range(corner.shape[0]):
-            at, speed = sampled(corner, share, i, w, x), sampled(corner, share, i, w, v)
-            row = row_gradient(
-                surfaces,
-                k,
-                kind[k],
-                position[w, k],
-                rotation[w, k],
-                velocity[w, k],
-                size[w, k],
-                friction[w, k],
-                yielding[w, k],
-                stiffness[w, i],
-                damping[w, i],
-                radius[w, i],
-                h,
-                at,
-                speed,
-                (sampled(corner, share, i, w, next_v) - speed) / h,
-            )
+        for i in range(c.corner.shape[0]):
+            at, speed = sampled(c.corner, c.share, i, w, x), sampled(c.corner, c.share, i, w, v)
+            row = row_gradient(c, w, k, i, h, at, speed, (sampled(c.corner, c.share, i, w, next_v) - speed) / h)
             if force:
-                for c in range(3):
-                    force[w, corner[i, c]] += -share[i, c] * row
+                for e in range(3):
+                    force[w, c.corner[i, e]] += -c.share[i, e] * row
             if wrench:
                 if b > 0:
                     wrench[w, b] += on_body(row, at - com[w, b])

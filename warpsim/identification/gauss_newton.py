@@ -16,7 +16,7 @@ import torch
 
 from warpsim.core.errors import SimulationError
 from warpsim.identification.prediction import Contacts, Predictor, StartMoves
-from warpsim.identification.robust import curvature_product, row_losses, row_weights
+from warpsim.identification.robust import curvature_product, sample_losses, sample_weights
 from warpsim.optimizers.box_qp import box_qp
 
 _TRIALS = ((1e-3, 1.0), (1e-1, 1.0), (1e-1, 0.4))
@@ -32,14 +32,14 @@ class Setting:
     """One stage of a fit.
 
     Attributes:
-        rows: Compared ones, from the start.
+        samples: Compared ones, from the start.
         contacts: How they are modeled.
         iterations: At most.
         tolerance: Share of the loss below which an iteration's gain ends the stage.
         spread: Size, in units of x, of the cloud of values over which predictions are averaged; 0: none.
     """
 
-    rows: int
+    samples: int
     contacts: Contacts
     iterations: int
     tolerance: float = 3e-3
@@ -62,8 +62,8 @@ class Normal(NamedTuple):
         sharp_hxz: Likewise.
         sharp_hzz: Likewise.
         prior: (n, n): the prior's share of hxx.
-        jacobian: (R, rows − 1, m, n + k).
-        residuals: (R, rows − 1, m).
+        jacobian: (R, samples − 1, m, n + k).
+        residuals: (R, samples − 1, m).
     """
 
     loss: float
@@ -106,7 +106,7 @@ class GaussNewton:
         Args:
             predictor: Of all recordings.
             chosen: (R,) those that are fitted.
-            robust: Width of the quadratic part of a row's loss; inf: squares.
+            robust: Width of the quadratic part of a sample's loss; inf: squares.
             moves: Initial states are fitted, too; None: they are held.
             shared: Whether x is fitted; False: nuisance values alone.
             difference: Step of forward differences, in units of x and z.
@@ -126,13 +126,13 @@ class GaussNewton:
         self.z = torch.zeros(len(chosen), len(self._own_weight), dtype=torch.float64)
 
     def residuals(self, x: torch.Tensor, z: torch.Tensor, setting: Setting) -> torch.Tensor:
-        """(c, R, rows − 1, m) residuals of c candidates, x (c, n) and z (c, R, k)."""
+        """(c, R, samples − 1, m) residuals of c candidates, x (c, n) and z (c, R, k)."""
         count, recordings = len(x), len(self.chosen)
         made = self.predictor.residuals(
             x.repeat_interleave(recordings, 0),
             z.flatten(0, 1),
             self.chosen.repeat(count),
-            setting.rows,
+            setting.samples,
             setting.contacts,
             self.moves,
         )
@@ -140,7 +140,7 @@ class GaussNewton:
 
     def losses(self, x: torch.Tensor, z: torch.Tensor, residuals: torch.Tensor) -> torch.Tensor:
         """(c,) losses of candidates, priors included."""
-        data = row_losses(residuals, self.robust).sum((-1, -2))
+        data = sample_losses(residuals, self.robust).sum((-1, -2))
         return data + ((x * self._weight).square().sum(-1) + (z * self._own_weight).square().sum((-1, -2))) / 2
 
     @torch.no_grad()
@@ -148,9 +148,9 @@ class GaussNewton:
         """Normal equations here."""
         n = len(self.x) if self._shared else 0
         here, jacobian = self._sloped(setting, n)
-        weighted = row_weights(here, self.robust)[..., None] * here
+        weighted = sample_weights(here, self.robust)[..., None] * here
         slopes = torch.einsum("ralj,ral->rj", jacobian, weighted)
-        plain = row_weights(here, self.robust)[..., None, None] * jacobian
+        plain = sample_weights(here, self.robust)[..., None, None] * jacobian
         sharp = curvature_product(here, jacobian, self.robust)
         hessian = torch.einsum("rali,ralj->rij", jacobian, plain)
         exact = torch.einsum("rali,ralj->rij", jacobian, sharp)
@@ -173,7 +173,7 @@ class GaussNewton:
         )
 
     def _sloped(self, setting: Setting, n: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """(R, rows − 1, m) residuals here and (R, rows − 1, m, n + k) their slopes by the first n of x, and by z."""
+        """(R, samples − 1, m) residuals here; (R, samples − 1, m, n + k) their slopes by the first n of x and by z."""
         k, h = self.z.shape[1], self._difference
         away_x, away_z, steps = [self.x], [self.z], []
         for i in range(0 if setting.spread else n):
@@ -192,7 +192,7 @@ class GaussNewton:
         return mean[0], torch.cat([along[0], slopes], -1)
 
     def _averaged(self, x: torch.Tensor, z: torch.Tensor, setting: Setting) -> tuple[torch.Tensor, torch.Tensor]:
-        """(c, R, rows − 1, m) and (c, R, rows − 1, m, n): the plane through the residuals of a cloud around candidates.
+        """(c, R, samples − 1, m), (c, R, samples − 1, m, n): the plane through residuals of a cloud around candidates.
 
         A loss that is rugged at the scale of its own interval has no slope to go by, and the plane has.
         """
@@ -206,10 +206,19 @@ class GaussNewton:
 
     @torch.no_grad()
     def run(self, setting: Setting) -> float:
-        """Iterates; returns the loss reached."""
+        """Iterates; returns the loss reached.
+
+        Raises:
+            SimulationError: What is beside the start cannot be simulated; later on, the best so far is kept.
+        """
         loss = float("inf")
-        for _ in range(setting.iterations):
-            normal = self.linearize(setting)
+        for iteration in range(setting.iterations):
+            try:
+                normal = self.linearize(setting)
+            except SimulationError:
+                if not iteration:
+                    raise
+                break
             loss = normal.loss
             better = self._best_step(normal, setting)
             if better is None:

@@ -2,8 +2,9 @@
 
 A topic is "CHANNEL" or "/RECORDING/CHANNEL" ("q", "joint:elbow", "/swing 3/controls" …); without a recording in it, the
 file is one, named after itself. A message is a number, a list of numbers (null: not measured), or {"data": one of
-them}; its log time is when it was measured. A recording's rows are those of its topic with the most messages; messages
-of the others belong to the nearest row, if it is within half a row's distance, and controls act until the next one.
+them}; its log time is when it was measured. A recording's samples are those of its topic with the most messages;
+messages of the others belong to the nearest sample, if it is within half a sample's distance, and controls act until
+the next one.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def read_mcap(
         with file.open("rb") as stream:
             for _, channel, message in make_reader(stream).iter_messages():
                 recording, name = _named(file, channel.topic)
-                rows = topics.setdefault(recording, {}).setdefault(name, [])
-                rows.append((_NANOSECONDS * message.log_time, _numbers(file, channel, message, len(rows))))
+                samples = topics.setdefault(recording, {}).setdefault(name, [])
+                samples.append((_NANOSECONDS * message.log_time, _numbers(file, channel, message, len(samples))))
     except error as problem:
         raise InputError(f"{file}: not a readable .mcap file: {problem or type(problem).__name__}") from None
     if not topics:
@@ -52,8 +53,8 @@ def _named(file: Path, topic: str) -> tuple[str, str]:
     return recording or file.stem, channel
 
 
-def _numbers(file: Path, channel: Any, message: Any, row: int) -> np.ndarray:
-    where = f"{file}, topic {channel.topic!r}, message {row}"
+def _numbers(file: Path, channel: Any, message: Any, sample: int) -> np.ndarray:
+    where = f"{file}, topic {channel.topic!r}, message {sample}"
     if channel.message_encoding != "json":
         raise InputError(
             f"{where}: encoded as {channel.message_encoding!r}; JSON is read: convert the file, or give `Recording`s"
@@ -70,30 +71,30 @@ def _numbers(file: Path, channel: Any, message: Any, row: int) -> np.ndarray:
 def _recording(
     file: Path, name: str, topics: Mapping[str, list[tuple[float, np.ndarray]]], units: Mapping[str, str]
 ) -> Recording:
-    measured = {n: rows for n, rows in topics.items() if n != "controls"}
+    measured = {n: samples for n, samples in topics.items() if n != "controls"}
     if not measured:
         raise InputError(f"{file}, recording {name!r}: it holds controls, and nothing that was measured")
     times = np.array([time for time, _ in max(measured.values(), key=len)])
-    channels = {n: _laid(f"{file}, recording {name!r}, topic {n!r}", rows, times) for n, rows in measured.items()}
+    channels = {n: _laid(f"{file}, recording {name!r}, topic {n!r}", samples, times) for n, samples in measured.items()}
     controls = _held(topics["controls"], times) if "controls" in topics else None
     return Recording(name, times, in_si(channels, {n: u for n, u in units.items() if n in channels}), controls)
 
 
-def _laid(where: str, rows: list[tuple[float, np.ndarray]], times: np.ndarray) -> np.ndarray:
-    """(n, …) a topic's numbers at the rows nearest to them; NaN where there are none."""
-    shape = rows[0][1].shape
+def _laid(where: str, samples: list[tuple[float, np.ndarray]], times: np.ndarray) -> np.ndarray:
+    """(n, …) a topic's numbers at the samples nearest to them; NaN where there are none."""
+    shape = samples[0][1].shape
     made = np.full((len(times), *shape), np.nan)
     near = float(np.median(np.diff(times))) / 2 if len(times) > 1 else np.inf
-    for place, (time, numbers) in enumerate(rows):
+    for place, (time, numbers) in enumerate(samples):
         if numbers.shape != shape:
             raise InputError(f"{where}, message {place}: {numbers.size} numbers, the first one has {shape[0]}")
-        row = int(np.abs(times - time).argmin())
-        if abs(times[row] - time) <= near:
-            made[row] = numbers
+        sample = int(np.abs(times - time).argmin())
+        if abs(times[sample] - time) <= near:
+            made[sample] = numbers
     return made
 
 
-def _held(rows: list[tuple[float, np.ndarray]], times: np.ndarray) -> np.ndarray:
-    """(n, nu): the last control before or at each row; the first one before that."""
-    given = np.array([time for time, _ in rows])
-    return np.stack([rows[max(0, int(np.searchsorted(given, t, side="right")) - 1)][1] for t in times])
+def _held(samples: list[tuple[float, np.ndarray]], times: np.ndarray) -> np.ndarray:
+    """(n, nu): the last control before or at each sample; the first one before that."""
+    given = np.array([time for time, _ in samples])
+    return np.stack([samples[max(0, int(np.searchsorted(given, t, side="right")) - 1)][1] for t in times])

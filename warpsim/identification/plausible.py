@@ -40,7 +40,7 @@ def split_states(recording: Recording, sim: Simulator) -> Recording:
 def checked_coordinates(recordings: Recordings, sim: Simulator) -> Recordings:
     """Checks quaternions and velocities of "q" and "qd" against each other.
 
-    Rows whose quaternions are not of unit length are masked with a note.
+    Samples whose quaternions are not of unit length are masked with a note.
 
     Raises:
         InputError: All quaternions of a recording are off, or in another order; velocities are in another unit.
@@ -76,42 +76,42 @@ def _unit_quaternions(recording: Recording, sim: Simulator) -> tuple[Recording, 
         bad = np.abs(lengths - 1) > 0.01
         bad &= np.isfinite(lengths)
         if bad[np.isfinite(lengths)].all():
-            row = int(np.flatnonzero(np.isfinite(lengths))[0])
+            first = int(np.flatnonzero(np.isfinite(lengths))[0])
             raise InputError(
-                f"{recording.name}, row {row}: q[{part.start}:{part.stop}] is {q[row, part]}, no unit quaternion; the "
-                "order is position (m) and then (w, x, y, z)"
+                f"{recording.name}, sample {first}: q[{part.start}:{part.stop}] is {q[first, part]}, no unit "
+                "quaternion; the order is position (m) and then (w, x, y, z)"
             )
         if bad.any():
-            rows = ", ".join(map(str, np.flatnonzero(bad)[:5]))
-            notes.append(f"{recording.name}: q masked in row(s) {rows}: no unit quaternion")
+            samples = ", ".join(map(str, np.flatnonzero(bad)[:5]))
+            notes.append(f"{recording.name}: q masked in sample(s) {samples}: no unit quaternion")
         q[bad] = np.nan
     return replace(recording, channels={**recording.channels, "q": q}), notes
 
 
 def _moved(q: np.ndarray, times: np.ndarray, sim: Simulator) -> np.ndarray:
-    """(n − 1, nv) velocities by differences of rows."""
+    """(n − 1, nv) velocities by differences of samples."""
     made = difference(sim.model.layout, torch.tensor(q[1:]), torch.tensor(q[:-1])).numpy()
     return made / np.diff(times)[:, None]
 
 
 def _check_rates(recordings: list[Recording], sim: Simulator) -> None:
-    by_rows, stated = [], []
+    by_samples, stated = [], []
     for recording in recordings:
         q, qd = recording.channels["q"], recording.channels["qd"]
         if qd.shape[1:] != (sim.nv,):
             raise InputError(f"{recording.name}: 'qd' has shape {qd.shape}; the scene has {sim.nv} velocities")
-        rows, told = _moved(q, recording.times, sim), (qd[1:] + qd[:-1]) / 2
-        good = np.isfinite(rows).all(-1) & np.isfinite(told).all(-1)
+        samples, told = _moved(q, recording.times, sim), (qd[1:] + qd[:-1]) / 2
+        good = np.isfinite(samples).all(-1) & np.isfinite(told).all(-1)
         if _quaternions(sim):
-            _check_order(recording, rows, told, good, sim)
-        by_rows.append(rows[good])
+            _check_order(recording, samples, told, good, sim)
+        by_samples.append(samples[good])
         stated.append(told[good])
-    rows, told = np.concatenate(by_rows), np.concatenate(stated)
-    if len(rows) >= _ENOUGH:
-        _check_units(recordings[0].name, rows, told, sim)
+    samples, told = np.concatenate(by_samples), np.concatenate(stated)
+    if len(samples) >= _ENOUGH:
+        _check_units(recordings[0].name, samples, told, sim)
 
 
-def _check_order(recording: Recording, rows: np.ndarray, told: np.ndarray, good: np.ndarray, sim: Simulator) -> None:
+def _check_order(recording: Recording, samples: np.ndarray, told: np.ndarray, good: np.ndarray, sim: Simulator) -> None:
     """Whether a recording's velocities agree with quaternions in the other order; the rest as in `_check_rates`."""
     if good.sum() < _ENOUGH:
         return
@@ -119,21 +119,21 @@ def _check_order(recording: Recording, rows: np.ndarray, told: np.ndarray, good:
     for part in _quaternions(sim):
         other[:, part] = other[:, [part.stop - 1, part.start, part.start + 1, part.start + 2]]
     turned = _moved(other, recording.times, sim)
-    as_is, other_way = (np.median(np.linalg.norm((a - told)[good], axis=-1)) for a in (rows, turned))
+    as_is, other_way = (np.median(np.linalg.norm((a - told)[good], axis=-1)) for a in (samples, turned))
     if other_way < 0.3 * as_is:
         raise InputError(
-            f"{recording.name}, rows 0 to {recording.rows - 1}: the velocities agree with quaternions in the order "
-            "(x, y, z, w), not (w, x, y, z); reorder them"
+            f"{recording.name}, samples 0 to {recording.samples - 1}: the velocities agree with quaternions in the "
+            "order (x, y, z, w), not (w, x, y, z); reorder them"
         )
 
 
-def _check_units(name: str, rows: np.ndarray, told: np.ndarray, sim: Simulator) -> None:
+def _check_units(name: str, samples: np.ndarray, told: np.ndarray, sim: Simulator) -> None:
     """Compares the sizes of stated velocities and differences, dof by dof."""
     for dof, title in enumerate(sim.dof_names):
-        moving = np.abs(rows[:, dof]) > 0.3 * np.abs(rows[:, dof]).max()
-        if moving.sum() < 5 or np.abs(rows[:, dof]).max() < 1e-9:
+        moving = np.abs(samples[:, dof]) > 0.3 * np.abs(samples[:, dof]).max()
+        if moving.sum() < 5 or np.abs(samples[:, dof]).max() < 1e-9:
             continue
-        ratio = float(np.median(told[moving, dof] / rows[moving, dof]))
+        ratio = float(np.median(told[moving, dof] / samples[moving, dof]))
         for size, unit in _UNITS.items():
             for factor, what in ((size, "velocities"), (1 / size, "coordinates")):
                 if abs(ratio / factor - 1) < _NEAR:
@@ -158,7 +158,7 @@ def starts_inside(sim: Simulator, q: torch.Tensor, names: list[str]) -> list[str
     sizes = [float(size) for s in sim.scene.shapes if s.kind != "plane" for size in s.size if size > 0]
     limit = _DEEP * min(sizes, default=0.05)
     return [
-        f"{name}, row 0: it starts {1000 * float(d):.3g} mm inside another body; left out"
+        f"{name}, sample 0: it starts {1000 * float(d):.3g} mm inside another body; left out"
         for name, d in zip(names, depth, strict=True)
         if float(d) > limit
     ]

@@ -1,9 +1,9 @@
 """A twin that follows: values of a scene from live samples, over a window that moves and a memory that fades.
 
-At each update, one Gauss–Newton step moves the values and the state at the window's first row, from where the last
+At each update, one Gauss–Newton step moves the values and the state at the window's first sample, from where the last
 update left them. What came before the window is remembered as a quadratic around the values of then, and each window
 that is over joins it, and the whole is multiplied by the forgetting factor. A window joins only when the present one
-holds none of its rows, so that no sample is counted twice. A window and a memory that are further apart than chance
+holds none of its samples, so that no sample is counted twice. A window and a memory that are further apart than chance
 explains mean that something changed: then all that is remembered is dropped.
 """
 
@@ -61,8 +61,8 @@ class Estimate:
     updated: bool
 
     def __str__(self) -> str:
-        rows = zip(self.names, self.values, self.half_width, strict=True)
-        return f"{self.time:.2f} s: " + ", ".join(f"{name} {value:.4g} ± {half:.2g}" for name, value, half in rows)
+        found = zip(self.names, self.values, self.half_width, strict=True)
+        return f"{self.time:.2f} s: " + ", ".join(f"{name} {value:.4g} ± {half:.2g}" for name, value, half in found)
 
 
 class Twin:
@@ -94,12 +94,12 @@ class Twin:
             parameters: What is followed; all are shared. A prior counts once, at the beginning.
             rate: Samples per second.
             noise: Standard deviation by channel, SI; "q" must be among them, which tells where the window begins.
-            window: Rows that are compared.
-            every: Rows from one update to the next.
+            window: Samples that are compared.
+            every: Samples from one update to the next.
             forgetting: Share of what is known that is left when a window is over, from 0 to 1.
-            velocity_noise: Standard deviation of the velocity at the window's first row around what the last window
+            velocity_noise: Standard deviation of the velocity at the window's first sample around what the last window
                 says of it.
-            substeps: Steps per row; None: about as the scene's time step says.
+            substeps: Steps per sample; None: about as the scene's time step says.
             softening: m by which contacts are softened; see `Simulator`.
             threads: That share the worlds.
         """
@@ -109,9 +109,9 @@ class Twin:
                 "share from 0 to 1 that is left, and a rate above 0"
             )
         if "q" not in noise:
-            raise InputError("noise: give that of 'q'; a window starts from the coordinates of its first row")
+            raise InputError("noise: give that of 'q'; a window starts from the coordinates of its first sample")
         self._sim = Simulator(scene)
-        self._rows: deque[tuple[dict[str, np.ndarray], np.ndarray]] = deque(maxlen=window + 1)
+        self._samples: deque[tuple[dict[str, np.ndarray], np.ndarray]] = deque(maxlen=window + 1)
         self._window, self._every, self._forgetting, self._interval = window, every, forgetting, 1 / rate
         self._bound = [BoundParameter(Parameter(p) if isinstance(p, str) else p, self._sim) for p in parameters]
         if not self._bound or any(p.spec.per_recording for p in self._bound):
@@ -142,9 +142,9 @@ class Twin:
         Returns:
             The present estimate.
         """
-        self._rows.append(self._checked(sample, control))
+        self._samples.append(self._checked(sample, control))
         self._count += 1
-        full = len(self._rows) == self._window + 1
+        full = len(self._samples) == self._window + 1
         if full and (self._solver is None or (self._count - 1 - self._window) % self._every == 0):
             self._update()
         else:
@@ -156,10 +156,10 @@ class Twin:
         return max(0, self._count - 1) * self._interval
 
     def _checked(self, sample: Mapping[str, Any], control: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        known = self._rows[-1][0] if self._rows else {"q": np.zeros(self._sim.nq)}
+        known = self._samples[-1][0] if self._samples else {"q": np.zeros(self._sim.nq)}
         made = {name: np.atleast_1d(np.asarray(values, dtype=np.float64)) for name, values in sample.items()}
         lost = [name for name in known if name not in made or made[name].shape != known[name].shape]
-        if lost or (self._rows and len(made) != len(known)):
+        if lost or (self._samples and len(made) != len(known)):
             raise InputError(
                 f"sample {self._count}: channels {', '.join(made) or 'none'}; wanted are "
                 + ", ".join(f"{name} {values.shape}" for name, values in known.items())
@@ -171,9 +171,9 @@ class Twin:
         return made, acting
 
     def _grid(self) -> tuple[Grid, torch.Tensor]:
-        """The window, and by how much the state where it starts is off its first row, in units of z."""
+        """The window, and by how much the state where it starts is off its first sample, in units of z."""
         nv = self._sim.nv
-        stacked = {name: np.stack([row[0][name] for row in self._rows]) for name in self._rows[0][0]}
+        stacked = {name: np.stack([sample[0][name] for sample in self._samples]) for name in self._samples[0][0]}
         measured, mask = {}, {}
         for name, values in stacked.items():
             known = np.isfinite(values).all(-1)
@@ -188,7 +188,9 @@ class Twin:
             mask=mask,
             q=first if seen else q,
             qd=qd,
-            controls=torch.tensor(np.stack([row[1] for row in self._rows]))[None] if self._sim.control_size else None,
+            controls=torch.tensor(np.stack([sample[1] for sample in self._samples]))[None]
+            if self._sim.control_size
+            else None,
             notes=(),
         )
         off = torch.zeros(1, 2 * nv, dtype=torch.float64)
@@ -197,7 +199,7 @@ class Twin:
         return grid, off
 
     def _slope(self, q: np.ndarray) -> torch.Tensor:
-        """(1, nv) velocity of the first rows."""
+        """(1, nv) velocity of the first samples."""
         known = np.flatnonzero(np.isfinite(q).all(-1))[:5]
         if len(known) < 2:
             raise InputError(f"sample {self._count - 1}: the first window holds fewer than two samples of 'q'")
@@ -211,7 +213,7 @@ class Twin:
             self._solver = self._made(grid)
         solver, before = self._solver, self._solver.x
         solver.predictor.grid, solver.z = grid, off
-        over = self._used == 0  # no row of the window that is pending is left in this one
+        over = self._used == 0  # no sample of the window that is pending is left in this one
         if over:
             self._memory, self._center = self._pending
         try:
@@ -274,7 +276,7 @@ class Twin:
         return GaussNewton(predictor, torch.zeros(1, dtype=torch.long), robust=math.inf, moves=self._moves)
 
     def _step(self, normal: Normal, shares: torch.Tensor, slope: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """(n,), (1, 2·nv): moves of the values, within their bounds, and of the first row's state after them.
+        """(n,), (1, 2·nv): moves of the values, within their bounds, and of the first sample's state after them.
 
         Args:
             normal: Equations of the window.
@@ -291,7 +293,7 @@ class Twin:
         return dx, -torch.linalg.solve(normal.hzz, pull[..., None])[..., 0]
 
     def _later(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """(1, nq), (1, nv): the state at the row where the next window starts."""
+        """(1, nq), (1, nv): the state at the sample where the next window starts."""
         solver = self._solver
         assert solver is not None
         with torch.no_grad():

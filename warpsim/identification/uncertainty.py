@@ -1,4 +1,4 @@
-"""How sure a fit is: intervals from how recordings differ, not from how rows do.
+"""How sure a fit is: intervals from how recordings differ, not from how samples do.
 
 Rows of one recording err together, so that counting them as independent makes intervals several times too small.
 Intervals come from the delete-one jackknife over recordings, to first order: without recording r, whose score is s and
