@@ -169,6 +169,38 @@ def _add_first_faces(
 
 
 @wp.func
+def _accuracy(a: Core, b: Core, w: wp.array(dtype=vec3)) -> real:
+    """By how much (m) the depth may fall short; w holds the first simplex."""
+    if is_polytope(a.kind) and is_polytope(b.kind):
+        return FLAT_ACCURACY * (wp.length(w[0]) + wp.length(w[1]) + wp.length(w[2]) + wp.length(w[3]))
+    return EPA_ACCURACY
+
+
+@wp.func
+def _on_facet(
+    nearest: wp.vec3i,
+    way: vec3,
+    depth: real,
+    w: wp.array(dtype=vec3),
+    wa: wp.array(dtype=vec3),
+    wb: wp.array(dtype=vec3),
+) -> Closest:
+    """The touching points on the facet at which the search ended."""
+    result = Closest()
+    p = nearest[0]
+    q = nearest[1]
+    r = nearest[2]
+    weights = triangle_weights(w[p], w[q], w[r])
+    result.normal = way
+    result.distance = -depth
+    result.point_a = wa[p] * weights[0] + wa[q] * weights[1] + wa[r] * weights[2]
+    result.point_b = wb[p] * weights[0] + wb[q] * weights[1] + wb[r] * weights[2]
+    result.corners_a = three_rows(wa, p, q, r)
+    result.corners_b = three_rows(wb, p, q, r)
+    return result
+
+
+@wp.func
 def epa(
     a: Core,
     b: Core,
@@ -183,13 +215,10 @@ def epa(
     normal = wp.zeros(shape=(EPA_FACES,), dtype=vec3)
     offset = wp.zeros(shape=(EPA_FACES,), dtype=real)
     edge = wp.zeros(shape=(EPA_EDGES,), dtype=wp.vec2i)
-    result = Closest()
     n = complete_simplex(a, b, hulls, count, w, wa, wb)
     if n < 4:
         return _depth_of_flat(a, b, hulls)
-    accuracy = EPA_ACCURACY
-    if is_polytope(a.kind) and is_polytope(b.kind):
-        accuracy = FLAT_ACCURACY * (wp.length(w[0]) + wp.length(w[1]) + wp.length(w[2]) + wp.length(w[3]))
+    accuracy = _accuracy(a, b, w)
     _add_first_faces(w, corner, normal, offset)
     faces = int(4)
     best = nearest_face(faces, offset)
@@ -241,17 +270,7 @@ def epa(
         way = least_way
         depth = least
         nearest = least_corner
-    p = nearest[0]
-    q = nearest[1]
-    r = nearest[2]
-    weights = triangle_weights(w[p], w[q], w[r])
-    result.normal = way
-    result.distance = -depth
-    result.point_a = wa[p] * weights[0] + wa[q] * weights[1] + wa[r] * weights[2]
-    result.point_b = wb[p] * weights[0] + wb[q] * weights[1] + wb[r] * weights[2]
-    result.corners_a = three_rows(wa, p, q, r)
-    result.corners_b = three_rows(wb, p, q, r)
-    return result
+    return _on_facet(nearest, way, depth, w, wa, wb)
 
 
 @wp.func
