@@ -79,7 +79,6 @@ def contact_arrays(rooms: Rooms, matter: Matter, weights: np.ndarray) -> dict[st
     for name, dtype in (("position", vec3), ("rotation", quat), ("size", vec3), ("friction", real)):
         found[f"obstacles.{name}"] = rooms.filled(np.array([getattr(o, name) for o in matter.obstacles]), dtype)
     found["obstacles.velocity"] = rooms.empty(len(matter.obstacles), vec6)
-    found["obstacles.yielding"] = rooms.empty(len(matter.obstacles), real)
     count = len(np.asarray(matter.points))
     given = {"stiffness": matter.contact_stiffness, "damping": matter.contact_damping, "radius": matter.radius}
     for name, value in given.items():

@@ -46,12 +46,26 @@ class Plant:
             self._bodies(state, control, work, after, tape)
         else:
             self._program.around(
-                state, control, coupled, after, lambda given: self._bodies(state, given, work, after, tape)
+                state,
+                control,
+                coupled,
+                after,
+                lambda given, partner: self._bodies(state, given, work, after, tape, partner),
             )
 
-    def _bodies(self, state: Arrays, control: Arrays, work: Any, after: Arrays, tape: Any) -> None:
-        advance = step.runge_kutta if isinstance(work, RungeKuttaWork) else step.euler
-        advance(self._model, state, control, work, self.scratch, after, tape)
+    def _bodies(
+        self,
+        state: Arrays,
+        control: Arrays,
+        work: Any,
+        after: Arrays,
+        tape: Any,
+        partner: step.Partner | None = None,
+    ) -> None:
+        if isinstance(work, RungeKuttaWork):
+            step.runge_kutta(self._model, state, control, work, self.scratch, after, tape)
+        else:
+            step.euler(self._model, state, control, work, self.scratch, after, tape, partner)
 
 
 class NoTape:
