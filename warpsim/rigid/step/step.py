@@ -96,7 +96,9 @@ def joint_acceleration(m: Model, s: State, work: Work, scratch: Scratch, partner
         collide(m, work, c, space)
         bias_accelerations(m, s, work, c, space)
         build_rows(m, s, work, c, space)
-    smooth_acceleration(m, work, scratch, work.qdd_fixed)
+        smooth_acceleration(m, work, scratch, work.qdd_fixed)
+    else:
+        acceleration(m, s, work, work.mass_matrix, scratch.residual)
     partner.solve(m, work, scratch)
     if c is not None and m.two_stage:
         wp.copy(c.qdd_fixed, work.qdd_fixed)
