@@ -41,7 +41,7 @@ class Partner(Protocol):
     """What is solved for together with the bodies: its unknowns, its terms of the objective, and their adjoints."""
 
     def solve(self, m: Model, work: Work, scratch: Scratch) -> None:
-        """`work.qdd` of everything; rows and the smooth acceleration are there. Not taped."""
+        """`work.qdd` of everything; rows, and a first guess of it, are there. Not taped."""
 
     def forces(self, m: Model, work: Work, tape: wp.Tape) -> None:
         """Adds what it exerts on bodies, accelerations held fixed, to `work.wrench`, on the tape."""
@@ -96,7 +96,7 @@ def joint_acceleration(m: Model, s: State, work: Work, scratch: Scratch, partner
         collide(m, work, c, space)
         bias_accelerations(m, s, work, c, space)
         build_rows(m, s, work, c, space)
-        smooth_acceleration(m, work, scratch, work.qdd_fixed)
+        wp.copy(work.qdd_fixed, s.warm_start)
     else:
         acceleration(m, s, work, work.mass_matrix, scratch.residual)
     partner.solve(m, work, scratch)
