@@ -113,7 +113,9 @@ def test_heavy_block_lies_on_a_light_plate(tmp_path: Path) -> None:
     made = ws.Simulator(tmp_path / "plate.usda").rollout(300, outputs=("block.contact_force", "block.solver_status"))
     assert int(made["block.solver_status"].abs().max()) == 0
     weight = 9.81 * 300 * 0.2 * 0.2 * 0.1
-    assert float(made["block.contact_force"][-1, 0, :, 2].sum()) == pytest.approx(weight, rel=1e-6)
+    assert float(made["block.contact_force"][-1, 0, :, 2].sum()) == pytest.approx(
+        weight, rel=1e-5
+    )  # points are float32
     assert float(made.q[:, 0, 2].max()) < 0.0055  # it was never thrown
     # a vertex of 1e5 N/m carries about a ninth of the weight
     assert float(made["block.x"][-1, 0, :, 2].min()) == pytest.approx(float(made.q[-1, 0, 2]) + 0.005, abs=2e-4)
@@ -134,7 +136,8 @@ def hand(path: Path, balls: int = 1) -> ws.Simulator:
     return ws.Simulator(path, controls=("joint_force",))
 
 
-STEPS = 25
+STEPS, CLOSING = 25, 8
+"""Until the ball is held; while it is being pressed."""
 
 
 @pytest.fixture(scope="module")
@@ -144,15 +147,23 @@ def sim(tmp_path_factory: pytest.TempPathFactory) -> ws.Simulator:
 
 def _loss(sim: ws.Simulator, given: dict[str, torch.Tensor], **options) -> torch.Tensor:
     """Where the ball and the finger come to, and how hard they touch."""
-    torque = given["torque"].reshape(1, 1, 1).expand(STEPS, 1, 1)
+    torque = given["torque"].reshape(1, 1, 1).expand(CLOSING, 1, 1)
     named = {name: given[name] for name in given if name != "torque"}
-    made = sim.rollout(STEPS, {"joint_force": torque}, parameters=named, outputs=("ball0.contact_force",), **options)
+    made = sim.rollout(CLOSING, {"joint_force": torque}, parameters=named, outputs=("ball0.contact_force",), **options)
     weights = torch.as_tensor(np.random.default_rng(1).normal(size=made["ball0.x"].shape[-2:]))
     force = 0.01 * made["ball0.contact_force"][-1].square().sum()
     return (made["ball0.x"][-1] * weights).sum() + 2.0 * made.q[-1].sum() + 0.1 * made.qd[-1].sum() + force
 
 
-NAMES = ("ball0.young", "ball0.density", "ball0.friction", "ball0.contact_stiffness", "body.mass", "shape.size")
+NAMES = (
+    "ball0.young",
+    "ball0.density",
+    "ball0.damping",
+    "ball0.contact_stiffness",
+    "joint.damping",
+    "shape.density",
+    "shape.size",
+)
 
 
 def _given(sim: ws.Simulator) -> dict[str, torch.Tensor]:
@@ -182,9 +193,9 @@ def test_gradients_across_both_agree_with_differences(sim: ws.Simulator, name: s
     """Robot → ball and ball → robot, in one loss."""
     given = _given(sim)
     found = _gradients(sim, given)[name]
-    scale = given[name].abs().clamp_min(1e-3)
+    scale = given[name].abs()
     direction = torch.as_tensor(np.random.default_rng(3).uniform(0.5, 1.0, size=tuple(scale.shape))) * scale
-    for step in (1e-4, 1e-5, 1e-6):
+    for step in (1e-3, 1e-4, 1e-5):
         expected, error = directional(lambda g: _loss(sim, g), given, name, direction, step)
         if error < 2e-7 * abs(expected):
             break
@@ -196,7 +207,7 @@ def test_gradients_across_both_agree_with_differences(sim: ws.Simulator, name: s
 def test_same_bits_for_all_schedules_and_eager_steps(sim: ws.Simulator) -> None:
     given = _given(sim)
     found = _gradients(sim, given)
-    for options in ({"memory": Memory(segment=1)}, {"memory": Memory(segment=7)}, {"memory": "64KB"}):
+    for options in ({"memory": Memory(segment=1)}, {"memory": Memory(segment=7)}, {"memory": "2MB"}):
         for name, gradient in _gradients(sim, given, **options).items():
             assert torch.equal(gradient, found[name]), (options, name)
 
@@ -217,7 +228,7 @@ def test_runge_kutta_is_refused(tmp_path: Path) -> None:
     author.sphere(body, "Ball", 0.05)
     author.soft(world, "Block", box=(0.1, 0.1, 0.1), cells=1)
     author.save(stage, tmp_path / "rk.usda")
-    scene = ws.load(tmp_path / "rk.usda") if hasattr(ws, "load") else None
-    sim = ws.Simulator(tmp_path / "rk.usda", integrator="rk4") if scene is None else ws.Simulator(scene, integrator="rk4")
+    scene = ws.Simulator(tmp_path / "rk.usda").scene
+    scene.options.integrator = "rk4"
     with pytest.raises(SceneError, match="rk4"):
-        sim.rollout(2)
+        ws.Simulator(scene).rollout(2)
