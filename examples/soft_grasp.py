@@ -1,8 +1,8 @@
 """A gripper lifts a soft ball by 10 cm and holds it for a second at a wanted squeeze: torque and path are sought.
 
 Two fingers hinge on a palm that a drive moves up and down. Their hinges have no drives: a torque presses them on the
-ball, which gives way. Torque and height of the palm are chosen so that the ball is squeezed with 3 N and rises by 10 cm;
-both are Newton steps with the derivatives of the whole motion, which runs through gripper, contact and ball at once.
+ball, which gives way. Torque and height of the palm are chosen so that the ball is squeezed with 3 N and rises by
+10 cm, by Newton's method with the derivatives of the whole motion: through gripper, contact and ball at once.
 
     python examples/soft_grasp.py [-o grasp.html]
 """
@@ -94,8 +94,9 @@ def grasp(sim: ws.Simulator, iterations: int) -> tuple[ws.Trajectory, torch.Tens
         values = found.clone().requires_grad_()
         results = measures(run(values))
         rows = [torch.autograd.grad(r, values, retain_graph=True)[0] for r in results]
+        results = results.detach()
         print(f"{k}: squeeze {float(results[0]):.3f} N, rise {1e3 * float(results[1]):.2f} mm")
-        found = found - torch.linalg.solve(torch.stack(rows), results.detach() - wanted)
+        found = found - torch.linalg.solve(torch.stack(rows), results - wanted)
     with torch.no_grad():
         made = run(found)
         return made, measures(made)

@@ -10,7 +10,7 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.mark.parametrize("name", ["cloth_throw", "cloth_identify", pytest.param("cloth_lay", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["cloth_throw", "cloth_identify", "soft_grasp", pytest.param("cloth_lay", marks=pytest.mark.long)])
 def test_an_example_succeeds(name, tmp_path):
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     example = importlib.util.module_from_spec(spec)

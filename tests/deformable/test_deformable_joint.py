@@ -1,4 +1,4 @@
-"""Bodies and deformables as one problem: momentum between them, stiff contacts on light bodies, gradients across both."""
+"""Bodies and deformables as one problem: momentum, stiff contacts on light bodies, gradients across both."""
 
 from __future__ import annotations
 

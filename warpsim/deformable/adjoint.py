@@ -294,9 +294,14 @@ class StepAdjoint:
         elastic: wp.array,
         acceleration: wp.array,
     ) -> None:
-        """One step's, after a solve with bodies that has left λ of free vertices in the scratch; arguments as in `run`.
+        """One step's, after a solve with bodies that has left λ of free vertices in the scratch.
 
         Args:
+            terms: As in `run`, with the following.
+            state: x and v.
+            control: force and pin.
+            next_state: x and v.
+            elastic: ∇Ψ of pinned vertices.
             acceleration: (W, n) the step's, m/s².
         """
         scratch = self._scratch

@@ -1,4 +1,4 @@
-"""Directions of bodies and deformables together: deformables are eliminated, then the bodies' own factor is used. Not taped.
+"""Directions of bodies and deformables: these are eliminated, then the bodies' own factor is used. Not taped.
 
 With the bodies' Hessian H (masses and their own rows, factored as ever), the deformables' K and the border B, what is
 left for q̈ is H + T, T = C − BᵀK⁻¹B over the dofs that touch. Its inverse comes from H⁻¹ over these, LLᵀ, by

@@ -41,7 +41,8 @@ def seed_system(s: System, c: Chain, w: int, right: wp.array2d(dtype=real)):
 def _joint_adjoint_kernel(storage: HessianStorage) -> wp.Kernel:
     solve_hessian = storage.solve
 
-    @wp.kernel(enable_backward=False, name=f"joint_adjoint_{storage.name}_kernel")
+    # a module for each form: a scene compiles the one that it needs
+    @wp.kernel(enable_backward=False, name=f"joint_adjoint_{storage.name}_kernel", module=f"{__name__}_{storage.name}")
     def joint_adjoint_kernel(
         systems: wp.array(dtype=System),
         c: Chain,

@@ -72,9 +72,7 @@ def assemble_system(s: System, c: Chain, w: int, a: wp.array2d(dtype=real), conv
         s.vectors.gradient[w, i] = load_at(s.inertia, w, i, s.v, s.force, s.vectors.acceleration[w, i])
     assemble(s.inertia, s.elements, s.factor, w, s.x, s.vectors.end, convex, s.vectors.gradient)
     add_contacts(s.contacts, s.inertia, s.factor, w, s.vectors.acceleration, s.vectors.gradient)
-    add_springs(
-        s.springs, s.inertia.node, w, h, s.x, s.v, s.vectors.acceleration, s.vectors.gradient, s.factor.blocks
-    )
+    add_springs(s.springs, s.inertia.node, w, h, s.x, s.v, s.vectors.acceleration, s.vectors.gradient, s.factor.blocks)
 
 
 @wp.func
@@ -130,9 +128,7 @@ def couple(systems: wp.array(dtype=System), c: Chain, nv: int, b: Border, w: int
 
 
 @wp.func
-def rows_line(
-    systems: wp.array(dtype=System), rows: Rows, v: NewtonVectors, w: int, alpha: real, base: real
-) -> vec3:
+def rows_line(systems: wp.array(dtype=System), rows: Rows, v: NewtonVectors, w: int, alpha: real, base: real) -> vec3:
     """Cost of all rows, less `base`, slope and curvature."""
     row_cost(rows, w, v.y, v.z, alpha, 0, v.force, v.curve)
     total = vec3(v.curve[w, 0] - base, v.curve[w, 1], v.curve[w, 2])
@@ -225,7 +221,8 @@ def finish_systems(systems: wp.array(dtype=System), w: int, iterations: int, cod
 def _joint_newton_kernel(storage: HessianStorage) -> wp.Kernel:
     factor_hessian, solve_hessian = storage.factor, storage.solve
 
-    @wp.kernel(enable_backward=False, name=f"joint_newton_{storage.name}_kernel")
+    # a module for each form: a scene compiles the one that it needs
+    @wp.kernel(enable_backward=False, name=f"joint_newton_{storage.name}_kernel", module=f"{__name__}_{storage.name}")
     def joint_newton_kernel(
         systems: wp.array(dtype=System),
         c: Chain,

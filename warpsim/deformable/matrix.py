@@ -115,7 +115,9 @@ class Pattern:
         return out
 
 
-def make_pattern(vertices: int, free: np.ndarray, elements: Iterable[np.ndarray], carried: Iterable[int] = ()) -> Pattern:
+def make_pattern(
+    vertices: int, free: np.ndarray, elements: Iterable[np.ndarray], carried: Iterable[int] = ()
+) -> Pattern:
     """Blocks of elements among the free vertices, and those that bodies carry.
 
     Args:

@@ -213,9 +213,7 @@ class DeformableMatter(Matter):
     def _near(self, work: DeformableWork, around: Environment) -> Around:
         shapes = (work.position, work.rotation, work.velocity, work.size, self.physical.get("friction"))
         accelerations = (work.shape_acceleration, work.place_acceleration) if around.joined else ()
-        return Around(
-            around.timestep, around.gravity, *shapes, work.place, work.place_velocity, *accelerations
-        )
+        return Around(around.timestep, around.gravity, *shapes, work.place, work.place_velocity, *accelerations)
 
     def _launch(self, kernel: wp.Kernel, inputs: list, outputs: list) -> None:
         wp.launch(kernel, dim=self.worlds, inputs=inputs, outputs=outputs, device=self.device)
@@ -262,9 +260,7 @@ class DeformableMatter(Matter):
         self._stepper.record(self._near(work, around), state, control, work.step, solved, work.acceleration, tape)
         self._push(state, inputs, work, around, rigid)
 
-    def _push(
-        self, state: Arrays, inputs: Arrays, work: DeformableWork, around: Environment, rigid: RigidSide
-    ) -> None:
+    def _push(self, state: Arrays, inputs: Arrays, work: DeformableWork, around: Environment, rigid: RigidSide) -> None:
         p, m, moved = self.physical, self._model, [state.x, state.v, work.acceleration]
         about = [rigid.tree, rigid.origin]
         if m.obstacles:

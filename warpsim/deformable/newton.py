@@ -169,7 +169,7 @@ def line_minimum(c: vec6, contacts: Contacts, m: Inertia, f: Factor, w: int, a: 
 
 @wp.func
 def quadratic_line(springs: Springs, m: Inertia, s: NewtonVectors, f: Factor, w: int) -> vec2:
-    """Along the factor's vector: slope of the objective by free vertices, and half the curvature of masses and springs."""
+    """Along the factor's vector: the slope by free vertices, and half the curvature of masses and springs."""
     slope, half = real(0.0), real(0.0)
     for i in range(s.end.shape[1]):
         node = m.node[i]

@@ -26,9 +26,7 @@ class Springs:
 
 
 @wp.func
-def pull(
-    place: vec3, velocity: vec3, acceleration: vec3, k: real, c: real, h: real, x: vec3, v: vec3, a: vec3
-) -> vec3:
+def pull(place: vec3, velocity: vec3, acceleration: vec3, k: real, c: real, h: real, x: vec3, v: vec3, a: vec3) -> vec3:
     """What a vertex exerts on the place it is attached to, N."""
     relative = v + h * a - velocity - h * acceleration
     return k * (x - place + h * relative) + c * relative

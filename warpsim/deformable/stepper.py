@@ -158,10 +158,16 @@ class Stepper:
         acceleration: wp.array,
         tape: wp.Tape,
     ) -> None:
-        """The adjoint of a step that was solved together with bodies, whose own adjoint runs before; as in `solve`.
+        """The adjoint of a step that was solved for together with bodies, whose own adjoint runs before.
 
         Args:
+            around: Surroundings, with the accelerations of what bodies carry.
+            state: x and v.
+            control: force and pin.
+            work: As the solve has left it.
+            next_state: x and v, likewise.
             acceleration: (W, n) m/s², without gradient.
+            tape: Where it goes.
         """
         terms = self.terms(around)
         arrays = _with_gradients(terms, state, control, next_state, work)

@@ -90,7 +90,7 @@ def pins_kernel(
     hold: wp.array2d(dtype=vec3),
     target: wp.array2d(dtype=vec3),
 ):
-    """Where pinned vertices are at the end of the step: moved by the control, or carried by a body that is at `hold`."""
+    """Where pinned vertices are at the end of the step: moved by the control, or carried by a body from `hold` on."""
     w = wp.tid()
     for k in range(body.shape[0]):
         b = body[k]

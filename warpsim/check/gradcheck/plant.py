@@ -11,6 +11,7 @@ import warp as wp
 from warpsim.coupling.compiled import CompiledScene
 from warpsim.coupling.program import CoupledProgram, CoupledWork
 from warpsim.rigid.step import step
+from warpsim.rigid.step.step import Partner
 from warpsim.rigid.work.state import RungeKuttaWork, make_runge_kutta_work, make_scratch, make_work
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays
@@ -60,7 +61,7 @@ class Plant:
         work: Any,
         after: Arrays,
         tape: Any,
-        partner: step.Partner | None = None,
+        partner: Partner | None = None,
     ) -> None:
         if isinstance(work, RungeKuttaWork):
             step.runge_kutta(self._model, state, control, work, self.scratch, after, tape)

@@ -24,6 +24,7 @@ from warpsim.rigid.step.impact_step import impact_step
 from warpsim.rigid.step.impact_work import ImpactWork, make_impact_scratch, make_impact_work
 from warpsim.rigid.step.modes import decisions_into, zones_into
 from warpsim.rigid.step.observe import Observation, make_observation, observe
+from warpsim.rigid.step.step import Partner
 from warpsim.rigid.work.constraint_work import ConstraintWork
 from warpsim.rigid.work.state import (
     RungeKuttaWork,
@@ -136,7 +137,7 @@ class RigidProgram:
         outputs: Arrays,
         *,
         tape: wp.Tape | None,
-        partner: step.Partner | None = None,
+        partner: Partner | None = None,
     ) -> None:
         """One time step by the model's integrator, and the outputs of the state it reaches.
 
@@ -174,7 +175,7 @@ class RigidProgram:
         work: StepWork,
         next_state: Arrays,
         tape: wp.Tape | None,
-        partner: step.Partner | None,
+        partner: Partner | None,
     ) -> None:
         """The next state, by the model's integrator."""
         if isinstance(work.step, ImpactWork):
