@@ -19,6 +19,7 @@ from warpsim.deformable.contact import Contacts, Surfaces
 from warpsim.deformable.derive import derive
 from warpsim.deformable.description import Matter, check
 from warpsim.deformable.inertia import Inertia
+from warpsim.deformable.interpolation import corner_shares, reference_gradients
 from warpsim.deformable.matrix import Pattern, make_pattern
 from warpsim.deformable.samples import touching_samples
 from warpsim.deformable.springs import Springs
@@ -135,6 +136,8 @@ class DeformableModel:
                 struct.count, struct.vertex = len(vertices), self.index[kind]
                 places = self.pattern.places(vertices, carried=True)
                 struct.place = wp.array(places, dtype=wp.int32, device=self.device)
+                if kind == "tetrahedra":
+                    struct.corners = vertices.shape[1]
                 for name in names:
                     setattr(struct, name, self.physical[f"{kind}.{name}"])
             setattr(out, kind, struct)
@@ -294,4 +297,10 @@ def _index(
         found |= {"hinges": topology.hinges, "hinges.side": topology.hinge_triangles}
     if len(topology.joints):
         found["joints.side"] = topology.joint_segments
-    return {name: wp.array(values.astype(np.int32), dtype=wp.int32, device=device) for name, values in found.items()}
+    made = {name: wp.array(values.astype(np.int32), dtype=wp.int32, device=device) for name, values in found.items()}
+    if "tetrahedra" in found:
+        corners = found["tetrahedra"].shape[1]
+        gradients, shares = (make(corners).astype(numpy_real) for make in (reference_gradients, corner_shares))
+        made["tetrahedra.reference"] = wp.array(gradients, dtype=vec3, device=device)
+        made["tetrahedra.share"] = wp.array(shares, dtype=real, device=device)
+    return made

@@ -361,9 +361,9 @@ def total_mass(mass: wp.array2d(dtype=real), w: int) -> real:
 
 @wp.kernel
 def spread_kernel(value: wp.array(dtype=real), scale: wp.array2d(dtype=real), out: wp.array2d(dtype=real)):
-    """One value of a world to each element, times the element's own factor where there are any."""
+    """One value of a world to each element, times the element's own factor where there are any; some share one."""
     w, e = wp.tid()
     if scale:
-        out[w, e] = value[w] * scale[w, e]
+        out[w, e] = value[w] * scale[w, e // (out.shape[1] // scale.shape[1])]
     else:
         out[w, e] = value[w]
