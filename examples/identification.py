@@ -66,16 +66,16 @@ def velocities(push: float, forward: float, up: float) -> np.ndarray:
 
 
 def reality(controls: np.ndarray, qd: np.ndarray) -> torch.Tensor:
-    """What MuJoCo measures, without noise: (rows, 5)."""
+    """What MuJoCo measures, without noise: (samples, 5)."""
     model = mujoco.MjModel.from_xml_string(REALITY)
     data = mujoco.MjData(model)
     data.qvel[:] = qd
-    rows = [data.qpos[SEEN].copy()]
+    samples = [data.qpos[SEEN].copy()]
     for control in controls:
         data.ctrl[:] = control
         mujoco.mj_step(model, data)
-        rows.append(data.qpos[SEEN].copy())
-    return torch.tensor(np.array(rows)[::EVERY])
+        samples.append(data.qpos[SEEN].copy())
+    return torch.tensor(np.array(samples)[::EVERY])
 
 
 def main(output: str | None = None) -> Result:

@@ -31,7 +31,7 @@ SCENE = """<mujoco model="cube_toss">
 </mujoco>"""
 GUESS = dict(com="0 0 0", inertia=0.00081, friction=0.18)
 TRUTH = dict(com="0 0 0.005", inertia=0.00105, friction=0.25)
-WIDTH, ROWS, RATE = 0.1048, 80, 148.0
+WIDTH, SAMPLES, RATE = 0.1048, 80, 148.0
 PARAMETERS = [
     ws.Parameter("shape.friction:cube", [0], lower=0.02, upper=1.0, prior=0.2, scale=0.02),
     ws.Parameter("body.com:cube", prior=0.01, scale=0.005),
@@ -41,22 +41,22 @@ PARAMETERS = [
 ]
 
 
-def made_up(path: Path, count: int = 12, rows: int = 40, seed: int = 0) -> Path:
+def made_up(path: Path, count: int = 12, samples: int = 40, seed: int = 0) -> Path:
     """Tosses by MuJoCo with a little noise, in the format of the real ones."""
     model = mujoco.MjModel.from_xml_string(SCENE.format(**TRUTH))
     data = mujoco.MjData(model)
     rng = np.random.default_rng(seed)
-    states = np.full((count * rows, 13), np.nan)
+    states = np.full((count * samples, 13), np.nan)
     for toss in range(count):
         mujoco.mj_resetData(model, data)
         rotation = rng.normal(size=4)
         data.qpos[:] = [*rng.normal(0, 0.1, 2), rng.uniform(0.12, 0.16), *rotation / np.linalg.norm(rotation)]
         data.qvel[:] = [*rng.normal(0, 0.6, 2), -0.5, *rng.normal(0, 3, 3)]
-        for row in range(rows):
-            states[toss * rows + row] = [*data.qpos, *data.qvel]
+        for sample in range(samples):
+            states[toss * samples + sample] = [*data.qpos, *data.qvel]
             mujoco.mj_step(model, data, 2)
     states[:, :3] += 2e-4 * rng.normal(size=(len(states), 3))
-    np.savez(path, states=states, lengths=np.full(count, rows), rate=RATE)
+    np.savez(path, states=states, lengths=np.full(count, samples), rate=RATE)
     return path
 
 
@@ -72,7 +72,7 @@ def fit(scene: Path, data: Path, real: bool) -> IdentifiedScene:
         PARAMETERS,
         noise={"q": [0.002] * 3 + [0.03] * 3},
         velocity_noise=[0.2] * 3 + [1.0] * 3,
-        rows=ROWS,
+        samples=SAMPLES,
         start="smoothed",
         robust=1.0,
         softening=0.004 if real else (0.004, 0.0),

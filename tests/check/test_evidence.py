@@ -14,6 +14,7 @@ import torch
 from record_support import ball
 from tools.evidence.chaos import double_pendulum
 from warpsim.check.records import LABELS, RunRecord, compare, read_record, record_run, replay
+from warpsim.check.records.plain import decode, encode
 from warpsim.check.validity import measure_validity
 from warpsim.cli.main import main
 from warpsim.core.errors import InputError
@@ -27,6 +28,21 @@ SCENES = Path(__file__).resolve().parents[2] / "scenes"
 
 def names(record: RunRecord) -> set[str]:
     return {found["name"] for found in record.labels}
+
+
+def test_arrays_are_held_to_the_last_bit():
+    """Whatever they hold; what is no number is written as text, which JSON has no other form for."""
+    for array in (
+        np.array([[0.1, -0.0], [np.nan, np.inf]]),
+        np.array([1 / 3, 1e-300, 5e-324, -np.inf]),
+        np.array([[0.1, 0.2]], dtype=np.float32),
+        np.array([2**53 + 1, -1]),
+        np.array([True, False]),
+        np.zeros((0, 3)),
+        np.array(2.5),
+    ):
+        again = decode(json.loads(json.dumps(encode(array), allow_nan=False)))
+        assert again.dtype == array.dtype and again.shape == array.shape and again.tobytes() == array.tobytes()
 
 
 def test_a_record_survives_the_file(tmp_path):

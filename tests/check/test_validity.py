@@ -15,8 +15,8 @@ import torch
 from tools.evidence import chaos
 from tools.evidence.chaos import double_pendulum, slopes_in
 from warpsim.check.validity import measure_validity, plot_validity
-from warpsim.check.validity.advice import explodes
-from warpsim.check.validity.growth import measure_growth
+from warpsim.check.validity.advice import explodes, tame_steps
+from warpsim.check.validity.growth import Growth, measure_growth
 from warpsim.cli.main import main
 from warpsim.scene import Body, Joint, Options, Scene, Shape
 from warpsim.sim.simulator import Simulator
@@ -43,6 +43,13 @@ def test_growth_beyond_what_numbers_hold(factor):
     growth = measure_growth(np.repeat(factor * np.eye(2)[None], 5, 0), 0.01)
     assert growth.perturbation[-1] == pytest.approx(5 * np.log(factor), rel=1e-12)
     assert growth.adjoint[0] - growth.adjoint[-1] == pytest.approx(5 * np.log(factor), rel=1e-12)
+
+
+@pytest.mark.parametrize(("rate", "steps"), [(0.4, 11), (0.2, 20), (10.0, 1)])
+def test_tame_steps_end_before_growth_reaches_a_hundred(rate, steps):
+    """Growth e^(rate·k) passes 100 between steps 11 and 12, never within 20, or in the first."""
+    growth = rate * np.arange(21)
+    assert tame_steps(Growth(growth, growth[::-1], 0.01)) == steps
 
 
 def test_a_step_that_forgets_everything_has_no_growth():

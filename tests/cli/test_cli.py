@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,8 @@ def test_simulate_writes_arrays(arm_file, tmp_path, capsys):
     assert main([*arguments, "-o", str(tmp_path / "run.npz")]) == 0
     shown = capsys.readouterr().out
     assert "20 steps of 0.01 s in 2 world(s)" in shown
+    rate, speed = re.search(r"(\S+) steps/s, (\S+) times real time", shown).groups()
+    assert float(speed) == pytest.approx(0.01 * float(rate), rel=2e-3)
     assert "energy" in shown and "at their limits: 0 %" in shown and f"wrote {tmp_path / 'run.npz'}" in shown
     saved = np.load(tmp_path / "run.npz")
     assert saved["q"].shape == (11, 2, 2)  # frames at 60 per second are two steps apart

@@ -121,6 +121,8 @@ def test_mjcf_includes_and_meshes_are_spared(tmp_path, monkeypatch, capsys):
         '<mujoco><compiler meshdir="meshes"/><include file="all.xml"/><asset><mesh file="a.obj"/></asset></mujoco>'
     )
     assert {file.name for file in scene_files("deep.xml")} == {"deep.xml", "all.xml", "puck.xml", "a.obj"}
+    Path("robot.urdf").write_text('<robot><mesh filename="package://meshes/a.obj"/></robot>')
+    assert {file.name for file in scene_files("robot.urdf")} == {"robot.urdf", "a.obj"}
     before = _contents(tmp_path)
     assert main(["simulate", "all.xml", "--steps", "2", "--record", "puck.xml", "--force"]) == 1
     assert "puck.xml is read by all.xml" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from warpsim.cli.main import main
 from warpsim.core.errors import InputError
 from warpsim.identification.fit import stages
 from warpsim.identification.prediction import Contacts
-from warpsim.identification.robust import curvature_product, row_losses, row_weights
+from warpsim.identification.robust import curvature_product, sample_losses, sample_weights
 from warpsim.identification.uncertainty import student_quantile
 
 PARAMETERS = [
@@ -68,7 +68,7 @@ def test_methods_on_the_exact_gradient_reach_the_same_loss(pendulum, fit, method
 
 
 def test_errors_common_to_a_recording_widen_intervals(pendulum):
-    """All rows of a recording off by one number: rows counted as independent promise several times too much."""
+    """All samples of a recording off by one number: samples counted as independent promise several times too much."""
     found = fitted(pendulum, pendulum_recordings(24, 3, noise=0.001, common=0.02)).uncertainty
     assert (found.half_width > 1.5 * found.naive_half_width).all()
 
@@ -77,7 +77,9 @@ def coverage(pendulum, sets: int) -> float:
     truth = np.array(list(TRUTH.values()))
     inside = []
     for seed in range(sets):
-        found = fitted(pendulum, pendulum_recordings(16, 100 + seed, rows=40, common=0.02), horizons=(), iterations=6)
+        found = fitted(
+            pendulum, pendulum_recordings(16, 100 + seed, samples=40, common=0.02), horizons=(), iterations=6
+        )
         inside.append(np.abs(found.values - truth) < found.uncertainty.half_width)
     return float(np.mean(inside))
 
@@ -166,11 +168,11 @@ def test_the_command_writes_a_layer_over_usd(tmp_path, capsys):
     sim = ws.Simulator(tmp_path / "a.usda")
     mass = next(f"{b}.physics:mass" for b in sim.body_names if b)
     value = 1.3 * float(sim.attribute(mass).value)
-    rows = ["recording,time,q[0]"]
+    lines = ["recording,time,q[0]"]
     for k, start in enumerate((0.4, 0.9, -0.7, 1.2)):
         motion = sim.rollout(40, q=[start], parameters={mass: value})
-        rows += [f"r{k},{i * sim.timestep:.9g},{np.degrees(float(a)):.9g}" for i, a in enumerate(motion.q[:, 0, 0])]
-    (tmp_path / "d.csv").write_text("\n".join(rows))
+        lines += [f"r{k},{i * sim.timestep:.9g},{np.degrees(float(a)):.9g}" for i, a in enumerate(motion.q[:, 0, 0])]
+    (tmp_path / "d.csv").write_text("\n".join(lines))
     code = main(
         ["identify", str(tmp_path / "d.csv"), str(tmp_path / "a.usda"), "-o", str(tmp_path / "out"), "-p", mass,
          "--units", "q=deg", "--noise", "q=0.001", "--validation", "0.25"]
@@ -180,9 +182,9 @@ def test_the_command_writes_a_layer_over_usd(tmp_path, capsys):
 
 
 def test_a_schedule_ends_at_the_physical_model():
-    """Short horizons with the softest contacts, then all rows, harder and harder."""
+    """Short horizons with the softest contacts, then all samples, harder and harder."""
     made = stages(80, [Contacts(0.004), Contacts(0.0)], (0.3, 0.55), 3, 1e-4)
-    assert [(s.rows, s.contacts.softening) for s in made] == [(24, 0.004), (44, 0.004), (80, 0.004), (80, 0.0)]
+    assert [(s.samples, s.contacts.softening) for s in made] == [(24, 0.004), (44, 0.004), (80, 0.004), (80, 0.0)]
 
 
 def test_softening_is_what_the_fit_ends_with(tmp_path):
@@ -199,7 +201,7 @@ def test_softening_is_what_the_fit_ends_with(tmp_path):
 
 
 def test_mistakes_are_explained(pendulum):
-    data = pendulum_recordings(2, 1, rows=20)
+    data = pendulum_recordings(2, 1, samples=20)
     with pytest.raises(InputError, match="did you mean 'hinge'"):
         fitted(pendulum, data, parameters=["joint.damping:hing"])
     with pytest.raises(InputError, match="starts at"):
@@ -212,12 +214,12 @@ def test_mistakes_are_explained(pendulum):
 
 @pytest.mark.parametrize("width", [0.7, math.inf])
 def test_robust_losses_have_these_derivatives(width):
-    rows = torch.tensor(np.random.default_rng(0).normal(size=(5, 3)), requires_grad=True)
-    (slope,) = torch.autograd.grad(row_losses(rows, width).sum(), rows)
-    torch.testing.assert_close(slope, row_weights(rows, width)[:, None] * rows)
-    hessian = torch.autograd.functional.hessian(lambda r: row_losses(r, width), rows[0].detach())
+    samples = torch.tensor(np.random.default_rng(0).normal(size=(5, 3)), requires_grad=True)
+    (slope,) = torch.autograd.grad(sample_losses(samples, width).sum(), samples)
+    torch.testing.assert_close(slope, sample_weights(samples, width)[:, None] * samples)
+    hessian = torch.autograd.functional.hessian(lambda r: sample_losses(r, width), samples[0].detach())
     eye = torch.eye(3, dtype=torch.float64)
-    torch.testing.assert_close(curvature_product(rows[0].detach(), eye, width), hessian)
+    torch.testing.assert_close(curvature_product(samples[0].detach(), eye, width), hessian)
 
 
 @pytest.mark.parametrize(

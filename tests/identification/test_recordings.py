@@ -29,7 +29,7 @@ def tosses():
 
 
 def prepared(cube, recordings):
-    options = dict(noise=None, units=None, rows=None, substeps=2, validation=0.0, seed=0, threads=1)
+    options = dict(noise=None, units=None, samples=None, substeps=2, validation=0.0, seed=0, threads=1)
     return prepare(recordings, cube, [Parameter("body.mass:cube")], **options)
 
 
@@ -53,19 +53,19 @@ def test_a_gap_is_told_and_nothing_compared_there(cube, tosses):
     tosses[2] = replace(whole, times=whole.times[kept], channels={"states": whole.channels["states"][kept]})
     ready = prepared(cube, tosses)
     assert ready.predictor.grid.mask["q"][2].tolist() == [1.0] * 6 + [0.0] * 3 + [1.0] * 3
-    assert any("toss 2" in note and "gap" in note and "row 5" in note for note in ready.predictor.grid.notes)
+    assert any("toss 2" in note and "gap" in note and "sample 5" in note for note in ready.predictor.grid.notes)
 
 
 def test_time_that_runs_backward_is_refused():
     times = np.array([0.0, 0.1, 0.05, 0.2])
-    with pytest.raises(InputError, match="swing, row 2: time goes from 0.1 s to 0.05 s"):
+    with pytest.raises(InputError, match="swing, sample 2: time goes from 0.1 s to 0.05 s"):
         checked([Recording("swing", times, {"q": np.zeros((4, 1))})])
 
 
 def test_a_single_row_is_left_out_with_a_note(cube, tosses):
-    ready = prepared(cube, [*tosses, tosses[0].first_rows(1)])
+    ready = prepared(cube, [*tosses, tosses[0].first_samples(1)])
     assert len(ready.recordings) == 4
-    assert any("1 row(s)" in note for note in ready.predictor.grid.notes)
+    assert any("1 sample(s)" in note for note in ready.predictor.grid.notes)
 
 
 def test_another_order_of_quaternions_is_recognized(cube, tosses):
@@ -86,7 +86,7 @@ def test_other_units_are_recognized(cube, tosses, columns, factor, unit):
 
 def test_positions_without_a_quaternion_are_refused(cube, tosses):
     bad = [altered(t, lambda s: s.__setitem__((slice(None), slice(3, 7)), 2.0)) for t in tosses]
-    with pytest.raises(InputError, match="toss 0, row 0: .* no unit quaternion"):
+    with pytest.raises(InputError, match="toss 0, sample 0: .* no unit quaternion"):
         prepared(cube, bad)
 
 
@@ -94,19 +94,19 @@ def test_a_start_inside_the_table_is_left_out(cube, tosses):
     tosses[3] = altered(tosses[3], lambda s: s.__setitem__((slice(None), 2), s[:, 2] - 0.12))
     ready = prepared(cube, tosses)
     assert [r.name for r in ready.recordings] == ["toss 0", "toss 1", "toss 2"]
-    assert any("toss 3, row 0: it starts" in note for note in ready.predictor.grid.notes)
+    assert any("toss 3, sample 0: it starts" in note for note in ready.predictor.grid.notes)
 
 
 def test_files_of_both_kinds_hold_the_same(tmp_path):
     lengths = [3, 2]
     angles = np.array([0.1, 0.2, 0.3, 1.0, np.nan])
     np.savez(tmp_path / "a.npz", lengths=lengths, rate=10.0, **{"joint:hinge": np.degrees(angles)[:, None]})
-    rows = ["recording,time,joint:hinge[0]"]
-    rows += [
+    lines = ["recording,time,joint:hinge[0]"]
+    lines += [
         f"recording {r},{t},{'' if np.isnan(a) else np.degrees(a)}"
         for r, t, a in zip([0, 0, 0, 1, 1], [0, 0.1, 0.2, 0, 0.1], angles, strict=True)
     ]
-    (tmp_path / "a.csv").write_text("\n".join(rows))
+    (tmp_path / "a.csv").write_text("\n".join(lines))
     for suffix in ("npz", "csv"):
         read = read_recordings(tmp_path / f"a.{suffix}", units={"joint:hinge": "deg"})
         assert [r.name for r in read] == ["recording 0", "recording 1"]
@@ -133,7 +133,7 @@ def test_hdf5_and_parquet_hold_the_same(tmp_path):
     parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
     for suffix in ("h5", "parquet"):
         read = read_recordings(tmp_path / f"a.{suffix}")
-        assert [(r.name, r.rows) for r in read] == [("one", 3), ("two", 2)]
+        assert [(r.name, r.samples) for r in read] == [("one", 3), ("two", 2)]
         made = np.concatenate([r.channels["joint:hinge"][:, 0] for r in read])
         np.testing.assert_array_equal(made, np.array(angles, dtype=float))
         np.testing.assert_allclose(read[0].times, [0, 0.1, 0.2])
@@ -153,7 +153,7 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch, suffix, library):
     [
         ("a.npz", b"no archive", "a.npz: not a readable .npz file"),
         ("a.csv", b"recording,time,q[0]\nr,0,1\nr,0.1\n", "line 3: 2 cells, the header has 3"),
-        ("a.csv", b"recording,time,q[0]\nr,0,1\nr,0.1,fast\n", "recording 'r', row 1: .*'fast'"),
+        ("a.csv", b"recording,time,q[0]\nr,0,1\nr,0.1,fast\n", "recording 'r', sample 1: .*'fast'"),
         ("a.csv", b"time,q[0]\n", "`recording` and `time` among them"),
         ("a.mat", b"", "recordings are read from .npz"),
     ],
@@ -168,10 +168,10 @@ def test_a_quaternion_of_another_length_is_masked_by_row(cube, tosses):
     tosses[2] = altered(tosses[2], lambda s: s.__setitem__((4, slice(3, 7)), 0.3))
     ready = prepared(cube, tosses)
     assert ready.predictor.grid.mask["q"][2, 4] == 0
-    assert any("toss 2: q masked in row(s) 4" in note for note in ready.predictor.grid.notes)
+    assert any("toss 2: q masked in sample(s) 4" in note for note in ready.predictor.grid.notes)
 
 
 def test_a_start_that_is_no_number_is_refused_by_row(cube, tosses):
     tosses[1] = altered(tosses[1], lambda s: s.__setitem__((0, 0), np.nan))
-    with pytest.raises(InputError, match="toss 1, row 0: 'q' is"):
+    with pytest.raises(InputError, match="toss 1, sample 0: 'q' is"):
         prepared(cube, tosses)

@@ -32,7 +32,7 @@ def fitted(pendulum, recordings, **options):
 
 @pytest.fixture(scope="module")
 def both(pendulum):
-    recordings = pendulum_recordings(12, 1, rows=30, common=0.02)
+    recordings = pendulum_recordings(12, 1, samples=30, common=0.02)
     return fitted(pendulum, recordings), fitted(pendulum, recordings, bootstrap=16, folds=3)
 
 
@@ -59,7 +59,7 @@ def test_folds_are_predicted_to_their_noise(both, tmp_path):
 
 
 def test_a_fit_that_ended_early_says_how_far_it_has_to_go(pendulum):
-    recordings = pendulum_recordings(8, 2, rows=30)
+    recordings = pendulum_recordings(8, 2, samples=30)
     early, whole = (fitted(pendulum, recordings, iterations=n) for n in (1, 8))
     assert (np.abs(early.values - whole.values) > whole.uncertainty.half_width).any()  # else nothing is shown here
     assert (np.abs(early.values - whole.values) <= early.uncertainty.half_width).all()
@@ -68,7 +68,7 @@ def test_a_fit_that_ended_early_says_how_far_it_has_to_go(pendulum):
 
 
 def test_too_few_recordings_are_refused(pendulum):
-    recordings = pendulum_recordings(3, 2, rows=12)
+    recordings = pendulum_recordings(3, 2, samples=12)
     with pytest.raises(InputError, match=r"folds=4 of 3 recording"):
         fitted(pendulum, recordings, folds=4, iterations=1)
     with pytest.raises(InputError, match=r"bootstrap=1 of 3 recording"):
@@ -79,6 +79,6 @@ def test_too_few_recordings_are_refused(pendulum):
 def test_bootstrapped_intervals_cover_the_truth(pendulum):
     inside = []
     for seed in range(50):
-        found = fitted(pendulum, pendulum_recordings(12, 300 + seed, rows=30, common=0.02), bootstrap=24)
+        found = fitted(pendulum, pendulum_recordings(12, 300 + seed, samples=30, common=0.02), bootstrap=24)
         inside.append(np.abs(found.values - VALUES) < found.uncertainty.half_width)
     assert 0.90 <= np.mean(inside) <= 0.98

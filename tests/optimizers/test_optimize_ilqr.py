@@ -13,6 +13,7 @@ from simulator_support import arm, tumbler
 from warpsim.core.errors import InputError
 from warpsim.optimizers import ControlProblem, FunctionProblem, minimize, quadratic_cost
 from warpsim.optimizers.expansion import expand
+from warpsim.optimizers.ilqr import ILQR
 from warpsim.rigid.model.tangent import difference, shift
 from warpsim.sim.simulator import Simulator
 
@@ -98,6 +99,16 @@ def test_a_nonlinear_problem_ends_where_a_gradient_method_ends(outputs):
     losses = [row.loss for row in result.history]
     assert losses == sorted(losses, reverse=True)
     assert (result.x.abs() <= torch.tensor([1.5, 1.0]).repeat(12)).all()
+
+
+def test_regularization_falls_faster_with_each_success():
+    """Its factor shrinks by 1.6 from one success to the next, and from any growth to 1/1.6 at once."""
+    problem, method = reach(), ILQR()
+    expansion = expand(problem, problem.start)
+    for factor, expected in ((1.0, 1 / 1.6), (1 / 1.6, 1 / 1.6**2), (1.6**3, 1 / 1.6)):
+        improved = method.improve(problem, expansion, 1e-3, factor)
+        assert improved.controls is not None and improved.loss < expansion.loss
+        assert improved.factor == pytest.approx(expected) and improved.regularization == pytest.approx(1e-3 * expected)
 
 
 def test_resuming_gives_the_same_bits():

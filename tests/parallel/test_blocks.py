@@ -1,4 +1,4 @@
-"""Blocks cover all rows once, whoever computes them."""
+"""Blocks cover all worlds once, whoever computes them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from warpsim.parallel import blocks_of
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7, 40])
 def test_every_row_belongs_to_one_rank(count, ranks):
     blocks = blocks_of(count)
-    rows = [row for block in range(blocks.number) for row in range(count)[blocks.rows(block)]]
-    assert rows == list(range(count)) and blocks.number <= 16
-    shares = [range(count)[blocks.rows_of_rank(rank, ranks)] for rank in range(ranks)]
-    assert [row for share in shares for row in share] == rows
+    worlds = [world for block in range(blocks.number) for world in range(count)[blocks.worlds(block)]]
+    assert worlds == list(range(count)) and blocks.number <= 16
+    shares = [range(count)[blocks.worlds_of_rank(rank, ranks)] for rank in range(ranks)]
+    assert [world for share in shares for world in share] == worlds
     assert blocks.counts(ranks) == [len(share) for share in shares]
 
 

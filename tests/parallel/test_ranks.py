@@ -39,7 +39,7 @@ def test_two_ranks_have_the_bits_of_one_process(scene, tmp_path):
     made = [int(line.split(": ")[1].split()[0]) for line in done]
     assert made[0] + made[1] == made[2] and min(made) > 0
     notes = found["errors"].pop("notes")
-    assert notes == ["on rank 1, computing rows; its worlds are counted from 9"]
+    assert notes == ["on rank 1, computing worlds; its worlds are counted from 9"]
     with one_torch_thread():
         alone = json.loads(json.dumps(rank_job.several(str(scene))))
     alone["errors"].pop("notes")
@@ -81,6 +81,6 @@ def test_a_rank_with_another_file_is_refused(tmp_path):
         folder = tmp_path / str(rank)
         folder.mkdir()
         (folder / "scene.usda").write_text(f"#usda 1.0\n# {rank}\n")
-    done = torchrun(2, JOB, "rows", tmp_path / "never", FILES=str(tmp_path / "{rank}" / "scene.usda"))
+    done = torchrun(2, JOB, "worlds", tmp_path / "never", FILES=str(tmp_path / "{rank}" / "scene.usda"))
     assert done.returncode != 0 and not (tmp_path / "never").exists()
     assert "rank 1 has file scene.usda" in done.stderr and "on the same files" in done.stderr

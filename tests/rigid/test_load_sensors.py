@@ -27,6 +27,8 @@ _XML = f"""
       <site name="below" type="capsule" size=".03 .05" pos="0 0 -.05"/>
       <site name="round" type="ellipsoid" size=".06 .05 .04" pos="0 .01 -.12" euler="20 30 10"/>
       <site name="can" type="cylinder" size=".05 .04" pos="0 0 -.13" euler="20 0 0"/>
+      <site name="heart" type="sphere" size=".04" pos="0 0 .03"/>
+      <site name="under" type="box" size=".04 .04 .03" pos="0 0 -.25"/>
       <body name="arm" pos=".1 0 .05">
         <joint name="elbow" axis="0 1 .3" damping=".1" range="-20 5" limited="true" actuatorfrcrange="-.9 .9"/>
         <geom name="rod" type="capsule" size=".02 .1" pos=".1 0 0" euler="0 90 0"/>
@@ -47,6 +49,7 @@ _XML = f"""
   <sensor>
     <touch name="sole" site="sole"/><touch site="side"/><touch name="below" site="below"/>
     <touch name="round" site="round"/><touch name="can" site="can"/>
+    <touch name="heart" site="heart"/><touch name="under" site="under"/>
     <force site="shoulder"/><torque site="shoulder"/><force site="grip"/><torque site="grip"/>
     <force site="sole"/><torque site="lid"/>
     <jointactuatorfrc joint="elbow"/><actuatorpos actuator="motor"/><actuatorvel actuator="motor"/>

@@ -34,7 +34,7 @@ def test_a_slope_holds_wherever_it_claims_to(name, rng):
     base = read(BASE)
     slope = survey(read, base, BASE)
     matrix = np.zeros((len(base.numbers), 3))
-    matrix[slope.rows] = slope.matrix
+    matrix[slope.places] = slope.matrix
     steps = 1e-6 * np.eye(3)
     local = np.stack([(read(BASE + s).numbers - read(BASE - s).numbers) / 2e-6 for s in steps], axis=1)
     np.testing.assert_allclose(matrix, local, atol=1e-7)

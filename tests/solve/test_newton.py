@@ -67,6 +67,20 @@ def test_a_warm_start_at_the_solution_takes_no_iterations():
     assert (again.qdd.numpy() == first).all()
 
 
+def test_a_warm_start_that_costs_more_is_left_for_the_free_acceleration():
+    """Whatever it is: the same bits, from the same point."""
+    e, c = solved(two_boxes())
+    made = []
+    for bad in (1e6, -1e9, np.nan):
+        e.state["warm_start"].assign(np.full_like(c.qdd.numpy(), bad))
+        again = e.forward().constraint
+        assert again.status.numpy()[0, 1] == int(CONVERGED)
+        made.append((again.status.numpy()[0, 0], again.qdd.numpy().copy()))
+    assert 1 < made[0][0] < 20
+    for count, qdd in made[1:]:
+        assert count == made[0][0] and (qdd == made[0][1]).all()
+
+
 def test_a_hessian_that_is_not_definite():
     """A negative mass, which no scene may hold but a parameter can be set to."""
     e, _ = solved(two_boxes())

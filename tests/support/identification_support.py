@@ -23,16 +23,16 @@ NOISE = 0.01
 
 
 def pendulum_recordings(
-    count: int, seed: int, rows: int = 60, noise: float = NOISE, common: float = 0.0
+    count: int, seed: int, samples: int = 60, noise: float = NOISE, common: float = 0.0
 ) -> list[Recording]:
     """Swings of a driven pendulum, measured every 10 ms.
 
     Args:
         count: Recordings; they differ in length.
         seed: Of torques, starts and noise.
-        rows: Of the longest.
+        samples: Of the longest.
         noise: Standard deviation of each angle, rad.
-        common: Standard deviation of an error that all rows of a recording share, rad.
+        common: Standard deviation of an error that all samples of a recording share, rad.
     """
     model = mujoco.MjModel.from_xml_string(PENDULUM.format(**TRUTH))
     data = mujoco.MjData(model)
@@ -42,12 +42,12 @@ def pendulum_recordings(
         mujoco.mj_resetData(model, data)
         start = rng.uniform(-1, 1, 1)
         data.qpos[:] = start
-        length = rows - (k % 3) * 5
+        length = samples - (k % 3) * 5
         controls = np.repeat(rng.uniform(-3, 3, (length // 10 + 1, 1)), 10, 0)[:length]
         angles = np.full((length, 1), np.nan)
-        for row in range(length):
-            angles[row] = data.qpos
-            data.ctrl[:] = controls[row]
+        for sample in range(length):
+            angles[sample] = data.qpos
+            data.ctrl[:] = controls[sample]
             mujoco.mj_step(model, data, 2)
         angles += noise * rng.normal(size=angles.shape) + common * rng.normal()
         channels = {"joint:hinge": angles}
@@ -67,7 +67,7 @@ CUBE = """<mujoco model="cube">
 </mujoco>"""
 
 
-def toss_recordings(count: int, seed: int, rows: int, *, friction: float, com: float) -> list[Recording]:
+def toss_recordings(count: int, seed: int, samples: int, *, friction: float, com: float) -> list[Recording]:
     """Tosses of a cube at 148 Hz by MuJoCo, "states" with a little noise, in the format of the real ones."""
     model = mujoco.MjModel.from_xml_string(CUBE.format(friction=friction, com=com))
     data = mujoco.MjData(model)
@@ -78,10 +78,10 @@ def toss_recordings(count: int, seed: int, rows: int, *, friction: float, com: f
         quaternion = rng.normal(size=4)
         data.qpos[:] = [*rng.normal(0, 0.1, 2), rng.uniform(0.11, 0.14), *quaternion / np.linalg.norm(quaternion)]
         data.qvel[:] = [*rng.normal(0, 0.6, 2), -0.5, *rng.normal(0, 3, 3)]
-        states = np.full((rows, 13), np.nan)
-        for row in range(rows):
-            states[row] = [*data.qpos, *data.qvel]
+        states = np.full((samples, 13), np.nan)
+        for sample in range(samples):
+            states[sample] = [*data.qpos, *data.qvel]
             mujoco.mj_step(model, data, 2)
-        states[:, :3] += 1e-4 * rng.normal(size=(rows, 3))
-        made.append(Recording(f"toss {k}", np.arange(rows) / 148, {"states": states}))
+        states[:, :3] += 1e-4 * rng.normal(size=(samples, 3))
+        made.append(Recording(f"toss {k}", np.arange(samples) / 148, {"states": states}))
     return made

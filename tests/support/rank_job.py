@@ -16,7 +16,7 @@ from identification_support import NOISE, pendulum_recordings
 from warpsim.core.errors import RangeError
 from warpsim.learn import SHAC
 from warpsim.optimizers import RolloutProblem, Variable, Variables, multi_start
-from warpsim.parallel import current, join, rows_over_ranks
+from warpsim.parallel import current, join, worlds_over_ranks
 from warpsim.sim.simulator import Simulator
 
 PENDULUM = Path(__file__).resolve().parents[2] / "scenes" / "pendulum.usda"
@@ -28,14 +28,14 @@ def bits(values: torch.Tensor) -> list[str]:
 
 
 def toy(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Operations whose last bits can depend on how many rows are computed at once."""
+    """Operations whose last bits can depend on how many worlds are computed at once."""
     return (torch.exp(x).sin() * torch.tanh(y[:, :1])).sum(-1, keepdim=True) + torch.exp(-y)
 
 
-def rows() -> dict:
+def worlds() -> dict:
     x = torch.linspace(-2, 3, 7 * 13, dtype=torch.float64).reshape(13, 7).requires_grad_()
     y = torch.linspace(1, 2, 13 * 3, dtype=torch.float64).reshape(13, 3).requires_grad_()
-    made = rows_over_ranks(toy, x, y)
+    made = worlds_over_ranks(toy, x, y)
     slopes = torch.autograd.grad((made * torch.arange(39.0).reshape(13, 3)).sum(), (x, y))
     return {"made": bits(made), "slopes": [bits(slope) for slope in slopes]}
 
@@ -48,7 +48,7 @@ def errors() -> dict:
         return x[:, 0]
 
     try:
-        rows_over_ranks(refuse, torch.arange(12.0)[:, None])
+        worlds_over_ranks(refuse, torch.arange(12.0)[:, None])
     except RangeError as error:
         return {"worlds": error.worlds, "said": str(error), "notes": getattr(error, "__notes__", [])}
     return {}
@@ -71,9 +71,9 @@ def starts(candidates: str = "5", explore: str = "3") -> dict:
     return {name: bits(values) for name, values in seen.items()}
 
 
-def identify(scene: str, count: str = "6", rows: str = "30") -> dict:
+def identify(scene: str, count: str = "6", samples: str = "30") -> dict:
     found = ws.identify(
-        pendulum_recordings(int(count), 1, rows=int(rows)),
+        pendulum_recordings(int(count), 1, samples=int(samples)),
         scene,
         [ws.Parameter("joint.damping:hinge", lower=0.0, upper=5.0), ws.Parameter("body.mass:bob", lower=0.1, upper=9)],
         noise={"joint:hinge": NOISE},
@@ -109,23 +109,23 @@ def train(worlds: str = "6", updates: str = "2") -> dict:
 
 def several(scene: str) -> dict:
     """Small cases of all kinds, in one job: starting one takes longer than they do."""
-    return {"rows": rows(), "errors": errors(), "starts": starts(), "identify": identify(scene), "train": train()}
+    return {"worlds": worlds(), "errors": errors(), "starts": starts(), "identify": identify(scene), "train": train()}
 
 
 def stuck(rank: str, how: str) -> dict:
     """A rank that dies or hangs between two exchanges."""
     ranks = current()
-    rows()
+    worlds()
     if ranks.rank == int(rank):
         if how == "die":
             os.kill(os.getpid(), 9)
         if how == "stop":
             os.kill(os.getpid(), 19)
         time.sleep(1000)
-    return rows()
+    return worlds()
 
 
-MODES = {mode.__name__: mode for mode in (rows, errors, starts, identify, train, several, stuck)}
+MODES = {mode.__name__: mode for mode in (worlds, errors, starts, identify, train, several, stuck)}
 
 
 def main() -> None:

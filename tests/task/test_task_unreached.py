@@ -57,10 +57,11 @@ def test_controls_at_their_limits_are_named(tmp_path):
     for k in range(2):
         limits = {"mjc:forceRange:min": -0.1, "mjc:forceRange:max": 0.1}
         author.set_attributes(stage.GetPrimAtPath(f"/World/Motor{k}"), limits)
-    author.task_part(task, "Knots", "Motors", count=3, values=[2.0] * 6)
+    author.task_part(task, "Knots", "Motors", count=3, values=[2.0, 2.0, 3.0, 2.0, 2.5, 2.0])
     done = optimize(saved(stage, tmp_path))
     assert done.result.stopped == "no slope"
-    assert any("Motor0 is at its limit in every step (it is given 2 to 2)" in line for line in done.diagnosis)
+    assert any("Motor0 is at its limit in every step (it is given 2 to 3)" in line for line in done.diagnosis)
+    assert any("Motor1 is at its limit in every step (it is given 2 to 2)" in line for line in done.diagnosis)
     assert "wider range" in done.diagnosis[-1]
 
 

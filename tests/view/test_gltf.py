@@ -11,8 +11,9 @@ from page_support import ball_page, textured_stage, tumbling
 from warpsim.core.errors import InputError
 from warpsim.core.numpy_quaternions import quat_to_matrix
 from warpsim.view.gltf import glb_bytes, write_glb
+from warpsim.view.gltf.document import Document
 from warpsim.view.gltf.shapes import item_surface
-from warpsim.view.items.item import BOX, CAPSULE, SPHERE, TAPERED, Item
+from warpsim.view.items.item import BOX, CAPSULE, SPHERE, TAPERED, Item, Look
 from warpsim.view.page import CloudDrawable, CurveDrawable, Page, SurfaceDrawable, Take
 from warpsim.view.page.content import BodyInfo
 from warpsim.view.page.scene_content import motion_take
@@ -166,6 +167,15 @@ def test_textures_come_along(tmp_path):
     points, uvs = (numbers(file, n) for n in (primitive.attributes.POSITION, primitive.attributes.TEXCOORD_0))
     assert uvs[:, 0] == pytest.approx(0.5 * (points[:, 0] + 1.0))
     assert uvs[:, 1] == pytest.approx(1.0 - 0.5 * points[:, 2])  # v goes downward
+
+
+def test_only_what_is_clear_is_blended():
+    document, color = Document(), np.array([0.2, 0.4, 0.6])
+    for opacity, mode in ((1.0, None), (0.3, "BLEND")):
+        place = document.material(color, Look(opacity=opacity), textured=False)
+        made = document.content["materials"][place]
+        assert made.get("alphaMode") == mode
+        assert made["pbrMetallicRoughness"]["baseColorFactor"] == [0.2, 0.4, 0.6, opacity]
 
 
 def test_errors(tmp_path, rng):

@@ -44,6 +44,9 @@ def test_a_trajectory_shows_its_own_numbers(rollout):
     kinetic = rollout.numpy("kinetic_energy").reshape(61, 2)
     assert np.array_equal(energy["kinetic"], kinetic[:, 0]) and np.array_equal(energy["_kinetic"], kinetic[:, 1])
     assert energy["sum"] == pytest.approx(kinetic[:, 0] + rollout.numpy("potential_energy").reshape(61, 2)[:, 0])
+    edges = np.asarray(panel(figure, "contacts").collections[0].get_coordinates())[0, :, 0]
+    centers = 0.5 * (edges[:-1] + edges[1:])  # each count stands over its own time
+    assert centers == pytest.approx(rollout.times, abs=1e-12)
     counts = panel(figure, "contacts").collections[0].get_array()
     assert np.array_equal(np.ma.filled(counts, 0.0).T.reshape(61, 2), rollout.numpy("contact_count").reshape(61, 2))
     assert (rollout.numpy("contact_count") > 0).any()

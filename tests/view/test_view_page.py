@@ -34,6 +34,7 @@ from warpsim.sim.simulator import Simulator
 from warpsim.view.items.triangles import make_triangles
 from warpsim.view.page import Page, Take, page_html, write_page
 from warpsim.view.page.content import BodyInfo
+from warpsim.view.page.focus import page_focus
 from warpsim.view.page.joint_values import joint_values
 from warpsim.view.page.meshes import pack_mesh
 from warpsim.view.page.pictures import picture_url
@@ -334,3 +335,8 @@ def test_a_trajectory_opens_itself(tmp_path, monkeypatch):
     assert unpacked(path.read_text(encoding="utf-8")).header["takes"][0]["frames"] == 4
     assert main(["view", str(SCENES / "pendulum.usda"), "-o", str(tmp_path / "p.html"), "--open"]) == 0
     assert opened[1:] == [(tmp_path / "p.html").as_uri()]
+
+
+def test_a_page_with_nothing_to_look_at_looks_at_the_origin():
+    box = page_focus(Page("empty", [], [], [])).box
+    assert np.allclose(box.mean(axis=0)[:2], 0.0) and np.allclose(np.ptp(box, axis=0), [1.0, 1.0, 0.5])

@@ -5,8 +5,9 @@ round within each run, can. A workload counts as changed if its median ratio mov
 halves of the two sides' samples do not overlap.
 
 A side is a file, whose samples are its rounds, or a folder of files of runs taken in turns with the other side's, whose
-samples are the runs' medians: where memory and caches happen to lie differs between processes by more than between
-rounds, so one process a side calls a tree slower than itself.
+samples are the ratios of the runs' shortest rounds: where memory and caches happen to lie differs between processes by
+more than between rounds, so one process a side calls a tree slower than itself; and what others do on the machine only
+ever adds time.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 LEAST = 0.05
 """Smallest relative change that counts."""
@@ -29,7 +29,7 @@ class Change:
     case: str
     label: str
     before: tuple[float, ...]
-    """Ratios to MuJoCo: of one run's rounds, or the medians of several runs."""
+    """Ratios to MuJoCo: of one run's rounds, or of several runs' shortest rounds."""
     after: tuple[float, ...]
 
     @property
@@ -69,31 +69,31 @@ def to_text(changes: list[Change]) -> str:
 
 
 def _samples(side: Path) -> dict[tuple[str, str], tuple[float, ...]]:
-    """Ratios to MuJoCo by case and label: the rounds of a file, or the medians of a folder's files."""
-    files = sorted(side.glob("*.json")) if side.is_dir() else [side]
-    if not files:
+    """Ratios to MuJoCo by case and label: of the rounds of a file, or one for each file of a folder."""
+    if not side.is_dir():
+        return {key: tuple(own / its for own, its in pairs) for key, pairs in _rounds(side)}
+    runs = [dict(_rounds(file)) for file in sorted(side.glob("*.json"))]
+    if not runs:
         raise SystemExit(f"{side} holds no .json file of --json")
-    runs = [
-        {(case, label): ratios for case, label, ratios in _ratios(json.loads(file.read_text(encoding="utf-8")))}
-        for file in files
-    ]
-    if len(runs) == 1:
-        return runs[0]
     common = [key for key in runs[0] if all(key in run for run in runs)]
-    return {key: tuple(statistics.median(run[key]) for run in runs) for key in common}
+    return {key: tuple(_shortest_ratio(run[key]) for run in runs) for key in common}
 
 
-def _ratios(results: dict[str, Any]) -> Iterator[tuple[str, str, tuple[float, ...]]]:
-    """(case, label, ratio of each round to MuJoCo on as many threads)."""
-    for entry in results["cases"]:
+def _rounds(file: Path) -> Iterator[tuple[tuple[str, str], list[tuple[float, float]]]]:
+    """((case, label), seconds of each round and of MuJoCo on as many threads)."""
+    for entry in json.loads(file.read_text(encoding="utf-8"))["cases"]:
         rows = entry["measurements"]
         for row in rows:
             if not row["label"].startswith("warpsim") or not row["valid"]:
                 continue
             threads = row.get("threads", 1)
             reference = next(r for r in rows if r.get("threads", 1) == threads)
-            pairs = zip(row["seconds"], reference["seconds"], strict=True)
-            yield entry["case"]["name"], row["label"], tuple(a / b for a, b in pairs)
+            yield (entry["case"]["name"], row["label"]), list(zip(row["seconds"], reference["seconds"], strict=True))
+
+
+def _shortest_ratio(pairs: list[tuple[float, float]]) -> float:
+    own, its = zip(*pairs, strict=True)
+    return min(own) / min(its)
 
 
 def _middle_half(values: tuple[float, ...]) -> tuple[float, float]:

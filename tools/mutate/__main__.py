@@ -5,9 +5,9 @@
     python -m tools.mutate --count 40 --seed 1 --list                      # which faults they are
     python -m tools.mutate --count 40 --seed 1 --only 3 17                 # again, after a test was added
 
-Test files run one by one, the nearest to the fault first (see `tools.mutate.choose`), until one fails; a test that
-fails counts only if it passes without the fault. The table is written after each fault, so a run may be stopped and
-taken up again with `--only`. Exit code 1 if fewer than `--bar` of the faults are caught.
+Test files run a few at a time, the nearest to the fault first (see `tools.mutate.choose`), until a test fails; a test
+that fails counts only if it passes without the fault. The table is written after each fault, so a run may be stopped
+and taken up again with `--only`. Exit code 1 if fewer than `--bar` of the faults are caught.
 """
 
 from __future__ import annotations

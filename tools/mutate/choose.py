@@ -1,8 +1,9 @@
 """Which tests could notice a fault in a module: those that import it, the nearest first.
 
-Imports are followed in the source, from a test through its helpers and the package. A test that imports the module
-itself is nearest; among the others, those named after it, or that speak of it most. Running only the nearest
-gives a lower bound: a test that catches a fault is part of the whole tier.
+Imports are followed in the source, from a test through its helpers and the package. Nearest are tests that import the
+module itself or stand in the folder that mirrors its package; among them and among the others, those named after it, or
+that speak of it most. Running only the nearest gives a lower bound: a test that catches a fault is part of the whole
+tier.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class ImportGraph:
         helpers = {file.stem: file for file in sorted((root / "tests").rglob("*.py"))}
         self._tests = {name: file for name, file in helpers.items() if name.startswith("test_")}
         known = {**files, **helpers}
-        self._imports = {name: _imported(name, file, known) for name, file in known.items()}
+        self._imports = {name: _imported(name, file, known, whole=name in helpers) for name, file in known.items()}
         self._distances = {test: self._reached(test) for test in self._tests}
         self._said: dict[str, dict[str, float]] = {}
         self._texts = {name: file.read_text(encoding="utf-8").lower() for name, file in self._tests.items()}
@@ -38,12 +39,14 @@ class ImportGraph:
     def tests_for(self, path: str) -> list[str]:
         """Test files, "tests/test_x.py", that reach a module, the likeliest to notice a change in it first."""
         module = _module(Path(path))
+        mirrored = (*module.split("."), "")[1]
         near = []
         for test in self._tests:
             distance = self._distances[test].get(module)
             if distance is not None:
                 spoken = sum(self._share(word, test) for word in _words(module))
-                near.append((distance > 1, -spoken, distance, test))
+                far = (distance > 1) + (self._tests[test].parent.name != mirrored)
+                near.append((far, -spoken, distance, test))
         return [self._tests[test].relative_to(self._root).as_posix() for *_, test in sorted(near)]
 
     def _share(self, word: str, test: str) -> float:
@@ -77,14 +80,22 @@ def _module(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imported(name: str, file: Path, known: dict[str, Path]) -> set[str]:
+def _imported(name: str, file: Path, known: dict[str, Path], *, whole: bool) -> set[str]:
+    """Modules that a file names.
+
+    Args:
+        name: Of the file's module.
+        file: The file.
+        known: Modules that count.
+        whole: Only whole names: a test that compares beginnings of names does not use what they stand for.
+    """
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             found.add(node.value)  # of a package that imports its parts by name when they are asked for
-            if node.value.endswith("."):  # the first part of such a name
+            if node.value.endswith(".") and not whole:  # the first part of such a name
                 found |= {module for module in known if module.startswith(node.value)}
         elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
             found.add(node.module)

@@ -17,6 +17,10 @@ from pathlib import Path
 from tools.mutate.faults import Fault
 
 _LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "out")
+_BESIDE = "shared"
+"""Folder beside the project with robots and data that some tests skip without."""
+_AT_ONCE = 4
+"""Test files that share a session: half of a short file's time goes into starting one."""
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?: - .*)?$", re.MULTILINE)
 
 
@@ -28,7 +32,7 @@ class Verdict:
         fault: The fault.
         result: "caught", "survived" or "unclear" (what failed also fails without the fault).
         by: The test that noticed, or "hang"; "" where none did.
-        files: How many test files ran.
+        files: How many test files were given to pytest, the last few of which may not have run.
         seconds: Wall time.
     """
 
@@ -52,6 +56,8 @@ class Scratch:
         """
         self._copy, self._limit = folder / "project", limit
         shutil.copytree(root, self._copy, ignore=_LEFT_OUT)
+        if (root.parent / _BESIDE).is_dir():
+            (folder / _BESIDE).symlink_to(root.parent / _BESIDE)
         self._environment = {
             **os.environ,
             "PYTHONPATH": str(self._copy),
@@ -65,13 +71,14 @@ class Scratch:
                 shutil.copytree(given, self._environment[variable])
 
     def trial(self, fault: Fault, tests: Sequence[str]) -> Verdict:
-        """Runs test files one after another until one fails."""
+        """Runs test files, a few to a session, until a test fails."""
         start = time.monotonic()
         ran, by, result = 0, "", "survived"
         with self._planted(fault):
             while ran < len(tests) and not by:
-                by = self._first_failure([tests[ran]])
-                ran += 1
+                session = tests[ran : ran + _AT_ONCE]
+                by = self._first_failure(session)
+                ran += len(session)
         if by:
             # without the fault the same test has to pass, or it says nothing about it
             result = "caught" if by == "hang" or not self._first_failure([by]) else "unclear"
@@ -101,7 +108,7 @@ class Scratch:
             start_new_session=True,
         ) as process:
             try:
-                printed, _ = process.communicate(timeout=self._limit)
+                printed, _ = process.communicate(timeout=self._limit * len(tests))
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)  # with the processes that a test started
                 return "hang"

@@ -19,7 +19,7 @@ from tools.reality.mujoco_side import authors_model, fitted_model, rollouts
 from tools.reality.protocol import (
     MARGIN_SCENE,
     OPTIONS,
-    ROWS,
+    SAMPLES,
     SCENE,
     SPLITS,
     SUBSTEPS,
@@ -117,7 +117,7 @@ def _row(name: str, seed: int, start: str, position: float, rotation: float, spe
 def _smoothed_starts(fit: IdentifiedScene) -> tuple[torch.Tensor, torch.Tensor]:
     """(tosses, 7), (tosses, 6): smoothed initial states of the held-out tosses."""
     moves = start_moves(fit.predictor, None, OPTIONS["velocity_noise"])
-    return smoothed(fit.predictor, torch.tensor(fit.held_out), fit.x, OPTIONS["start_rows"], fit.contacts, moves)
+    return smoothed(fit.predictor, torch.tensor(fit.held_out), fit.x, OPTIONS["start_samples"], fit.contacts, moves)
 
 
 def _in_windows(recordings: list[Recording], fit: IdentifiedScene, test: np.ndarray, seed: int) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _in_windows(recordings: list[Recording], fit: IdentifiedScene, test: np.ndar
     with_starts(fit.predictor, chosen, *_smoothed_starts(fit))
     with torch.no_grad():
         own = torch.zeros(len(chosen), 0, dtype=torch.float64)
-        motion = fit.predictor.rollout(fit.x.expand(len(chosen), -1), own, chosen, ROWS, fit.contacts)
+        motion = fit.predictor.rollout(fit.x.expand(len(chosen), -1), own, chosen, SAMPLES, fit.contacts)
     position, rotation = errors(motion.q.transpose(0, 1).numpy(), truth, one_impact(truth))
     return _row("warpsim, windows with one impact", seed, "smoothed", position, rotation, fit.rollouts, fit.seconds)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from tools.reality.protocol import RATE, ROWS, SCENE
+from tools.reality.protocol import RATE, SAMPLES, SCENE
 
 # With restitution 0.125 (the authors' estimate) as a damping ratio: e = exp(−πζ/√(1 − ζ²)) gives ζ = 0.55.
 _AUTHORS = dict(friction=0.18, solref=(0.01, 0.55))
@@ -32,12 +32,12 @@ def rollouts(model: mujoco.MjModel, starts: np.ndarray) -> np.ndarray:
     """(tosses, rows, 7) coordinates from states (tosses, 13)."""
     data = mujoco.MjData(model)
     substeps = round(1 / RATE / model.opt.timestep)
-    made = np.full((len(starts), ROWS, 7), np.nan)
+    made = np.full((len(starts), SAMPLES, 7), np.nan)
     for toss, start in enumerate(starts):
         mujoco.mj_resetData(model, data)
         data.qpos[:], data.qvel[:] = start[:7], start[7:]
         made[toss, 0] = data.qpos
-        for row in range(1, ROWS):
+        for row in range(1, SAMPLES):
             for _ in range(substeps):
                 mujoco.mj_step(model, data)
             made[toss, row] = data.qpos

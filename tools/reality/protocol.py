@@ -17,7 +17,7 @@ from warpsim.identification import Parameter, Recording
 SCENE = Path(__file__).with_name("cube.xml")
 MARGIN_SCENE = Path(__file__).with_name("cube_margin.xml")
 """The same cube, with contacts of the physical model that begin 4 mm before touch and harden over 8 mm."""
-ROWS, RATE, WIDTH, SUBSTEPS = 80, 148.0, 0.1048, 4
+SAMPLES, RATE, WIDTH, SUBSTEPS = 80, 148.0, 0.1048, 4
 TRAIN = TEST = 128
 SPLITS = (1, 2, 3)
 _DEVELOPMENT_SEED = 0
@@ -25,9 +25,9 @@ _DEVELOPMENT_SEED = 0
 OPTIONS: dict[str, Any] = dict(
     noise={"q": [0.002] * 3 + [0.03] * 3},
     velocity_noise=[0.2] * 3 + [1.0] * 3,
-    rows=ROWS,
+    samples=SAMPLES,
     start="smoothed",
-    start_rows=20,
+    start_samples=20,
     robust=1.0,
     softening=0.004,
     substeps=SUBSTEPS,
@@ -76,7 +76,7 @@ def split(seed: int, count: int = 400) -> tuple[np.ndarray, np.ndarray]:
 
 def measured(recordings: Sequence[Recording], chosen: np.ndarray) -> np.ndarray:
     """(tosses, rows, 13) states."""
-    return np.stack([np.asarray(recordings[i].channels["states"])[:ROWS] for i in chosen])
+    return np.stack([np.asarray(recordings[i].channels["states"])[:SAMPLES] for i in chosen])
 
 
 def errors(predicted: np.ndarray, truth: np.ndarray, counted: np.ndarray | None = None) -> tuple[float, float]:

@@ -13,7 +13,7 @@ import torch
 
 import warpsim as ws
 from tools.reality.cma import minimize
-from tools.reality.protocol import OPTIONS, ROWS, SCENE, parameters, split
+from tools.reality.protocol import OPTIONS, SAMPLES, SCENE, parameters, split
 from warpsim.identification import IdentifiedScene, read_recordings
 from warpsim.identification.gauss_newton import GaussNewton, Setting
 
@@ -37,7 +37,7 @@ def main() -> None:
 def searched(fit: IdentifiedScene, multiple: float, seed: int) -> str:
     """What CMA-ES reaches."""
     solver = GaussNewton(fit.predictor, torch.tensor(fit.train), robust=float(OPTIONS["robust"]))
-    setting = Setting(ROWS, fit.contacts, 1)
+    setting = Setting(SAMPLES, fit.contacts, 1)
 
     def losses(candidates: np.ndarray) -> np.ndarray:
         x = torch.tensor(candidates)

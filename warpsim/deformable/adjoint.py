@@ -17,7 +17,7 @@ import warp as wp
 
 from warpsim.core.indexing import natural
 from warpsim.core.precision import real, vec3
-from warpsim.deformable.contact import Contacts, Surfaces, contact_work, prepare_contacts
+from warpsim.deformable.contact import Contacts, contact_work, prepare_contacts
 from warpsim.deformable.corners import Corners, corner_kernel, element_adjoint, gather_kernel, step_sum_kernel
 from warpsim.deformable.inertia import Inertia
 from warpsim.deformable.matrix import Factor, factor_matrix, solve_matrix
@@ -371,29 +371,19 @@ class StepAdjoint:
         common = [terms.time_step, state["x"], state["v"]]
         moved = [scratch.acceleration, scratch.multiplier]
         if c.count:
-            lists = [c.surfaces, c.corner, c.share, c.kind, c.pairs, c.pair]
-            self._pull(contact_work, lists, [*terms.contact_arrays, *common], moved, 0)
+            self._pull(contact_work, c, Contacts(), common, moved, 0)  # arrays in a struct know their gradients
         if s.count:
-            self._pull(spring_work, [s.vertex], [*terms.spring_arrays, *common], moved, 1)
+            self._pull(spring_work, s.vertex, None, [*terms.spring_arrays, *common], moved, 1)
 
-    def _pull(self, kernel: wp.Kernel, lists: list, read: list, held: list, which: int) -> None:
+    def _pull(self, kernel: wp.Kernel, first: Any, adj_first: Any, read: list, held: list, which: int) -> None:
         wp.launch(
             kernel,
             dim=self._scratch.work.shape[0],
-            inputs=[*lists, *read, *held],
+            inputs=[first, *read, *held],
             outputs=[self._scratch.work],
-            adj_inputs=[
-                *(_no_adjoint(given) for given in lists),
-                *(array.grad for array in read),
-                *(None for _ in held),
-            ],
+            adj_inputs=[adj_first, *(array.grad for array in read), *(None for _ in held)],
             adj_outputs=[self._scratch.seed[which]],
             adjoint=True,
             device=self._model.device,
             record_tape=False,
         )
-
-
-def _no_adjoint(given: Any) -> Any:
-    """For what carries no gradient; Warp wants a struct for a struct."""
-    return None if isinstance(given, wp.array) else Surfaces()

@@ -191,49 +191,20 @@ def prepare_contacts(c: Contacts, w: int, h: real, x: wp.array2d(dtype=vec3), v:
 
 
 @wp.func
-def row_gradient(
-    surfaces: Surfaces,
-    s: int,
-    kind: int,
-    position: vec3,
-    rotation: quat,
-    velocity: vec6,
-    size: vec3,
-    friction: real,
-    acceleration: vec6,
-    k: real,
-    c: real,
-    radius: real,
-    h: real,
-    x: vec3,
-    v: vec3,
-    a: vec3,
-) -> vec3:
-    """∇s of one pair from all that it depends on, for derivatives; N."""
-    distance, n = contact_normal(surfaces, s, kind, position, rotation, size, x)
-    u = v - velocity_at(velocity, position, x)
-    bias = contact_bias(n, distance - radius, u, friction, k, c, h)
-    relative = a - velocity_at(acceleration, position, x)
-    return contact_gradient(n, relative + bias, contact_weight(k, c, h), friction)
+def row_gradient(c: Contacts, w: int, s: int, i: int, h: real, x: vec3, v: vec3, a: vec3) -> vec3:
+    """∇s of sample i at shape s from all that it depends on, for derivatives; N."""
+    position, friction = c.position[w, s], c.friction[w, s]
+    k, damping = c.stiffness[w, i], c.damping[w, i]
+    distance, n = contact_normal(c.surfaces, s, c.kind[s], position, c.rotation[w, s], c.size[w, s], x)
+    u = v - velocity_at(c.velocity[w, s], position, x)
+    bias = contact_bias(n, distance - c.radius[w, i], u, friction, k, damping, h)
+    relative = a - velocity_at(c.acceleration[w, s], position, x)
+    return contact_gradient(n, relative + bias, contact_weight(k, damping, h), friction)
 
 
 @wp.kernel
 def contact_work(
-    surfaces: Surfaces,
-    corner: wp.array2d(dtype=wp.int32),
-    share: wp.array2d(dtype=real),
-    kind: wp.array(dtype=wp.int32),
-    pairs: wp.array(dtype=wp.int32),
-    pair: wp.array2d(dtype=wp.int32),
-    position: wp.array2d(dtype=vec3),
-    rotation: wp.array2d(dtype=quat),
-    velocity: wp.array2d(dtype=vec6),
-    size: wp.array2d(dtype=vec3),
-    friction: wp.array2d(dtype=real),
-    acceleration: wp.array2d(dtype=vec6),
-    stiffness: wp.array2d(dtype=real),
-    damping: wp.array2d(dtype=real),
-    radius: wp.array2d(dtype=real),
+    c: Contacts,
     time_step: wp.array(dtype=real),
     x: wp.array2d(dtype=vec3),
     v: wp.array2d(dtype=vec3),
@@ -245,28 +216,20 @@ def contact_work(
     """λᵀ∇s of all pairs of a world, at fixed a."""
     w = wp.tid()
     h = time_step[w]
-    count = corner.shape[0]
+    count = c.corner.shape[0]
     total = real(0.0)
-    for p in range(pairs[w]):
-        s = pair[w, p] // count
-        i = pair[w, p] % count
+    for p in range(c.pairs[w]):
+        s = c.pair[w, p] // count
+        i = c.pair[w, p] % count
         row = row_gradient(
-            surfaces,
+            c,
+            w,
             s,
-            kind[s],
-            position[w, s],
-            rotation[w, s],
-            velocity[w, s],
-            size[w, s],
-            friction[w, s],
-            acceleration[w, s],
-            stiffness[w, i],
-            damping[w, i],
-            radius[w, i],
+            i,
             h,
-            sampled(corner, share, i, w, x),
-            sampled(corner, share, i, w, v),
-            sampled(corner, share, i, w, a),
+            sampled(c.corner, c.share, i, w, x),
+            sampled(c.corner, c.share, i, w, v),
+            sampled(c.corner, c.share, i, w, a),
         )
-        total += wp.dot(sampled(corner, share, i, w, multiplier), row)
+        total += wp.dot(sampled(c.corner, c.share, i, w, multiplier), row)
     work[w] = total

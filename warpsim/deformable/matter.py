@@ -210,9 +210,10 @@ class DeformableMatter(Matter):
             solved = {"x": work.x, "v": work.v}
             self._stepper.solve(self._near(work, around), state, control, work.step, solved, active_tape())
 
-    def _near(self, work: DeformableWork, around: Environment) -> Around:
+    def _near(self, work: DeformableWork, around: Environment, shape_acceleration: wp.array | None = None) -> Around:
         shapes = (work.position, work.rotation, work.velocity, work.size, self.physical.get("friction"))
-        accelerations = (work.shape_acceleration, work.place_acceleration) if around.joined else ()
+        moved = work.shape_acceleration if shape_acceleration is None else shape_acceleration
+        accelerations = (moved, work.place_acceleration) if around.joined else ()
         return Around(around.timestep, around.gravity, *shapes, work.place, work.place_velocity, *accelerations)
 
     def _launch(self, kernel: wp.Kernel, inputs: list, outputs: list) -> None:
@@ -284,11 +285,8 @@ class DeformableMatter(Matter):
         about: list[wp.array | None],
         out: list[wp.array | None],
     ) -> None:
-        p, c = self.physical, self._model.contacts
-        given = [c.surfaces, c.corner, c.share, c.kind, self._shape_body]
-        given += [work.position, work.rotation, work.velocity, work.size, p["friction"], shape_acceleration]
-        given += [p["contact.stiffness"], p["contact.damping"], p["contact.radius"], around.timestep]
-        given += [state.x, state.v, acceleration, self._model.inertia.node, *about]
+        given = [self._stepper.contacts(self._near(work, around, shape_acceleration)), self._shape_body]
+        given += [around.timestep, state.x, state.v, acceleration, self._model.inertia.node, *about]
         self._launch(surroundings.contact_kernel, given, out)
 
     def finish(

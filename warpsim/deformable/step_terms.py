@@ -45,7 +45,7 @@ class Terms:
     Attributes:
         inertia, elements, contacts, springs: Structs.
         time_step, gravity: (W,).
-        contact_arrays: In the order of `contact_work`, from the position to the radius.
+        contact_arrays: Members of the contacts, from the position of shapes to the radius of samples.
         spring_arrays: In the order of `spring_work`, from the place to the damping.
     """
 

@@ -10,12 +10,17 @@ import warp as wp
 
 from warpsim.core.precision import real, vec3
 from warpsim.deformable.adjoint import AdjointScratch, StepAdjoint
+from warpsim.deformable.contact import Contacts
 from warpsim.deformable.corners import make_corners
 from warpsim.deformable.matrix import make_factor
 from warpsim.deformable.model import DeformableModel
 from warpsim.deformable.newton import NewtonVectors, newton_kernel
 from warpsim.deformable.step_terms import Around, Terms
 from warpsim.tape.arena import Arena
+
+_OF_SHAPES = ("position", "rotation", "velocity", "size", "friction", "acceleration")
+_OF_SAMPLES = ("stiffness", "damping", "radius")
+"""Members of `Contacts` that may carry gradients."""
 
 
 @dataclass
@@ -83,20 +88,26 @@ class Stepper:
         inertia.time_step, inertia.gravity = time_step, gravity
         return inertia, self._elements, contacts, springs
 
+    def contacts(self, around: Around) -> Contacts:
+        """Contacts of a step in its surroundings; arrays that carry gradients are set here, once they have them."""
+        made = _copied(self._contacts)
+        if made.count:
+            for name in _OF_SHAPES:
+                given = getattr(around, name)
+                if given is not None:
+                    setattr(made, name, given)
+            for name in _OF_SAMPLES:
+                setattr(made, name, self._model.physical[f"contact.{name}"])
+        return made
+
     def terms(self, around: Around) -> Terms:
         """The objective of a step in its surroundings."""
-        inertia, elements, contacts, springs = self.structs(around.time_step, around.gravity)
+        inertia, elements, _, springs = self.structs(around.time_step, around.gravity)
+        contacts = self.contacts(around)
         contact_arrays: tuple[wp.array, ...] = ()
         spring_arrays: tuple[wp.array, ...] = ()
         if contacts.count:
-            names = ("position", "rotation", "velocity", "size", "friction")
-            given = {name: getattr(around, name) for name in names}
-            moved = contacts.acceleration if around.acceleration is None else around.acceleration
-            given["acceleration"] = moved
-            for name, array in given.items():
-                setattr(contacts, name, array)
-            own = [self._model.physical[f"contact.{name}"] for name in ("stiffness", "damping", "radius")]
-            contact_arrays = (*given.values(), *own)
+            contact_arrays = tuple(getattr(contacts, name) for name in (*_OF_SHAPES, *_OF_SAMPLES))
         if springs.count:
             springs.place, springs.velocity = around.place, around.place_velocity
             if around.place_acceleration is not None:

@@ -10,7 +10,7 @@ import warp as wp
 
 from warpsim.core.precision import quat, real, vec3, vec6
 from warpsim.core.spatial import angular, linear, quat_mul, quat_rotate, spatial
-from warpsim.deformable.contact import Surfaces, row_gradient
+from warpsim.deformable.contact import Contacts, row_gradient
 from warpsim.deformable.samples import sampled
 from warpsim.deformable.springs import pull
 
@@ -188,20 +188,8 @@ def on_body(force: vec3, arm: vec3) -> vec6:
 
 @wp.kernel
 def contact_kernel(
-    surfaces: Surfaces,
-    corner: wp.array2d(dtype=wp.int32),
-    share: wp.array2d(dtype=real),
-    kind: wp.array(dtype=wp.int32),
+    c: Contacts,
     body: wp.array(dtype=wp.int32),
-    position: wp.array2d(dtype=vec3),
-    rotation: wp.array2d(dtype=quat),
-    velocity: wp.array2d(dtype=vec6),
-    size: wp.array2d(dtype=vec3),
-    friction: wp.array2d(dtype=real),
-    acceleration: wp.array2d(dtype=vec6),
-    stiffness: wp.array2d(dtype=real),
-    damping: wp.array2d(dtype=real),
-    radius: wp.array2d(dtype=real),
     time_step: wp.array(dtype=real),
     x: wp.array2d(dtype=vec3),
     v: wp.array2d(dtype=vec3),
@@ -216,35 +204,19 @@ def contact_kernel(
     """Adds the contact forces on bodies, about the reference points of their trees, or those on vertices, N."""
     w = wp.tid()
     h = time_step[w]
-    for k in range(kind.shape[0]):
+    for k in range(c.kind.shape[0]):
         b = body[k]
-        count = corner.shape[0]
+        count = c.corner.shape[0]
         if b == 0 and not force:
             count = 0
         for i in range(count):
-            if node[corner[i, 0]] >= 0:
-                at = sampled(corner, share, i, w, x)
-                row = row_gradient(
-                    surfaces,
-                    k,
-                    kind[k],
-                    position[w, k],
-                    rotation[w, k],
-                    velocity[w, k],
-                    size[w, k],
-                    friction[w, k],
-                    acceleration[w, k],
-                    stiffness[w, i],
-                    damping[w, i],
-                    radius[w, i],
-                    h,
-                    at,
-                    sampled(corner, share, i, w, v),
-                    sampled(corner, share, i, w, a),
-                )
+            if node[c.corner[i, 0]] >= 0:
+                at = sampled(c.corner, c.share, i, w, x)
+                speed, rate = sampled(c.corner, c.share, i, w, v), sampled(c.corner, c.share, i, w, a)
+                row = row_gradient(c, w, k, i, h, at, speed, rate)
                 if force:
-                    for c in range(3):
-                        force[w, corner[i, c]] += -share[i, c] * row
+                    for e in range(3):
+                        force[w, c.corner[i, e]] += -c.share[i, e] * row
                 if wrench:
                     if b > 0:
                         wrench[w, b] += on_body(row, at - origin[w, tree[b]])

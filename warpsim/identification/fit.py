@@ -30,7 +30,7 @@ from warpsim.scene import Scene
 from warpsim.sim.simulator import Simulator
 
 HORIZONS = (0.3, 0.55)
-"""Shares of the rows that are fitted first, one after the other: over a short time a loss has one valley."""
+"""Shares of the samples that are fitted first, one after the other: over a short time a loss has one valley."""
 
 
 def identify(
@@ -40,9 +40,9 @@ def identify(
     *,
     noise: Mapping[str, Any] | None = None,
     units: Mapping[str, str] | None = None,
-    rows: int | None = None,
+    samples: int | None = None,
     start: Literal["measured", "smoothed", "fitted"] = "measured",
-    start_rows: int = 10,
+    start_samples: int = 10,
     position_noise: Any = None,
     velocity_noise: Any = None,
     robust: float | None = 3.0,
@@ -69,18 +69,18 @@ def identify(
         parameters: What may vary; a key alone stands for `Parameter(key)`.
         noise: Standard deviation by channel, SI; see `compared_channels`.
         units: Of channels in a file that are not SI.
-        rows: Compared ones, from the start; None: all.
-        start: Rollouts start from the first row ("measured"), from what the first rows say together ("smoothed"), or
-            from states that are fitted to the whole recording with everything else ("fitted").
-        start_rows: How many rows "smoothed" looks at.
+        samples: Compared ones, from the start; None: all.
+        start: Rollouts start from the first sample ("measured"), from what the first samples say together ("smoothed"),
+            or from states that are fitted to the whole recording with everything else ("fitted").
+        start_samples: How many samples "smoothed" looks at.
         position_noise: Standard deviation of measured initial coordinates; None: the noise of "q".
-        velocity_noise: Of measured initial velocities; None: as of differences of two rows of "q".
-        robust: Standard deviations up to which a row counts squared, beyond by its distance; None: always squared.
+        velocity_noise: Of measured initial velocities; None: as of differences of two samples of "q".
+        robust: Standard deviations up to which a sample counts squared, beyond by its distance; None: always squared.
         softening: m by which contacts are softened while fitting (see `Simulator`); several are a schedule, each from
             where the last one ended: (0.008, 0.004, 0.0) ends at the physical model.
         impacts: Whether bounces are impacts; None: as in the scene.
-        substeps: Steps per row; None: about as the scene's time step says.
-        horizons: Shares of the rows that are fitted first.
+        substeps: Steps per sample; None: about as the scene's time step says.
+        horizons: Shares of the samples that are fitted first.
         iterations: At most, per stage.
         tolerance: Share of the loss below which an iteration's gain ends the last stage.
         method: "gauss_newton" (Jacobians by differences in worlds), or "adam", "lbfgs" on the exact gradient.
@@ -102,13 +102,13 @@ def identify(
     _check_choices(start, method)
     width = check_robust(robust)
     ready = prepare(
-        data, scene, parameters, noise=noise, units=units, rows=rows, substeps=substeps, validation=validation,
+        data, scene, parameters, noise=noise, units=units, samples=samples, substeps=substeps, validation=validation,
         seed=seed, threads=threads,
     )  # fmt: skip
     contacts = [Contacts(float(s), impacts) for s in np.atleast_1d(np.asarray(softening, dtype=np.float64))]
-    settings = stages(ready.predictor.grid.rows, contacts, horizons, iterations, tolerance)
+    settings = stages(ready.predictor.grid.samples, contacts, horizons, iterations, tolerance)
     moves = start_moves(ready.predictor, position_noise, velocity_noise)
-    fitting = Fitting(ready, ready.predictor.grid, settings, moves, start, start_rows, method, width, difference)
+    fitting = Fitting(ready, ready.predictor.grid, settings, moves, start, start_samples, method, width, difference)
     return _outcome(fitting, scene, check=check, bootstrap=bootstrap, folds=folds, seed=seed, began=began)
 
 
@@ -158,12 +158,12 @@ def _check_choices(start: str, method: str) -> None:
 
 
 def stages(
-    rows: int, contacts: Sequence[Contacts], horizons: Sequence[float], iterations: int, tolerance: float
+    samples: int, contacts: Sequence[Contacts], horizons: Sequence[float], iterations: int, tolerance: float
 ) -> list[Setting]:
-    """Short horizons with the first kind of contacts, then all rows with each kind in turn."""
-    short = [max(2, int(np.ceil(share * rows))) for share in horizons]
-    first = [Setting(n, contacts[0], iterations, max(tolerance, 3e-3)) for n in dict.fromkeys(short) if n < rows]
-    return [*first, *(Setting(rows, kind, iterations, tolerance) for kind in contacts)]
+    """Short horizons with the first kind of contacts, then all samples with each kind in turn."""
+    short = [max(2, int(np.ceil(share * samples))) for share in horizons]
+    first = [Setting(n, contacts[0], iterations, max(tolerance, 3e-3)) for n in dict.fromkeys(short) if n < samples]
+    return [*first, *(Setting(samples, kind, iterations, tolerance) for kind in contacts)]
 
 
 def prepare(
@@ -173,7 +173,7 @@ def prepare(
     *,
     noise: Mapping[str, Any] | None,
     units: Mapping[str, str] | None,
-    rows: int | None,
+    samples: int | None,
     substeps: int | None,
     validation: float | Sequence[int],
     seed: int,
@@ -185,8 +185,8 @@ def prepare(
     given = read_recordings(data, units=units) if isinstance(data, str | PathLike) else list(data)
     sim = Simulator(scene)
     found = checked([split_states(recording, sim) for recording in given])
-    if rows is not None:
-        found = found.first_rows(rows)
+    if samples is not None:
+        found = found.first_samples(samples)
     found = _without_inside(checked_coordinates(found, sim), sim)
     grid = lay_out(found, sim)
     bound = [BoundParameter(Parameter(p) if isinstance(p, str) else p, sim) for p in parameters]

@@ -45,11 +45,11 @@ class Fitting:
         ready: The data and the scene.
         raw: The data with the initial states that were measured.
         settings: The stages.
-        moves: How well the first row is known.
+        moves: How well the first sample is known.
         start: One of `STARTS`.
-        start_rows: How many rows a smoothed start looks at.
+        start_samples: How many samples a smoothed start looks at.
         method: "gauss_newton", or one of `METHODS`.
-        robust: Width of the quadratic part of a row's loss.
+        robust: Width of the quadratic part of a sample's loss.
         difference: Step of the Jacobian's differences.
     """
 
@@ -58,7 +58,7 @@ class Fitting:
     settings: list[Setting]
     moves: StartMoves
     start: str
-    start_rows: int
+    start_samples: int
     method: str
     robust: float
     difference: float
@@ -79,7 +79,7 @@ class Fitting:
             if self.start == "smoothed":
                 self._smooth(chosen, solver.x, setting.contacts)
             if check and place == 0:
-                found = check_loss(solver, replace(setting, rows=self.settings[-1].rows))
+                found = check_loss(solver, replace(setting, samples=self.settings[-1].samples))
             if self.method == "gauss_newton":
                 solver.run(setting)
             else:
@@ -102,8 +102,8 @@ class Fitting:
         return made
 
     def _smooth(self, chosen: torch.Tensor, x: torch.Tensor, contacts: Contacts) -> None:
-        """Puts smoothed starts in force, anew from the measured rows."""
+        """Puts smoothed starts in force, anew from the measured samples."""
         predictor = self.ready.predictor
         with_starts(predictor, chosen, self.raw.q[chosen], self.raw.qd[chosen])
-        q, qd = smoothed(predictor, chosen, x, self.start_rows, contacts, self.moves)
+        q, qd = smoothed(predictor, chosen, x, self.start_samples, contacts, self.moves)
         with_starts(predictor, chosen, q, qd)

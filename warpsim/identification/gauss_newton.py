@@ -15,7 +15,7 @@ import torch
 
 from warpsim.core.errors import SimulationError
 from warpsim.identification.prediction import Contacts, Predictor, StartMoves
-from warpsim.identification.robust import curvature_product, row_losses, row_weights
+from warpsim.identification.robust import curvature_product, sample_losses, sample_weights
 from warpsim.optimizers.box_qp import box_qp
 
 _TRIALS = ((1e-3, 1.0), (1e-1, 1.0), (1e-1, 0.4))
@@ -29,13 +29,13 @@ class Setting:
     """One stage of a fit.
 
     Attributes:
-        rows: Compared ones, from the start.
+        samples: Compared ones, from the start.
         contacts: How they are modeled.
         iterations: At most.
         tolerance: Share of the loss below which an iteration's gain ends the stage.
     """
 
-    rows: int
+    samples: int
     contacts: Contacts
     iterations: int
     tolerance: float = 3e-3
@@ -55,8 +55,8 @@ class Normal(NamedTuple):
         sharp_hxx: As hxx, with the robust loss's exact curvature; for statistics.
         sharp_hxz: Likewise.
         sharp_hzz: Likewise.
-        jacobian: (R, rows − 1, m, n + k).
-        residuals: (R, rows − 1, m).
+        jacobian: (R, samples − 1, m, n + k).
+        residuals: (R, samples − 1, m).
     """
 
     loss: float
@@ -98,7 +98,7 @@ class GaussNewton:
         Args:
             predictor: Of all recordings.
             chosen: (R,) those that are fitted.
-            robust: Width of the quadratic part of a row's loss; inf: squares.
+            robust: Width of the quadratic part of a sample's loss; inf: squares.
             moves: Initial states are fitted, too; None: they are held.
             shared: Whether x is fitted; False: nuisance values alone.
             difference: Step of forward differences, in units of x and z.
@@ -118,13 +118,13 @@ class GaussNewton:
         self.z = torch.zeros(len(chosen), len(self._own_weight), dtype=torch.float64)
 
     def residuals(self, x: torch.Tensor, z: torch.Tensor, setting: Setting) -> torch.Tensor:
-        """(c, R, rows − 1, m) residuals of c candidates, x (c, n) and z (c, R, k)."""
+        """(c, R, samples − 1, m) residuals of c candidates, x (c, n) and z (c, R, k)."""
         count, recordings = len(x), len(self.chosen)
         made = self.predictor.residuals(
             x.repeat_interleave(recordings, 0),
             z.flatten(0, 1),
             self.chosen.repeat(count),
-            setting.rows,
+            setting.samples,
             setting.contacts,
             self.moves,
         )
@@ -132,7 +132,7 @@ class GaussNewton:
 
     def losses(self, x: torch.Tensor, z: torch.Tensor, residuals: torch.Tensor) -> torch.Tensor:
         """(c,) losses of candidates, priors included."""
-        data = row_losses(residuals, self.robust).sum((-1, -2))
+        data = sample_losses(residuals, self.robust).sum((-1, -2))
         return data + ((x * self._weight).square().sum(-1) + (z * self._own_weight).square().sum((-1, -2))) / 2
 
     @torch.no_grad()
@@ -152,9 +152,9 @@ class GaussNewton:
         steps = torch.tensor([float((xs[1 + i] - self.x)[i]) for i in range(n)] + [h] * k, dtype=torch.float64)
         here = made[0]
         jacobian = ((made[1:] - here) / steps[:, None, None, None]).permute(1, 2, 3, 0)
-        weighted = row_weights(here, self.robust)[..., None] * here
+        weighted = sample_weights(here, self.robust)[..., None] * here
         slopes = torch.einsum("ralj,ral->rj", jacobian, weighted)
-        plain = row_weights(here, self.robust)[..., None, None] * jacobian
+        plain = sample_weights(here, self.robust)[..., None, None] * jacobian
         sharp = curvature_product(here, jacobian, self.robust)
         hessian = torch.einsum("rali,ralj->rij", jacobian, plain)
         exact = torch.einsum("rali,ralj->rij", jacobian, sharp)
@@ -177,10 +177,19 @@ class GaussNewton:
 
     @torch.no_grad()
     def run(self, setting: Setting) -> float:
-        """Iterates; returns the loss reached."""
+        """Iterates; returns the loss reached.
+
+        Raises:
+            SimulationError: What is beside the start cannot be simulated; later on, the best so far is kept.
+        """
         loss = float("inf")
-        for _ in range(setting.iterations):
-            normal = self.linearize(setting)
+        for iteration in range(setting.iterations):
+            try:
+                normal = self.linearize(setting)
+            except SimulationError:
+                if not iteration:
+                    raise
+                break
             loss = normal.loss
             better = self._best_step(normal, setting)
             if better is None:

@@ -17,7 +17,7 @@ from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import Observed
 
 _JITTER = 0.25
-"""Share of the distance of rows by which a row's time may lie beside the regular grid."""
+"""Share of the distance of samples by which a sample's time may lie beside the regular grid."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Channel:
         name: Of the recordings' channel.
         kind: "q", "rotation" or "plain".
         noise: Standard deviations, one number or one per residual.
-        size: Residuals per row.
+        size: Residuals per sample.
     """
 
     name: str
@@ -39,10 +39,10 @@ class Channel:
 
 @dataclass(frozen=True)
 class Grid:
-    """Recordings as tensors: R recordings, G rows each.
+    """Recordings as tensors: R recordings, G samples each.
 
     Attributes:
-        interval: (R,) s between rows.
+        interval: (R,) s between samples.
         measured: By channel, (R, G, …); zero (or no rotation) where nothing was measured.
         mask: By channel, (R, G) 1 where it was measured.
         q: (R, nq) where rollouts start.
@@ -60,7 +60,7 @@ class Grid:
     notes: tuple[str, ...]
 
     @property
-    def rows(self) -> int:
+    def samples(self) -> int:
         """G."""
         return next(iter(self.mask.values())).shape[1]
 
@@ -73,7 +73,7 @@ def lay_out(recordings: Recordings, sim: Simulator) -> Grid:
         sim: One world; for the meaning of channels and the scene's own initial state.
     """
     steps = [_grid_steps(recording) for recording in recordings]
-    rows = 1 + max(int(places[-1]) for _, places, _ in steps)
+    samples = 1 + max(int(places[-1]) for _, places, _ in steps)
     count, notes = len(recordings), list(recordings.notes)
     for _, _, said in steps:
         notes += said
@@ -81,16 +81,16 @@ def lay_out(recordings: Recordings, sim: Simulator) -> Grid:
     measured, mask = {}, {}
     for name, values in first.channels.items():
         rest = _rest(name, values.shape[1:], sim)
-        measured[name] = torch.tensor(np.broadcast_to(rest, (count, rows, *rest.shape)).copy())
-        mask[name] = torch.zeros(count, rows, dtype=torch.float64)
-    controls = torch.zeros(count, rows, sim.control_size, dtype=torch.float64) if _controlled(recordings) else None
+        measured[name] = torch.tensor(np.broadcast_to(rest, (count, samples, *rest.shape)).copy())
+        mask[name] = torch.zeros(count, samples, dtype=torch.float64)
+    controls = torch.zeros(count, samples, sim.control_size, dtype=torch.float64) if _controlled(recordings) else None
     for r, (recording, (_, places, _)) in enumerate(zip(recordings, steps, strict=True)):
         for name, values in recording.channels.items():
             known = np.isfinite(values.reshape(len(values), -1)).all(-1) & (places >= 0)
             measured[name][r, places[known]] = torch.tensor(values[known])
             mask[name][r, places[known]] = 1.0
         if controls is not None:
-            controls[r] = torch.tensor(_held(recording, places, rows))
+            controls[r] = torch.tensor(_held(recording, places, samples))
     starts = [_start(recording, sim) for recording in recordings]
     return Grid(
         interval=torch.tensor([interval for interval, _, _ in steps], dtype=torch.float64),
@@ -104,7 +104,7 @@ def lay_out(recordings: Recordings, sim: Simulator) -> Grid:
 
 
 def _grid_steps(recording: Recording) -> tuple[float, np.ndarray, list[str]]:
-    """(distance of rows in s, place of each row or −1, notes)."""
+    """(distance of samples in s, place of each sample or −1, notes)."""
     since = recording.times - recording.times[0]
     usual = float(np.median(np.diff(recording.times)))
     interval = float(since[-1] / max(1, round(since[-1] / usual)))
@@ -112,16 +112,16 @@ def _grid_steps(recording: Recording) -> tuple[float, np.ndarray, list[str]]:
     off = np.abs(since / interval - places) > _JITTER
     doubled = np.r_[False, np.diff(places) == 0]
     notes = [
-        f"{recording.name}, row {r}: its time is off the regular grid of {interval:.4g} s; masked"
+        f"{recording.name}, sample {r}: its time is off the regular grid of {interval:.4g} s; masked"
         for r in np.flatnonzero(off | doubled)
     ]
     return interval, np.where(off | doubled, -1, places), notes
 
 
-def _held(recording: Recording, places: np.ndarray, rows: int) -> np.ndarray:
-    """(rows, nu): each control until the next one."""
+def _held(recording: Recording, places: np.ndarray, samples: int) -> np.ndarray:
+    """(samples, nu): each control until the next one."""
     assert recording.controls is not None
-    made = np.zeros((rows, recording.controls.shape[1]))
+    made = np.zeros((samples, recording.controls.shape[1]))
     for place, value in zip(places, recording.controls, strict=True):
         if place >= 0:
             made[place:] = value
@@ -154,8 +154,8 @@ def _start(recording: Recording, sim: Simulator) -> tuple[torch.Tensor, torch.Te
             raise InputError(f"{recording.name}: {name!r} has {np.size(given)} numbers, the scene has {len(default)}")
         if given is not None and not np.isfinite(given).all():
             raise InputError(
-                f"{recording.name}, row 0: {name!r} is {given}, and a rollout cannot start from it; leave out the rows "
-                "before the first good one"
+                f"{recording.name}, sample 0: {name!r} is {given}, and a rollout cannot start from it; leave out the "
+                "samples before the first good one"
             )
         made.append(default.cpu().double() if given is None else torch.tensor(given, dtype=torch.float64))
     return made[0], made[1]
@@ -198,7 +198,7 @@ def channel_outputs(channels: Sequence[Channel]) -> tuple[str, ...]:
 
 
 def predicted(motion: Observed, channel: str) -> torch.Tensor:
-    """(rows, W, …) what a rollout says of a channel."""
+    """(samples, W, …) what a rollout says of a channel."""
     stem, _, item = channel.partition(":")
     if stem in ("q", "qd") and not item:
         return motion[stem]

@@ -14,21 +14,21 @@ from warpsim.identification.prediction import Predictor
 
 @dataclass(frozen=True)
 class Errors:
-    """Distances between prediction and measurement, over rows after the first.
+    """Distances between prediction and measurement, over samples after the first.
 
     Attributes:
         mean: By part of a channel: mean length of the error, e.g. "q position" m, "q rotation" rad.
         by_recording: Likewise, (R,).
-        by_row: Likewise, (rows − 1,).
+        by_sample: Likewise, (samples − 1,).
     """
 
     mean: dict[str, float]
     by_recording: dict[str, torch.Tensor]
-    by_row: dict[str, torch.Tensor]
+    by_sample: dict[str, torch.Tensor]
 
 
 def error_parts(predictor: Predictor) -> dict[str, list[int]]:
-    """Part → its places among a row's residuals; a free joint's position and rotation are two."""
+    """Part → its places among a sample's residuals; a free joint's position and rotation are two."""
     parts: dict[str, list[int]] = {}
     at = 0
     for channel in predictor.channels:
@@ -51,20 +51,21 @@ def measure_errors(predictor: Predictor, chosen: torch.Tensor, x: torch.Tensor, 
     """Errors of some recordings at x, from the starts that are in force."""
     own = torch.zeros(len(chosen), sum(p.size for p in predictor.nuisance), dtype=torch.float64)
     with torch.no_grad():
-        made = predictor.residuals(x.expand(len(chosen), -1), own, chosen, setting.rows, setting.contacts)
+        made = predictor.residuals(x.expand(len(chosen), -1), own, chosen, setting.samples, setting.contacts)
     noise = torch.cat([channel.noise.expand(channel.size) for channel in predictor.channels])
     masks = [
-        predictor.grid.mask[c.name][chosen, 1 : setting.rows, None].expand(-1, -1, c.size) for c in predictor.channels
+        predictor.grid.mask[c.name][chosen, 1 : setting.samples, None].expand(-1, -1, c.size)
+        for c in predictor.channels
     ]
     made, known = made * noise, torch.cat(masks, -1)
-    mean, by_recording, by_row = {}, {}, {}
+    mean, by_recording, by_sample = {}, {}, {}
     for name, places in error_parts(predictor).items():
         size = torch.linalg.vector_norm(made[..., places], dim=-1)
         counted = known[..., places[0]]
         mean[name] = float(size.sum() / counted.sum().clamp_min(1))
         by_recording[name] = size.sum(-1) / counted.sum(-1).clamp_min(1)
-        by_row[name] = size.sum(0) / counted.sum(0).clamp_min(1)
-    return Errors(mean, by_recording, by_row)
+        by_sample[name] = size.sum(0) / counted.sum(0).clamp_min(1)
+    return Errors(mean, by_recording, by_sample)
 
 
 def fold_errors(folds: Sequence[dict[str, Errors]]) -> dict[str, dict[str, tuple[float, float]]]:

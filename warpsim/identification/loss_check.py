@@ -13,7 +13,7 @@ import torch
 
 from warpsim.core.errors import SimulationError
 from warpsim.identification.gauss_newton import GaussNewton, Setting
-from warpsim.identification.robust import row_losses
+from warpsim.identification.robust import sample_losses
 
 STEPS = (1e-4, 1e-3, 1e-2, 1e-1)
 """In units of x, that is of the parameters' scales."""
@@ -48,11 +48,11 @@ class LossCheck:
         return all(c >= _AGREES for c in self.cosine)
 
     def __str__(self) -> str:
-        rows = [
+        lines = [
             f"step {step:g}: cosine {c:.4f}, lengths {r:.3g} : 1"
             for step, c, r in zip(self.steps, self.cosine, self.ratio, strict=True)
         ]
-        return "\n".join(["exact gradient of the loss against differences, all recordings:", *rows, self.advice])
+        return "\n".join(["exact gradient of the loss against differences, all recordings:", *lines, self.advice])
 
 
 def check_loss(solver: GaussNewton, setting: Setting, *, seed: int = 0) -> LossCheck:
@@ -60,7 +60,7 @@ def check_loss(solver: GaussNewton, setting: Setting, *, seed: int = 0) -> LossC
 
     Args:
         solver: Where.
-        setting: Rows and contacts.
+        setting: Samples and contacts.
         seed: Of the directions.
     """
     generator = torch.Generator().manual_seed(seed)
@@ -81,8 +81,8 @@ def _gradients(solver: GaussNewton, setting: Setting) -> torch.Tensor:
     """(R, n) derivatives of each recording's loss by the shared numbers, by reverse mode."""
     count = len(solver.chosen)
     x = solver.x.expand(count, -1).clone().requires_grad_(True)
-    made = solver.predictor.residuals(x, solver.z, solver.chosen, setting.rows, setting.contacts, solver.moves)
-    row_losses(made, solver.robust).sum().backward()
+    made = solver.predictor.residuals(x, solver.z, solver.chosen, setting.samples, setting.contacts, solver.moves)
+    sample_losses(made, solver.robust).sum().backward()
     assert x.grad is not None
     return x.grad
 
@@ -97,7 +97,7 @@ def _differences(solver: GaussNewton, setting: Setting, directions: torch.Tensor
         made = solver.residuals(points, solver.z.expand(len(points), -1, -1), setting)
     except SimulationError:
         return torch.full((len(directions), len(solver.chosen)), torch.nan, dtype=torch.float64)
-    losses = row_losses(made, solver.robust).sum(-1)
+    losses = sample_losses(made, solver.robust).sum(-1)
     ahead, behind = losses.chunk(2)
     return (ahead - behind) / (2 * step)
 
@@ -120,8 +120,8 @@ def advise(cosine: list[float], ratio: list[float], setting: Setting) -> str:
         )
     if max(ratio) > 10:
         return (
-            "Derivatives are far larger than what differences see: the motion is chaotic over these rows; compare "
-            f"fewer rows, soften contacts (softening={softer:g}) or resolve impacts (impacts=True)."
+            "Derivatives are far larger than what differences see: the motion is chaotic over these samples; compare "
+            f"fewer samples, soften contacts (softening={softer:g}) or resolve impacts (impacts=True)."
         )
     return (
         "They disagree even at small steps: contacts switch within a step; soften them "

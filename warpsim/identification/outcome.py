@@ -96,11 +96,11 @@ class IdentifiedScene:
         which = torch.tensor([place])
         own = torch.zeros(1, sum(p.size for p in self.predictor.nuisance), dtype=torch.float64)
         with torch.no_grad():
-            motion = self.predictor.rollout(self.x[None], own, which, self.predictor.grid.rows, self.contacts)
+            motion = self.predictor.rollout(self.x[None], own, which, self.predictor.grid.samples, self.contacts)
         return Curves.of(self.predictor, motion, place, self.recordings[place].name)
 
     def __str__(self) -> str:
-        rows = [
+        lines = [
             f"{name}: {value:.6g} ± {half:.2g}" if np.isfinite(half) else f"{name}: {value:.6g}, not determined"
             for name, value, half in zip(self.names, self.values, self.uncertainty.half_width, strict=True)
         ]
@@ -114,7 +114,7 @@ class IdentifiedScene:
         ]
         checked = [] if self.loss_check is None else [self.loss_check.advice]
         spent = f"{self.rollouts:.0f} rollouts, {self.seconds:.1f} s"
-        return "\n".join([*rows, *self.uncertainty.sentences, *judged, *checked, *self.notes, spent])
+        return "\n".join([*lines, *self.uncertainty.sentences, *judged, *checked, *self.notes, spent])
 
     def report(self) -> str:
         """In Markdown."""

@@ -38,7 +38,7 @@ def split_states(recording: Recording, sim: Simulator) -> Recording:
 def checked_coordinates(recordings: Recordings, sim: Simulator) -> Recordings:
     """Checks quaternions and velocities of "q" and "qd" against each other.
 
-    Rows whose quaternions are not of unit length are masked with a note.
+    Samples whose quaternions are not of unit length are masked with a note.
 
     Raises:
         InputError: All quaternions of a recording are off, or in another order; velocities are in another unit.
@@ -74,57 +74,57 @@ def _unit_quaternions(recording: Recording, sim: Simulator) -> tuple[Recording, 
         bad = np.abs(lengths - 1) > 0.01
         bad &= np.isfinite(lengths)
         if bad[np.isfinite(lengths)].all():
-            row = int(np.flatnonzero(np.isfinite(lengths))[0])
+            first = int(np.flatnonzero(np.isfinite(lengths))[0])
             raise InputError(
-                f"{recording.name}, row {row}: q[{part.start}:{part.stop}] is {q[row, part]}, no unit quaternion; the "
-                "order is position (m) and then (w, x, y, z)"
+                f"{recording.name}, sample {first}: q[{part.start}:{part.stop}] is {q[first, part]}, no unit "
+                "quaternion; the order is position (m) and then (w, x, y, z)"
             )
         if bad.any():
-            rows = ", ".join(map(str, np.flatnonzero(bad)[:5]))
-            notes.append(f"{recording.name}: q masked in row(s) {rows}: no unit quaternion")
+            samples = ", ".join(map(str, np.flatnonzero(bad)[:5]))
+            notes.append(f"{recording.name}: q masked in sample(s) {samples}: no unit quaternion")
         q[bad] = np.nan
     return replace(recording, channels={**recording.channels, "q": q}), notes
 
 
 def _moved(q: np.ndarray, times: np.ndarray, sim: Simulator) -> np.ndarray:
-    """(n − 1, nv) velocities by differences of rows."""
+    """(n − 1, nv) velocities by differences of samples."""
     made = difference(sim.model.layout, torch.tensor(q[1:]), torch.tensor(q[:-1])).numpy()
     return made / np.diff(times)[:, None]
 
 
 def _check_rates(recordings: list[Recording], sim: Simulator) -> None:
-    by_rows, stated, reordered = [], [], []
+    by_samples, stated, reordered = [], [], []
     for recording in recordings:
         q, qd = recording.channels["q"], recording.channels["qd"]
         if qd.shape[1:] != (sim.nv,):
             raise InputError(f"{recording.name}: 'qd' has shape {qd.shape}; the scene has {sim.nv} velocities")
-        by_rows.append(_moved(q, recording.times, sim))
+        by_samples.append(_moved(q, recording.times, sim))
         stated.append((qd[1:] + qd[:-1]) / 2)
         other = q.copy()
         for part in _quaternions(sim):
             other[:, part] = q[:, [part.stop - 1, part.start, part.start + 1, part.start + 2]]
         reordered.append(_moved(other, recording.times, sim))
-    rows, told, turned = (np.concatenate(a) for a in (by_rows, stated, reordered))
-    good = np.isfinite(rows).all(-1) & np.isfinite(told).all(-1) & np.isfinite(turned).all(-1)
-    rows, told, turned = rows[good], told[good], turned[good]
-    if len(rows) < 5:
+    samples, told, turned = (np.concatenate(a) for a in (by_samples, stated, reordered))
+    good = np.isfinite(samples).all(-1) & np.isfinite(told).all(-1) & np.isfinite(turned).all(-1)
+    samples, told, turned = samples[good], told[good], turned[good]
+    if len(samples) < 5:
         return
-    as_is, other_way = (np.median(np.linalg.norm(a - told, axis=-1)) for a in (rows, turned))
+    as_is, other_way = (np.median(np.linalg.norm(a - told, axis=-1)) for a in (samples, turned))
     if _quaternions(sim) and other_way < 0.3 * as_is:
         raise InputError(
             f"{recordings[0].name} and others: the velocities agree with quaternions in the order (x, y, z, w), not "
             "(w, x, y, z); reorder them"
         )
-    _check_units(recordings[0].name, rows, told, sim)
+    _check_units(recordings[0].name, samples, told, sim)
 
 
-def _check_units(name: str, rows: np.ndarray, told: np.ndarray, sim: Simulator) -> None:
+def _check_units(name: str, samples: np.ndarray, told: np.ndarray, sim: Simulator) -> None:
     """Compares the sizes of stated velocities and differences, dof by dof."""
     for dof, title in enumerate(sim.dof_names):
-        moving = np.abs(rows[:, dof]) > 0.3 * np.abs(rows[:, dof]).max()
-        if moving.sum() < 5 or np.abs(rows[:, dof]).max() < 1e-9:
+        moving = np.abs(samples[:, dof]) > 0.3 * np.abs(samples[:, dof]).max()
+        if moving.sum() < 5 or np.abs(samples[:, dof]).max() < 1e-9:
             continue
-        ratio = float(np.median(told[moving, dof] / rows[moving, dof]))
+        ratio = float(np.median(told[moving, dof] / samples[moving, dof]))
         for size, unit in _UNITS.items():
             for factor, what in ((size, "velocities"), (1 / size, "coordinates")):
                 if abs(ratio / factor - 1) < _NEAR:
@@ -149,7 +149,7 @@ def starts_inside(sim: Simulator, q: torch.Tensor, names: list[str]) -> list[str
     sizes = [float(size) for s in sim.scene.shapes if s.kind != "plane" for size in s.size if size > 0]
     limit = _DEEP * min(sizes, default=0.05)
     return [
-        f"{name}, row 0: it starts {1000 * float(d):.3g} mm inside another body; left out"
+        f"{name}, sample 0: it starts {1000 * float(d):.3g} mm inside another body; left out"
         for name, d in zip(names, depth, strict=True)
         if float(d) > limit
     ]

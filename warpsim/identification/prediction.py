@@ -12,7 +12,7 @@ from warpsim.core.errors import InputError
 from warpsim.identification.grid import Channel, Grid, channel_outputs, predicted, residuals
 from warpsim.identification.parameter import BoundParameter
 from warpsim.io.load import ledger_told
-from warpsim.parallel.rows import rows_over_ranks
+from warpsim.parallel.worlds import worlds_over_ranks
 from warpsim.rigid.model.tangent import shift
 from warpsim.rigid.model.topology import Layout
 from warpsim.sim.simulator import Simulator
@@ -52,7 +52,7 @@ class Predictor:
     """Rolls out candidates and compares them with recordings.
 
     Sizes: n shared numbers x, k nuisance numbers z per recording (those of parameters first, then of the initial
-    state), R recordings, G rows, m residuals per row.
+    state), R recordings, G samples, m residuals per sample.
 
     Attributes:
         parameters: What x means, then z.
@@ -80,7 +80,7 @@ class Predictor:
             grid: The data.
             channels: What is compared.
             parameters: Bound to `sim`.
-            substeps: Steps per row.
+            substeps: Steps per sample.
             threads: That share the worlds.
         """
         self.grid, self.channels = grid, list(channels)
@@ -125,33 +125,33 @@ class Predictor:
         x: torch.Tensor,
         z: torch.Tensor,
         which: torch.Tensor,
-        rows: int,
+        samples: int,
         contacts: Contacts,
         moves: StartMoves | None = None,
     ) -> torch.Tensor:
-        """(B, rows − 1, m) masked residuals in standard deviations, differentiable by x and z.
+        """(B, samples − 1, m) masked residuals in standard deviations, differentiable by x and z.
 
         Args:
             x: (B, n).
             z: (B, k), or with `moves` (B, k + 2·nv).
             which: (B,) recording of each pair.
-            rows: Compared ones, from the start.
+            samples: Compared ones, from the start.
             contacts: How they are modeled.
             moves: Initial states move by the last numbers of z; None: they are the recordings'.
         """
-        self.rollouts += len(which) * (rows - 1) / max(1, self.grid.rows - 1)
+        self.rollouts += len(which) * (samples - 1) / max(1, self.grid.samples - 1)
 
         def compared(x: torch.Tensor, z: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
-            return self._residuals(x, z, which, rows, contacts, moves)
+            return self._residuals(x, z, which, samples, contacts, moves)
 
-        return rows_over_ranks(compared, x, z, which, what="residuals of recordings")
+        return worlds_over_ranks(compared, x, z, which, what="residuals of recordings")
 
     def _residuals(
         self,
         x: torch.Tensor,
         z: torch.Tensor,
         which: torch.Tensor,
-        rows: int,
+        samples: int,
         contacts: Contacts,
         moves: StartMoves | None,
     ) -> torch.Tensor:
@@ -161,8 +161,8 @@ class Predictor:
         for first in range(0, len(which), worlds):
             places = torch.arange(first, first + worlds).clamp(max=len(which) - 1)  # the last pair fills the last part
             kept = min(worlds, len(which) - first)
-            motion = self.rollout(x[places], z[places], which[places], rows, contacts, moves)
-            parts.append(self.compare(motion, which[places], rows)[:kept])
+            motion = self.rollout(x[places], z[places], which[places], samples, contacts, moves)
+            parts.append(self.compare(motion, which[places], samples)[:kept])
         return torch.cat(parts)
 
     def rollout(
@@ -170,19 +170,19 @@ class Predictor:
         x: torch.Tensor,
         z: torch.Tensor,
         which: torch.Tensor,
-        rows: int,
+        samples: int,
         contacts: Contacts,
         moves: StartMoves | None = None,
         outputs: Sequence[str] = (),
     ) -> Trajectory:
-        """One rollout of as many worlds as there are pairs, with a row per measured one."""
+        """One rollout of as many worlds as there are pairs, with a sample per measured one."""
         sim = self.simulator(len(which), contacts)
         q, qd = self.starts(z, which, moves)
         controls = None
         if self.grid.controls is not None:
-            controls = self.grid.controls[which, : rows - 1].transpose(0, 1).repeat_interleave(self.substeps, 0)
+            controls = self.grid.controls[which, : samples - 1].transpose(0, 1).repeat_interleave(self.substeps, 0)
         return sim.rollout(
-            self.substeps * (rows - 1),
+            self.substeps * (samples - 1),
             controls,
             q=q,
             qd=qd,
@@ -203,13 +203,13 @@ class Predictor:
         moved = z[:, -2 * nv :]
         return shift(self._sim.model.layout, q, moved[:, :nv] * moves.position), qd + moved[:, nv:] * moves.velocity
 
-    def compare(self, motion: Trajectory, which: torch.Tensor, rows: int) -> torch.Tensor:
-        """(B, rows − 1, m) masked residuals of a rollout."""
+    def compare(self, motion: Trajectory, which: torch.Tensor, samples: int) -> torch.Tensor:
+        """(B, samples − 1, m) masked residuals of a rollout."""
         parts = []
         for channel in self.channels:
             made = predicted(motion, channel.name)[1:].transpose(0, 1)
-            mask = self.grid.mask[channel.name][which, 1:rows, None]
-            apart = residuals(self._sim, channel, made, self.grid.measured[channel.name][which, 1:rows])
+            mask = self.grid.mask[channel.name][which, 1:samples, None]
+            apart = residuals(self._sim, channel, made, self.grid.measured[channel.name][which, 1:samples])
             parts.append(torch.where(mask > 0, apart, 0.0))
         return torch.cat(parts, -1)
 
@@ -253,7 +253,7 @@ class Predictor:
 
 
 def substeps_for(grid: Grid, sim: Simulator, substeps: int | None) -> int:
-    """Steps per row: as asked for, else so many that steps are no longer than the scene's."""
+    """Steps per sample: as asked for, else so many that steps are no longer than the scene's."""
     if substeps is not None:
         if substeps < 1:
             raise InputError(f"substeps={substeps}: give 1 or more")

@@ -1,10 +1,10 @@
 """Recordings from files, in a plain format.
 
-`.npz`: `lengths` (rows of each recording), `rate` (Hz, one number or one per recording) or `times` (all rows, s, each
-recording from its own zero or not), optionally `names`, `controls`, and one array per channel, all rows of all
+`.npz`: `lengths` (samples of each recording), `rate` (Hz, one number or one per recording) or `times` (all samples, s,
+each recording from its own zero or not), optionally `names`, `controls`, and one array per channel, all samples of all
 recordings one after another. "states" stands for "q" and "qd" side by side.
 
-`.csv`: one row per measurement, with the columns `recording`, `time` and `CHANNEL[i]` (`q[0]`, `joint:elbow[0]`,
+`.csv`: one line per sample, with the columns `recording`, `time` and `CHANNEL[i]` (`q[0]`, `joint:elbow[0]`,
 `controls[0]` …); empty cells were not measured.
 
 `.h5` and `.hdf5`: the arrays of an `.npz` as datasets of the root; `.parquet`: the columns of a `.csv`, nulls were not
@@ -97,7 +97,7 @@ def _from_arrays(file: Path, arrays: Mapping[str, np.ndarray], units: Mapping[st
     total, count = int(lengths.sum()), len(lengths)
     raw = {n: a for n, a in arrays.items() if n not in _RESERVED and a.ndim >= 1 and len(a) == total and total != count}
     if not raw:
-        raise InputError(f"{file}: no channel has one row for each of the {total} rows that `lengths` adds up to")
+        raise InputError(f"{file}: no channel has one sample for each of the {total} samples that `lengths` adds up to")
     channels = in_si(raw, units)
     ends = np.cumsum(lengths)
     rates = np.broadcast_to(arrays.get("rate", np.nan), (count,))
@@ -116,7 +116,7 @@ def _start(arrays: Mapping[str, np.ndarray], name: str, place: int, count: int) 
     if name not in arrays:
         return None
     if len(arrays[name]) != count:
-        raise InputError(f"{name}: {len(arrays[name])} rows for {count} recordings")
+        raise InputError(f"{name}: {len(arrays[name])} samples for {count} recordings")
     return arrays[name][place]
 
 
@@ -134,24 +134,24 @@ def _from_table(file: Path, table: list[list[str]], units: Mapping[str, str]) ->
         if len(line) != len(header):
             raise InputError(f"{file}, line {number}: {len(line)} cells, the header has {len(header)}")
         by_name.setdefault(line[at_name], []).append(line)
-    return [_of_lines(file, name, rows, at_time, columns, units) for name, rows in by_name.items()]
+    return [_of_lines(file, name, lines, at_time, columns, units) for name, lines in by_name.items()]
 
 
 def _of_lines(
     file: Path,
     name: str,
-    rows: list[list[str]],
+    lines: list[list[str]],
     at_time: int,
     columns: Mapping[str, list[int]],
     units: Mapping[str, str],
 ) -> Recording:
     def numbers(place: int) -> np.ndarray:
-        made = np.full(len(rows), np.nan)
-        for at, row in enumerate(rows):
+        made = np.full(len(lines), np.nan)
+        for at, line in enumerate(lines):
             try:
-                made[at] = float(row[place]) if row[place].strip() else np.nan
+                made[at] = float(line[place]) if line[place].strip() else np.nan
             except ValueError:
-                raise InputError(f"{file}, recording {name!r}, row {at}: {row[place]!r} is no number") from None
+                raise InputError(f"{file}, recording {name!r}, sample {at}: {line[place]!r} is no number") from None
         return made
 
     found = {channel: np.stack([numbers(p) for p in places], -1) for channel, places in columns.items()}

@@ -27,7 +27,7 @@ UNITS = {
 }
 """Unit → its size in SI and radians."""
 _GAP = 1.5
-"""A row that comes later than this many usual distances after the last one follows a gap."""
+"""A sample that comes later than this many usual distances after the last one follows a gap."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Recording:
         channels: By name, (n, …) each; NaN where nothing was measured. Names: "q" and "qd" (all coordinates or
             velocities, in the scene's convention), "joint:NAME", "joint_velocity:NAME", "body_position:NAME",
             "body_rotation:NAME" (w, x, y, z), "sensor:NAME".
-        controls: (n, control size): what acted from each row to the next; None: nothing.
-        q0: (nq,): where the rollout starts; None: the first row of "q", else the scene's.
+        controls: (n, control size): what acted from each sample to the next; None: nothing.
+        q0: (nq,): where the rollout starts; None: the first sample of "q", else the scene's.
         qd0: (nv,): likewise.
     """
 
@@ -53,15 +53,15 @@ class Recording:
     qd0: np.ndarray | None = None
 
     @property
-    def rows(self) -> int:
+    def samples(self) -> int:
         """n."""
         return len(self.times)
 
-    def first_rows(self, rows: int) -> Recording:
-        """The recording up to a row."""
-        cut = {name: values[:rows] for name, values in self.channels.items()}
-        controls = None if self.controls is None else self.controls[:rows]
-        return replace(self, times=self.times[:rows], channels=cut, controls=controls)
+    def first_samples(self, samples: int) -> Recording:
+        """The recording up to a sample."""
+        cut = {name: values[:samples] for name, values in self.channels.items()}
+        controls = None if self.controls is None else self.controls[:samples]
+        return replace(self, times=self.times[:samples], channels=cut, controls=controls)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Recordings(Sequence[Recording]):
 
     Attributes:
         items: Those that can be used, all with the same channels.
-        notes: What was masked or left out, by recording and row.
+        notes: What was masked or left out, by recording and sample.
     """
 
     items: tuple[Recording, ...]
@@ -88,9 +88,9 @@ class Recordings(Sequence[Recording]):
     def __iter__(self) -> Iterator[Recording]:
         return iter(self.items)
 
-    def first_rows(self, rows: int) -> Recordings:
-        """All of them up to a row."""
-        return Recordings(tuple(item.first_rows(rows) for item in self.items), self.notes)
+    def first_samples(self, samples: int) -> Recordings:
+        """All of them up to a sample."""
+        return Recordings(tuple(item.first_samples(samples) for item in self.items), self.notes)
 
 
 def in_si(channels: Mapping[str, np.ndarray], units: Mapping[str, str]) -> dict[str, np.ndarray]:
@@ -111,7 +111,7 @@ def in_si(channels: Mapping[str, np.ndarray], units: Mapping[str, str]) -> dict[
 def checked(recordings: Sequence[Recording]) -> Recordings:
     """Looks recordings through.
 
-    Entries that are not numbers are masked, recordings without a row to compare left out, both with a note.
+    Entries that are not numbers are masked, recordings without a sample to compare left out, both with a note.
 
     Raises:
         InputError: Times that do not increase, channels that differ in length or kind, no recording left.
@@ -122,15 +122,15 @@ def checked(recordings: Sequence[Recording]) -> Recordings:
         raise InputError(f"recordings have different channels: {' / '.join(', '.join(n) for n in sorted(names))}")
     for recording in recordings:
         _check_shapes(recording)
-        if recording.rows < 2:
-            notes.append(f"{recording.name}: {recording.rows} row(s), nothing to compare with; left out")
+        if recording.samples < 2:
+            notes.append(f"{recording.name}: {recording.samples} sample(s), nothing to compare with; left out")
             continue
         _check_times(recording)
         notes += _gaps(recording)
         masked, said = _masked(recording)
         notes += said
         if all(np.isnan(values[1:]).all() for values in masked.channels.values()):
-            notes.append(f"{recording.name}: no measurement after row 0; left out")
+            notes.append(f"{recording.name}: no measurement after sample 0; left out")
             continue
         kept.append(masked)
     if not kept:
@@ -142,35 +142,35 @@ def _check_shapes(recording: Recording) -> None:
     if not recording.channels:
         raise InputError(f"{recording.name}: it has no channels; give what was measured")
     for name, values in recording.channels.items():
-        if len(values) != recording.rows:
-            raise InputError(f"{recording.name}: {name!r} has {len(values)} rows, its times {recording.rows}")
-    if recording.controls is not None and len(recording.controls) != recording.rows:
-        raise InputError(f"{recording.name}: {len(recording.controls)} controls for {recording.rows} times")
+        if len(values) != recording.samples:
+            raise InputError(f"{recording.name}: {name!r} has {len(values)} samples, its times {recording.samples}")
+    if recording.controls is not None and len(recording.controls) != recording.samples:
+        raise InputError(f"{recording.name}: {len(recording.controls)} controls for {recording.samples} times")
 
 
 def _check_times(recording: Recording) -> None:
     times = recording.times
     bad = np.flatnonzero(~np.isfinite(times))
     if len(bad):
-        raise InputError(f"{recording.name}, row {bad[0]}: the time is {times[bad[0]]}; every row needs one")
+        raise InputError(f"{recording.name}, sample {bad[0]}: the time is {times[bad[0]]}; every sample needs one")
     back = np.flatnonzero(np.diff(times) <= 0)
     if len(back):
-        row = int(back[0]) + 1
+        sample = int(back[0]) + 1
         raise InputError(
-            f"{recording.name}, row {row}: time goes from {times[row - 1]:g} s to {times[row]:g} s; sort the rows, or "
-            "split the recording there"
+            f"{recording.name}, sample {sample}: time goes from {times[sample - 1]:g} s to {times[sample]:g} s; "
+            "sort the samples, or split the recording there"
         )
 
 
 def _gaps(recording: Recording) -> list[str]:
     apart = np.diff(recording.times)
     usual = float(np.median(apart))
-    rows = np.flatnonzero(apart > _GAP * usual)
-    return [f"{recording.name}: a gap of {apart[r]:.3g} s after row {r}; nothing is compared there" for r in rows]
+    samples = np.flatnonzero(apart > _GAP * usual)
+    return [f"{recording.name}: a gap of {apart[r]:.3g} s after sample {r}; nothing is compared there" for r in samples]
 
 
 def _masked(recording: Recording) -> tuple[Recording, list[str]]:
-    """With rows of NaN or infinite values masked as a whole, channel by channel."""
+    """With samples of NaN or infinite values masked as a whole, channel by channel."""
     channels, notes = {}, []
     for name, values in recording.channels.items():
         flat = values.reshape(len(values), -1)
@@ -182,6 +182,6 @@ def _masked(recording: Recording) -> tuple[Recording, list[str]]:
         channels[name] = kept
         whole = np.isnan(flat).all()
         if bad.any() and not whole:
-            rows = ", ".join(map(str, np.flatnonzero(bad)[:5])) + (" …" if bad.sum() > 5 else "")
-            notes.append(f"{recording.name}: {name!r} masked in {bad.sum()} row(s) ({rows}): not usable numbers")
+            samples = ", ".join(map(str, np.flatnonzero(bad)[:5])) + (" …" if bad.sum() > 5 else "")
+            notes.append(f"{recording.name}: {name!r} masked in {bad.sum()} sample(s) ({samples}): not usable numbers")
     return replace(recording, channels=channels), notes

@@ -30,9 +30,10 @@ class Curves:
 
     Attributes:
         name: Of the recording.
-        times: (rows,) s.
-        lines: (title, measured (rows,), predicted (rows,)): one per number of a compared channel; NaN where masked.
-        sizes: (rows − 1,) length of the residuals, in standard deviations.
+        times: (samples,) s.
+        lines: (title, measured (samples,), predicted (samples,)): one per number of a compared channel; NaN where
+            masked.
+        sizes: (samples − 1,) length of the residuals, in standard deviations.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Curves:
             lines += [(t, m, p) for t, m, p in zip(titles, measured.T, made.T, strict=True)]
             parts.append(torch.tensor(predictor.compare(motion, torch.tensor([place]), len(made))[0].numpy()))
         sizes = torch.linalg.vector_norm(parts[0], dim=-1).numpy()
-        return Curves(name, float(grid.interval[place]) * np.arange(grid.rows), tuple(lines), sizes)
+        return Curves(name, float(grid.interval[place]) * np.arange(grid.samples), tuple(lines), sizes)
 
 
 def markdown_report(fit: Any) -> str:
@@ -70,8 +71,11 @@ def markdown_report(fit: Any) -> str:
     lines = ["# Identification", "", f"{len(fit.train)} recordings fitted, {len(fit.held_out)} held out; "]
     lines[-1] += f"{fit.rollouts:.0f} rollouts of a recording, {fit.seconds:.1f} s of processor time."
     lines += [_contacts(fit), "", "## Parameters", ""]
-    lines += ["| parameter | value | 95 % interval (by recording) | as if rows were independent |", "|---|---|---|---|"]
-    for name, value, half, naive in _parameter_rows(fit):
+    lines += [
+        "| parameter | value | 95 % interval (by recording) | as if samples were independent |",
+        "|---|---|---|---|",
+    ]
+    for name, value, half, naive in _parameter_lines(fit):
         lines.append(f"| {name} | {value:.6g} | {_interval(value, half)} | ± {naive:.2g} |")
     lines += ["", *(f"- {sentence}" for sentence in fit.uncertainty.sentences), "", "## Mean errors", ""]
     parts = list(next(iter(fit.errors.values())).mean)
@@ -93,7 +97,7 @@ def _contacts(fit: Any) -> str:
     return f"Contacts are softened by {1000 * softening:g} mm." if softening else "Contacts are the scene's own."
 
 
-def _parameter_rows(fit: Any) -> list[tuple[str, float, float, float]]:
+def _parameter_lines(fit: Any) -> list[tuple[str, float, float, float]]:
     sure = fit.uncertainty
     return list(zip(fit.names, fit.values, sure.half_width, sure.naive_half_width, strict=True))
 
@@ -108,10 +112,10 @@ def _interval(value: float, half: float) -> str:
 
 def html_report(fit: Any, curves: Sequence[Curves]) -> str:
     """A page without scripts: tables, and measured against predicted curves."""
-    rows = "".join(
+    cells = "".join(
         f"<tr><td>{html.escape(name)}</td><td>{value:.6g}</td><td>{_interval(value, half)}</td>"
         f"<td>± {naive:.2g}</td></tr>"
-        for name, value, half, naive in _parameter_rows(fit)
+        for name, value, half, naive in _parameter_lines(fit)
     )
     parts = list(next(iter(fit.errors.values())).mean)
     judged = "".join(
@@ -129,7 +133,8 @@ def html_report(fit: Any, curves: Sequence[Curves]) -> str:
         f"<!doctype html><!-- {MARK.decode()} --><meta charset=utf-8><title>Identification</title>"
         f"<style>{_STYLE}</style><h1>Identification</h1>"
         f"<p>{len(fit.train)} recordings fitted, {len(fit.held_out)} held out. {_contacts(fit)}</p>"
-        f"<table><tr><th>parameter<th>value<th>95 % interval, by recording<th>rows as independent</tr>{rows}</table>"
+        f"<table><tr><th>parameter<th>value<th>95 % interval, by recording<th>samples as independent</tr>"
+        f"{cells}</table>"
         f"<ul>{sentences}</ul><h2>Mean errors</h2>"
         f"<table><tr><th><th>{'<th>'.join(map(html.escape, parts))}</tr>{judged}</table>"
         f"{checked}<h2>Measured (dots) and predicted (lines)</h2>{''.join(map(_recording, curves))}"

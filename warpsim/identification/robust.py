@@ -1,4 +1,4 @@
-"""Losses of a row of residuals that grow slower than the square for rows that no model explains."""
+"""Losses of a sample of residuals that grow slower than the square for samples that no model explains."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ def check_robust(width: float | None) -> float:
     if width is None:
         return math.inf
     if not width > 0:
-        raise InputError(f"robust={width}: give the number of standard deviations up to which rows count squared")
+        raise InputError(f"robust={width}: give the number of standard deviations up to which samples count squared")
     return float(width)
 
 
-def row_losses(residuals: torch.Tensor, width: float) -> torch.Tensor:
-    """(…,) pseudo-Huber loss of rows (…, m): ½‖r‖² near zero, width·‖r‖ far away (Charbonnier)."""
+def sample_losses(residuals: torch.Tensor, width: float) -> torch.Tensor:
+    """(…,) pseudo-Huber loss of samples (…, m): ½‖r‖² near zero, width·‖r‖ far away (Charbonnier)."""
     square = residuals.square().sum(-1)
     if math.isinf(width):
         return square / 2
     return width**2 * ((1 + square / width**2).sqrt() - 1)
 
 
-def row_weights(residuals: torch.Tensor, width: float) -> torch.Tensor:
+def sample_weights(residuals: torch.Tensor, width: float) -> torch.Tensor:
     """(…,) w with d loss / d r = w·r."""
     square = residuals.square().sum(-1)
     return torch.ones_like(square) if math.isinf(width) else 1 / (1 + square / width**2).sqrt()
@@ -34,7 +34,7 @@ def row_weights(residuals: torch.Tensor, width: float) -> torch.Tensor:
 
 def curvature_product(residuals: torch.Tensor, jacobian: torch.Tensor, width: float) -> torch.Tensor:
     """(…, m, n): ∂²loss/∂r² times J (…, m, n), exact: w·J − (w³/width²)·r·(rᵀJ)."""
-    w = row_weights(residuals, width)[..., None, None]
+    w = sample_weights(residuals, width)[..., None, None]
     if math.isinf(width):
         return jacobian
     along = (residuals[..., None] * jacobian).sum(-2, keepdim=True)

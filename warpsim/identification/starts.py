@@ -1,4 +1,4 @@
-"""Where rollouts start: the first measured row, or what the first rows together say."""
+"""Where rollouts start: the first measured sample, or what the first samples together say."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ITERATIONS = 2
 
 
 def start_moves(predictor: Predictor, position_noise: Any = None, velocity_noise: Any = None) -> StartMoves:
-    """How well the first row is known: the noise of "q", and of velocities as differences of two rows of it.
+    """How well the first sample is known: the noise of "q", and of velocities as differences of two samples of it.
 
     Args:
         predictor: Whose channels tell the noise.
@@ -45,24 +45,24 @@ def _per_dof(what: str, given: Any, nv: int) -> torch.Tensor:
 
 
 def smoothed(
-    predictor: Predictor, chosen: torch.Tensor, x: torch.Tensor, rows: int, contacts: Contacts, moves: StartMoves
+    predictor: Predictor, chosen: torch.Tensor, x: torch.Tensor, samples: int, contacts: Contacts, moves: StartMoves
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(R, nq), (R, nv): initial states that fit the first rows best, given the shared values.
+    """(R, nq), (R, nv): initial states that fit the first samples best, given the shared values.
 
-    The states move from where the predictor's grid has them, with the first row's noise as a prior. A recording's rows
-    from its first contact on are not looked at, unless it is in contact from the beginning.
+    The states move from where the predictor's grid has them, with the first sample's noise as a prior. A recording's
+    samples from its first contact on are not looked at, unless it is in contact from the beginning.
 
     Args:
         predictor: Of all recordings.
         chosen: (R,) those whose starts are wanted.
         x: (n,) shared numbers.
-        rows: Measured rows that count, the first one included.
+        samples: Measured samples that count, the first one included.
         contacts: How they are modeled.
-        moves: How well the first row is known.
+        moves: How well the first sample is known.
     """
     solver = GaussNewton(predictor, chosen, robust=float("inf"), moves=moves, shared=False)
     solver.x = x
-    setting = Setting(min(rows, predictor.grid.rows), contacts, _ITERATIONS, 1e-3)
+    setting = Setting(min(samples, predictor.grid.samples), contacts, _ITERATIONS, 1e-3)
     whole = predictor.grid
     predictor.grid = _before_contact(solver, setting)
     try:
@@ -73,7 +73,7 @@ def smoothed(
 
 
 def _before_contact(solver: GaussNewton, setting: Setting) -> Grid:
-    """The grid with rows from the first contact on masked, as rollouts from the present starts see it."""
+    """The grid with samples from the first contact on masked, as rollouts from the present starts see it."""
     predictor, chosen = solver.predictor, solver.chosen
     if not predictor.has_contacts:
         return predictor.grid
@@ -82,18 +82,18 @@ def _before_contact(solver: GaussNewton, setting: Setting) -> Grid:
             solver.x.expand(len(chosen), -1),
             solver.z,
             chosen,
-            setting.rows,
+            setting.samples,
             setting.contacts,
             solver.moves,
             outputs=("contact_point_forces",),
         )["contact_point_forces"]
-    predictor.rollouts += len(chosen) * (setting.rows - 1) / max(1, predictor.grid.rows - 1)
-    touching = (made != 0).flatten(2).any(-1).T  # (R, rows)
+    predictor.rollouts += len(chosen) * (setting.samples - 1) / max(1, predictor.grid.samples - 1)
+    touching = (made != 0).flatten(2).any(-1).T  # (R, samples)
     before = (touching.cumsum(1) == 0) | touching[:, 1:2]
     masks = {}
     for name, mask in predictor.grid.mask.items():
         masks[name] = mask.clone()
-        masks[name][chosen, : setting.rows] *= before.to(mask)
+        masks[name][chosen, : setting.samples] *= before.to(mask)
     return replace(predictor.grid, mask=masks)
 
 

@@ -1,6 +1,6 @@
-"""How sure a fit is: intervals from how recordings differ, not from how rows do.
+"""How sure a fit is: intervals from how recordings differ, not from how samples do.
 
-Rows of one recording err together, so that counting them as independent makes intervals several times too small. The
+Samples of one recording err together, so that counting them as independent makes intervals several times too small. The
 sandwich H⁻¹·(Σ s·sᵀ)·H⁻¹ over the recordings' scores s (Liang and Zeger, 1986) needs only that recordings are
 independent of each other; with few recordings it is widened by R/(R − 1) and Student's t. A search that ended before
 its optimum is off by about the step that it would take next, which is added.

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from warpsim.parallel.ranks import current
-from warpsim.parallel.rows import rows_over_ranks
+from warpsim.parallel.worlds import worlds_over_ranks
 from warpsim.sim.network_policy import NetworkPolicy
 from warpsim.sim.policy_rollout import Policy
 from warpsim.sim.simulator import Simulator
@@ -48,20 +48,20 @@ class RankRollouts:
         given = self._parameters()
         names = list(start)
 
-        def roll_out(rows: torch.Tensor, each: torch.Tensor, *states: torch.Tensor) -> torch.Tensor:
+        def roll_out(worlds: torch.Tensor, each: torch.Tensor, *states: torch.Tensor) -> torch.Tensor:
             with _weights(policy, each):
-                motion = self._of(len(rows)).rollout_policy(
+                motion = self._of(len(worlds)).rollout_policy(
                     policy,
                     steps,
                     start=dict(zip(names, states, strict=True)),
                     hold=hold,
-                    parameters={name: value[rows] for name, value in given.items()},
+                    parameters={name: value[worlds] for name, value in given.items()},
                     **options,
                 )
             return torch.cat([motion[name].transpose(0, 1).flatten(2) for name in self._fields], -1)
 
-        rows = torch.arange(self._sim.worlds)
-        made = rows_over_ranks(roll_out, rows, each, *(start[name] for name in names), what="rollouts of a policy")
+        worlds = torch.arange(self._sim.worlds)
+        made = worlds_over_ranks(roll_out, worlds, each, *(start[name] for name in names), what="rollouts of a policy")
         parts = made.split([shape.numel() for shape in self._fields.values()], -1)
         return {
             name: part.transpose(0, 1).unflatten(2, shape) if shape else part.transpose(0, 1)[..., 0]

@@ -9,7 +9,7 @@ import torch
 
 from warpsim.core.errors import RangeError, SimulationError
 from warpsim.parallel.ranks import current
-from warpsim.parallel.rows import rows_over_ranks
+from warpsim.parallel.worlds import worlds_over_ranks
 
 
 def losses_one_by_one(loss: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
@@ -22,10 +22,10 @@ def losses_one_by_one(loss: Callable[[torch.Tensor], torch.Tensor], x: torch.Ten
         x: (k, n).
     """
 
-    def here(rows: torch.Tensor) -> torch.Tensor:
-        return torch.stack([_loss_or_infinity(loss, row) for row in rows])
+    def here(candidates: torch.Tensor) -> torch.Tensor:
+        return torch.stack([_loss_or_infinity(loss, candidate) for candidate in candidates])
 
-    return rows_over_ranks(here, x, what="losses of candidates")
+    return worlds_over_ranks(here, x, what="losses of candidates")
 
 
 def losses_side_by_side(losses: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
@@ -38,7 +38,7 @@ def losses_side_by_side(losses: Callable[[torch.Tensor], torch.Tensor], x: torch
         losses: Of candidates (k, n) in k worlds; raises `SimulationError` where one of them fails.
         x: (k, n).
     """
-    return rows_over_ranks(lambda rows: _losses_here(losses, rows), x, what="losses of candidates")
+    return worlds_over_ranks(lambda candidates: _losses_here(losses, candidates), x, what="losses of candidates")
 
 
 def _losses_here(losses: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
@@ -56,11 +56,11 @@ def _losses_here(losses: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor
     return _infinity(x)
 
 
-def rows_side_by_side(rows: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor | None:
+def residuals_side_by_side(residuals: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor | None:
     """(k, m) residuals of candidates x (k, n), each in a world of its own; NaN where one cannot be simulated.
 
     Args:
-        rows: Of candidates (k, n) in k worlds; raises `SimulationError` where one of them fails.
+        residuals: Of candidates (k, n) in k worlds; raises `SimulationError` where one of them fails.
         x: (k, n).
 
     Returns:
@@ -68,30 +68,30 @@ def rows_side_by_side(rows: Callable[[torch.Tensor], torch.Tensor], x: torch.Ten
     """
     with contextlib.suppress(SimulationError):
         if current() is not None:
-            return rows_over_ranks(rows, x, what="residuals of candidates")
-    return _rows_here(rows, x)  # by every rank, where one of them failed
+            return worlds_over_ranks(residuals, x, what="residuals of candidates")
+    return _residuals_here(residuals, x)  # by every rank, where one of them failed
 
 
-def _rows_here(rows: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor | None:
+def _residuals_here(residuals: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor | None:
     dropped = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     while not dropped.all():
         try:
-            return torch.where(dropped[:, None], torch.nan, rows(_filled(x, dropped)))
+            return torch.where(dropped[:, None], torch.nan, residuals(_filled(x, dropped)))
         except RangeError as error:
             found = [world for world in error.worlds if not dropped[world]]
             if not found:
-                return _rows_one_by_one(rows, x)
+                return _residuals_one_by_one(residuals, x)
             dropped[found] = True
         except SimulationError:
-            return _rows_one_by_one(rows, x)
+            return _residuals_one_by_one(residuals, x)
     return None
 
 
-def _rows_one_by_one(rows: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor | None:
+def _residuals_one_by_one(residuals: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor | None:
     found: dict[int, torch.Tensor] = {}
     for k, row in enumerate(x):
         with contextlib.suppress(SimulationError):
-            found[k] = rows(row[None])[0]
+            found[k] = residuals(row[None])[0]
     if not found:
         return None
     failed = torch.full_like(next(iter(found.values())), torch.nan)

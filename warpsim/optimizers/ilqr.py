@@ -9,8 +9,9 @@ kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +22,6 @@ from warpsim.optimizers.control_problem import ControlProblem
 from warpsim.optimizers.expansion import Expansion, expand
 from warpsim.optimizers.iterate import Iterate
 from warpsim.optimizers.problem import Problem
-from warpsim.optimizers.result import Stopped
 from warpsim.optimizers.threads import one_torch_thread
 from warpsim.sim.trajectory import Observed
 from warpsim.tape.memory import Memory
@@ -84,21 +84,35 @@ class ILQR:
         return self._iterate(made, expansion, 1, self.regularization, 1.0)
 
     def advance(self, problem: Problem, iterate: Iterate) -> Iterate:
-        """One backward pass and one line search, repeated with more regularization until the cost falls."""
+        """One backward pass and one line search, repeated with more regularization until the cost falls.
+
+        Controls through steps that did not converge have no derivatives to go on from: others are taken.
+        """
         made = _checked(problem)
         expansion = self._expand(made, iterate.x)
-        improved = self.improve(made, expansion, iterate.memory["regularization"], iterate.memory["factor"])
-        evaluations = iterate.evaluations + improved.evaluations
+        failed: list[UnconvergedError] = []
+
+        def derivable(controls: torch.Tensor) -> bool:
+            try:
+                self._expand(made, controls.flatten())
+            except UnconvergedError as error:
+                failed.append(error)
+                return False
+            return True
+
+        memory = iterate.memory
+        improved = self.improve(made, expansion, memory["regularization"], memory["factor"], derivable)
+        counts: dict[str, Any] = {
+            "evaluations": iterate.evaluations + improved.evaluations,
+            "dropped": iterate.dropped + len(failed),
+        }
         if improved.controls is None:
-            return replace(iterate, evaluations=evaluations, finished=("stalled", improved.why))
+            why = f"the next controls cost less but have no derivatives: {failed[-1]}" if failed else improved.why
+            return replace(iterate, **counts, finished=("stalled", why))
         if improved.controls is expansion.controls:
-            return replace(iterate, evaluations=evaluations, finished=("converged", improved.why))
-        try:
-            reached = self._expand(made, improved.controls.flatten())
-        except UnconvergedError as error:
-            end: tuple[Stopped, str] = ("stalled", f"the next controls cost less but have no derivatives: {error}")
-            return replace(iterate, evaluations=evaluations, finished=end)
-        return self._iterate(made, reached, evaluations, improved.regularization, improved.factor)
+            return replace(iterate, **counts, finished=("converged", improved.why))
+        reached = self._expand(made, improved.controls.flatten())
+        return replace(self._iterate(made, reached, 0, improved.regularization, improved.factor), **counts)
 
     def report(self, problem: Problem, iterate: Iterate) -> TrajectoryPlan:
         """The plan and its feedback gains."""
@@ -108,8 +122,23 @@ class ILQR:
         gains = None if feedback is None else torch.from_numpy(feedback.gain)
         return TrajectoryPlan(expansion.controls, expansion.states, gains)
 
-    def improve(self, problem: ControlProblem, expansion: Expansion, regularization: float, factor: float) -> Improved:
-        """Better controls than those the expansion is of; the same ones where none of any note exist."""
+    def improve(
+        self,
+        problem: ControlProblem,
+        expansion: Expansion,
+        regularization: float,
+        factor: float,
+        accepts: Callable[[torch.Tensor], bool] = lambda controls: True,
+    ) -> Improved:
+        """Better controls than those the expansion is of; the same ones where none of any note exist.
+
+        Args:
+            problem: What is minimized.
+            expansion: Around the present controls.
+            regularization: Of the backward pass that is tried first.
+            factor: By which it last changed.
+            accepts: Whether controls (N, nu) that cost less can be used.
+        """
         evaluations, why = 0, "no step lowers the cost, however much it is regularized"
         while regularization <= self.maximum_regularization:
             feedback = backward_pass(problem, expansion, regularization)
@@ -118,7 +147,8 @@ class ILQR:
                     why = "the next step would lower the cost by less than rounding"
                     return Improved(expansion.controls, expansion.loss, regularization, factor, evaluations, why)
                 evaluations += len(self.lengths)
-                found = self._line_search(problem, expansion, feedback)
+                cheaper = self._line_search(problem, expansion, feedback)
+                found = next(((controls, loss) for controls, loss in cheaper if accepts(controls)), None)
                 if found is not None:
                     factor = min(factor / _FACTOR, 1 / _FACTOR)
                     regularization = regularization * factor if regularization > self.minimum_regularization else 0.0
@@ -136,20 +166,18 @@ class ILQR:
 
     def _line_search(
         self, problem: ControlProblem, e: Expansion, feedback: Feedback
-    ) -> tuple[torch.Tensor, float] | None:
-        """Controls and cost of the best step length that lowers the cost by a fair share of what was promised."""
+    ) -> list[tuple[torch.Tensor, float]]:
+        """Controls and costs of the step lengths that lower it by a fair share of what was promised, the best first."""
         lengths = torch.tensor(self.lengths, dtype=torch.float64)
         try:
             controls, losses = _closed_loop(problem, e, feedback, lengths)
         except SimulationError:
-            return None
+            return []
         promised = -(lengths * feedback.slope + lengths.square() * feedback.bend / 2)
         gains = e.loss - losses
         fair = (gains > 1e-4 * promised) & torch.isfinite(losses)
-        if not fair.any():
-            return None
-        best = int(torch.where(fair, gains, -torch.inf).argmax())
-        return controls[:, best], float(losses[best])
+        order = torch.where(fair, gains, -torch.inf).argsort(descending=True, stable=True)[: int(fair.sum())]
+        return [(controls[:, k], float(losses[k])) for k in order.tolist()]
 
     def _iterate(
         self, problem: ControlProblem, e: Expansion, evaluations: int, regularization: float, factor: float

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from warpsim.core.errors import InputError, SimulationError, UnconvergedError
-from warpsim.optimizers.candidates import rows_side_by_side
+from warpsim.optimizers.candidates import residuals_side_by_side
 from warpsim.optimizers.evaluation import project
 from warpsim.optimizers.plain_problem import PlainProblem
 
@@ -108,9 +108,9 @@ def jacobian_by_differences(
         moves = torch.diag(share * difference * x.abs().clamp_min(1.0))[missing]
         sides = torch.cat([project(problem, x + moves), project(problem, x - moves)])
         with torch.no_grad():
-            rows = rows_side_by_side(problem.batched_residuals, sides)
-        if rows is not None:
-            found[:, missing] = _slopes(fit, sides, rows, missing)
+            residuals = residuals_side_by_side(problem.batched_residuals, sides)
+        if residuals is not None:
+            found[:, missing] = _slopes(fit, sides, residuals, missing)
     if torch.isfinite(found).all():
         return found
     if not strict:
@@ -121,12 +121,12 @@ def jacobian_by_differences(
     )
 
 
-def _slopes(fit: Fit, sides: torch.Tensor, rows: torch.Tensor, missing: torch.Tensor) -> torch.Tensor:
+def _slopes(fit: Fit, sides: torch.Tensor, found: torch.Tensor, missing: torch.Tensor) -> torch.Tensor:
     """(m, k): columns of J from the residuals (2·k, m) on both sides, or from those of one side and the point's own."""
     k = len(sides) // 2
-    usable = torch.isfinite(rows).all(-1)
+    usable = torch.isfinite(found).all(-1)
     own = fit.residuals.detach()
-    residuals = torch.where(usable[:, None], rows, own)
+    residuals = torch.where(usable[:, None], found, own)
     places = torch.where(usable[:, None], sides, fit.x)
     distance = (places[:k] - places[k:])[:, missing].diagonal()
     change = residuals[:k] - residuals[k:]

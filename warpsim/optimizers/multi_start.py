@@ -6,14 +6,14 @@ A gradient method finds the bottom of the valley it starts in; rollouts through 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from warpsim.core.errors import InputError
+from warpsim.core.errors import InputError, SimulationError, UnconvergedError
 from warpsim.optimizers.adam import Adam
 from warpsim.optimizers.evaluation import project
 from warpsim.optimizers.iterate import Method
@@ -35,6 +35,7 @@ class StartsReport:
         explored: (k, n): where exploring led them.
         after: (k,): losses there.
         finished: Losses at which those that were finished ended, by index, best explored first.
+        skipped: Why those that would have been finished were not, by index: no gradient can be computed there.
         report: What the finishing method reported of the best.
     """
 
@@ -43,6 +44,7 @@ class StartsReport:
     explored: torch.Tensor
     after: torch.Tensor
     finished: dict[int, float]
+    skipped: dict[int, str]
     report: Any
 
     def __str__(self) -> str:
@@ -55,7 +57,8 @@ class StartsReport:
             way = f"start {k}: {before:.6g} → {after:.6g}" if math.isfinite(after) else f"start {k}: not simulated"
             if after == before and math.isfinite(after):
                 way = f"start {k}: {before:.6g}, no better place found"
-            found.append(way + (f", finished at {self.finished[k]:.6g}" if k in self.finished else ""))
+            way += f", finished at {self.finished[k]:.6g}" if k in self.finished else ""
+            found.append(way + (f", not finished: {self.skipped[k]}" if k in self.skipped else ""))
         return found
 
     @property
@@ -84,6 +87,9 @@ def multi_start(
 ) -> Result:
     """The best end of several starts.
 
+    A start that cannot be simulated, or whose gradient goes through a step that did not converge, is left out: while
+    exploring it stays behind, and the next best is finished in its place.
+
     Args:
         problem: What to minimize.
         seed: Of the random starts.
@@ -104,6 +110,9 @@ def multi_start(
 
     Returns:
         The result of the best finish; its report is a `StartsReport`.
+
+    Raises:
+        SimulationError: None of the starts can be simulated with its gradient; the error is that of the best.
     """
     if not 1 <= keep <= candidates or explore < 0:
         raise InputError(f"candidates={candidates}, keep={keep}, explore={explore}: 1 ≤ keep ≤ candidates is needed")
@@ -123,23 +132,42 @@ def multi_start(
         resume=saved.get("explored"),
     )
     report = _explored(explorer, starts, explored)
+    if explored.stopped == "interrupted":
+        return _joined({}, explored, report)
+
+    def finish(index: int, before: list[Result], state: Mapping[str, Any] | None) -> Result:
+        told = _told_after(callback, explored, before, report.skipped)
+        common: dict[str, Any] = {"stopping": stopping, "callback": told, "progress": progress, "resume": state}
+        return minimize(problem, method, start=report.explored[index], **common, **options)
+
+    report.skipped.update({int(index): why for index, why in saved.get("skipped", {}).items()})
+    return _joined(_finished(finish, report, keep, saved.get("finished", [])), explored, report)
+
+
+_Finish = Callable[[int, list[Result], Mapping[str, Any] | None], Result]
+
+
+def _finished(
+    finish: _Finish, report: StartsReport, keep: int, states: Sequence[Mapping[str, Any]]
+) -> dict[int, Result]:
+    """Results of the best explored starts by index; those at which a search cannot begin are noted as skipped."""
     results: dict[int, Result] = {}
-    states = [*saved.get("finished", []), *[None] * keep]
-    if explored.stopped != "interrupted":
-        for index, state in zip(report.after.argsort(stable=True)[:keep].tolist(), states, strict=False):
-            results[index] = minimize(
-                problem,
-                method,
-                start=report.explored[index],
-                stopping=stopping,
-                callback=_told_after(callback, explored, list(results.values())),
-                progress=progress,
-                resume=state,
-                **options,
-            )
-            if results[index].stopped == "interrupted":
-                break
-    return _joined(results, explored, report)
+    failure: SimulationError | None = None
+    for index in report.after.argsort(stable=True).tolist():
+        if index in report.skipped:
+            continue
+        before = list(results.values())
+        try:
+            results[index] = finish(index, before, states[len(before)] if len(before) < len(states) else None)
+        except SimulationError as error:
+            failure = failure or error
+            report.skipped[index] = str(error)
+            continue
+        if len(results) == keep or results[index].stopped == "interrupted":
+            break
+    if not results and failure is not None:
+        raise failure
+    return results
 
 
 def _told(callback: Callback | None, together: _Together) -> Callback | None:
@@ -149,12 +177,14 @@ def _told(callback: Callback | None, together: _Together) -> Callback | None:
 
     def tell(seen: Progress) -> bool | None:
         best_x, best_loss = together.best
-        return callback(replace(seen, best_x=best_x, best_loss=best_loss, state=lambda: _state(seen.state(), [])))
+        return callback(replace(seen, best_x=best_x, best_loss=best_loss, state=lambda: _state(seen.state(), [], {})))
 
     return tell
 
 
-def _told_after(callback: Callback | None, explored: Result, before: list[Result]) -> Callback | None:
+def _told_after(
+    callback: Callback | None, explored: Result, before: list[Result], skipped: dict[int, str]
+) -> Callback | None:
     """A callback for a finish, which is told of the best of all finishes so far and of the state of the whole."""
     if callback is None:
         return None
@@ -163,16 +193,19 @@ def _told_after(callback: Callback | None, explored: Result, before: list[Result
         best_x, best_loss = min([(seen.best_x, seen.best_loss), *((r.x, r.loss) for r in before)], key=lambda b: b[1])
         done = [result.state for result in before]
         now = seen.state
-        return callback(
-            replace(seen, best_x=best_x, best_loss=best_loss, state=lambda: _state(explored.state, [*done, now()]))
-        )
+
+        def state() -> dict[str, Any]:
+            return _state(explored.state, [*done, now()], skipped)
+
+        return callback(replace(seen, best_x=best_x, best_loss=best_loss, state=state))
 
     return tell
 
 
-def _state(explored: Mapping[str, Any], finished: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _state(explored: Mapping[str, Any], finished: list[Mapping[str, Any]], skipped: dict[int, str]) -> dict[str, Any]:
     """Plain data from which the whole can go on."""
-    return {"method": "multi_start", "explored": explored, "finished": finished}
+    left_out = {str(index): why for index, why in skipped.items()}
+    return {"method": "multi_start", "explored": explored, "finished": finished, "skipped": left_out}
 
 
 def _explored(problem: Problem, starts: torch.Tensor, explored: Result) -> StartsReport:
@@ -180,10 +213,10 @@ def _explored(problem: Problem, starts: torch.Tensor, explored: Result) -> Start
     last = torch.tensor(explored.state["iterate"]["x"]["__tensor__"], dtype=torch.float64)  # the best is of their sum
     seen = torch.stack([starts, last.reshape(starts.shape)])
     with torch.no_grad():
-        losses = torch.stack([problem.losses(rows) for rows in seen])
+        losses = torch.stack([problem.losses(x) for x in seen])
     losses = torch.where(torch.isnan(losses), torch.inf, losses)
     reached = seen[losses.argmin(0), torch.arange(len(starts))]
-    return StartsReport(starts, losses[0], reached, losses.min(0).values, {}, None)
+    return StartsReport(starts, losses[0], reached, losses.min(0).values, {}, {}, None)
 
 
 def draw_starts(problem: Problem, count: int, spread: float, seed: int) -> torch.Tensor:
@@ -213,16 +246,42 @@ class _Together:
 
     def losses(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return torch.stack([self.loss(row) for row in x])
+        return torch.stack([self.loss(candidate) for candidate in x])
 
     def loss(self, x: torch.Tensor) -> torch.Tensor:
-        """The sum over candidates that could be simulated."""
-        rows = x.reshape(self._count, -1)
-        each = self._problem.losses(rows)
+        """The sum over candidates that could be simulated; those without a gradient have none in it."""
+        sloped = x.requires_grad and torch.is_grad_enabled()
+        candidates = x.detach().reshape(self._count, -1).clone().requires_grad_(sloped)
+        each = self._problem.losses(candidates)
         seen = each.detach().nan_to_num(nan=torch.inf)
         if seen.min() < self.best[1]:
-            self.best = (rows[seen.argmin()].detach().clone(), seen.min().item())
-        return torch.where(torch.isfinite(each), each, 0.0).sum()
+            self.best = (candidates[seen.argmin()].detach().clone(), seen.min().item())
+        total = _sum_of_finite(each)
+        return _Sloped.apply(x, total.detach(), self._slopes(candidates, total).flatten()) if sloped else total
+
+    def _slopes(self, candidates: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+        """(k, n); zero where a step did not converge, which the candidates are asked for one by one.
+
+        Raises:
+            UnconvergedError: No candidate has a gradient.
+        """
+        if not total.requires_grad:
+            raise InputError("the losses do not depend on x, so nothing can be optimized; check what they read")
+        try:
+            return torch.autograd.grad(total, candidates)[0]
+        except UnconvergedError as error:
+            found = [self._own_slope(candidate) for candidate in candidates.detach()]
+            if all(slope is None for slope in found):
+                raise error
+            return torch.stack([torch.zeros_like(candidates[0]) if slope is None else slope for slope in found])
+
+    def _own_slope(self, candidate: torch.Tensor) -> torch.Tensor | None:
+        """(n,) of one candidate by itself; None where it has no gradient."""
+        alone = candidate[None].clone().requires_grad_()
+        try:
+            return torch.autograd.grad(_sum_of_finite(self._problem.losses(alone)), alone)[0][0]
+        except UnconvergedError:
+            return None
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
@@ -230,12 +289,30 @@ class _Together:
 
     def batched_residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return torch.stack([self.residuals(row) for row in x])
+        return torch.stack([self.residuals(candidate) for candidate in x])
+
+
+def _sum_of_finite(losses: torch.Tensor) -> torch.Tensor:
+    return torch.where(torch.isfinite(losses), losses, 0.0).sum()
+
+
+class _Sloped(torch.autograd.Function):
+    """A number with a gradient that is known already."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, value: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(slope)
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, adjoint: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        (slope,) = ctx.saved_tensors
+        return adjoint * slope, None, None
 
 
 def _joined(results: dict[int, Result], explored: Result, report: StartsReport) -> Result:
     """The best result, with what became of the others and the state to go on from."""
-    state = _state(explored.state, [result.state for result in results.values()])
+    state = _state(explored.state, [result.state for result in results.values()], report.skipped)
     gaps = f"; {report.dropped} of {len(report.after)} starts could not be simulated" if report.dropped else ""
     if not results:  # interrupted while exploring
         best = int(report.after.argmin())

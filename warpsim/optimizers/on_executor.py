@@ -65,15 +65,15 @@ class OnExecutor:
     def evaluate(self, x: torch.Tensor, *, gradient: bool) -> list[_Evaluated]:
         """Losses and slopes of candidates (k, n), block by block."""
         blocks = blocks_of(len(x), self._blocks)
-        rows = [blocks.rows(block) for block in range(blocks.number)]
-        jobs = [_Block(x[part].clone(), gradient) for part in rows]
-        return run_all(self._executor, _evaluate, self._parcel, jobs, [self._name(x, part) for part in rows])
+        parts = [blocks.worlds(block) for block in range(blocks.number)]
+        jobs = [_Block(x[part].clone(), gradient) for part in parts]
+        return run_all(self._executor, _evaluate, self._parcel, jobs, [self._name(x, part) for part in parts])
 
-    def _name(self, x: torch.Tensor, rows: slice) -> str:
+    def _name(self, x: torch.Tensor, worlds: slice) -> str:
         """Worlds of a block with their values."""
         shown = [
-            f"world {rows.start + k}: " + ", ".join(f"{n} = {v:.6g}" for n, v in zip(self.names, row, strict=True))
-            for k, row in enumerate(x[rows].tolist())
+            f"world {worlds.start + k}: " + ", ".join(f"{n} = {v:.6g}" for n, v in zip(self.names, values, strict=True))
+            for k, values in enumerate(x[worlds].tolist())
         ]
         return "; ".join(shown)
 

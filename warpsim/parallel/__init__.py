@@ -3,7 +3,7 @@
 from warpsim.parallel.blocks import Blocks, blocks_of
 from warpsim.parallel.errors import RankError, WorkerError
 from warpsim.parallel.ranks import Ranks, alone, current, join
-from warpsim.parallel.rows import rows_over_ranks
+from warpsim.parallel.worlds import worlds_over_ranks
 
 __all__ = [
     "Blocks",
@@ -14,5 +14,5 @@ __all__ = [
     "blocks_of",
     "current",
     "join",
-    "rows_over_ranks",
+    "worlds_over_ranks",
 ]

@@ -18,10 +18,10 @@ DEFAULT_BLOCKS = 16
 
 @dataclass(frozen=True)
 class Blocks:
-    """Rows 0 … count − 1 in blocks of `size` (the last one may be smaller), in order.
+    """Worlds 0 … count − 1 in blocks of `size` (the last one may be smaller), in order.
 
     Attributes:
-        count: Rows.
+        count: Worlds.
         size: Of a block.
     """
 
@@ -33,30 +33,30 @@ class Blocks:
         """How many blocks."""
         return -(-self.count // self.size)
 
-    def rows(self, block: int) -> slice:
-        """The rows of a block."""
+    def worlds(self, block: int) -> slice:
+        """The worlds of a block."""
         return slice(block * self.size, min(self.count, (block + 1) * self.size))
 
     def of_rank(self, rank: int, ranks: int) -> range:
         """Blocks of a rank: neighbors, whose number differs by one at most from rank to rank."""
         return range(rank * self.number // ranks, (rank + 1) * self.number // ranks)
 
-    def rows_of_rank(self, rank: int, ranks: int) -> slice:
-        """Rows of a rank; empty where there are more ranks than blocks."""
+    def worlds_of_rank(self, rank: int, ranks: int) -> slice:
+        """Worlds of a rank; empty where there are more ranks than blocks."""
         blocks = self.of_rank(rank, ranks)
         return slice(min(self.count, blocks.start * self.size), min(self.count, blocks.stop * self.size))
 
     def counts(self, ranks: int) -> list[int]:
-        """Rows of each rank; their sum is `count`."""
-        shares = [self.rows_of_rank(rank, ranks) for rank in range(ranks)]
+        """Worlds of each rank; their sum is `count`."""
+        shares = [self.worlds_of_rank(rank, ranks) for rank in range(ranks)]
         return [share.stop - share.start for share in shares]
 
 
 def blocks_of(count: int, blocks: int = DEFAULT_BLOCKS) -> Blocks:
-    """Rows in at most so many blocks of equal size.
+    """Worlds in at most so many blocks of equal size.
 
     Args:
-        count: Rows, 1 or more.
+        count: Worlds, 1 or more.
         blocks: At most.
     """
     if count < 1 or blocks < 1:

@@ -82,19 +82,19 @@ class Ranks:
         self._exchange(what, lambda: dist.all_gather_object(found, value))
         return found
 
-    def gather_tensors(self, value: torch.Tensor, rows: list[int], what: str) -> torch.Tensor:
+    def gather_tensors(self, value: torch.Tensor, counts: list[int], what: str) -> torch.Tensor:
         """Rows of all ranks, in the order of ranks.
 
         Args:
-            value: (rows[rank], …) of this rank.
-            rows: Of each rank.
+            value: (counts[rank], …) of this rank.
+            counts: Of each rank.
             what: Names the exchange in messages.
         """
-        padded = value.new_zeros(max(rows), *value.shape[1:], device="cpu")
+        padded = value.new_zeros(max(counts), *value.shape[1:], device="cpu")
         padded[: len(value)] = value
-        found = [torch.empty_like(padded) for _ in rows]
+        found = [torch.empty_like(padded) for _ in counts]
         self._exchange(what, lambda: dist.all_gather(found, padded))
-        return torch.cat([part[:count] for part, count in zip(found, rows, strict=True)]).to(value.device)
+        return torch.cat([part[:count] for part, count in zip(found, counts, strict=True)]).to(value.device)
 
     def from_first(self, make: Callable[[], T], what: str) -> T:
         """What rank 0 makes, on all ranks; an error of rank 0 is one of all.

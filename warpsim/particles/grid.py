@@ -22,7 +22,7 @@ from warpsim.core.spatial import clamp_range, spatial
 from warpsim.particles.cells import NODES, Cells
 from warpsim.particles.domain import Domain
 from warpsim.particles.liquid import liquid_pressure
-from warpsim.particles.nearby import LEAST_MASS, NODE_WALLS, Pairs, Plane, node_point
+from warpsim.particles.nearby import LEAST_MASS, NODE_WALLS, NearWalls, Pairs, node_point
 from warpsim.particles.parameters import ParticleParameters
 from warpsim.particles.splines import quadratic, quadratic_tail
 from warpsim.particles.transfer_native import received
@@ -78,9 +78,7 @@ def _walled_nodes_kernel(
     # work read
     count: wp.array2d(dtype=wp.int32),
     place: wp.array2d(dtype=wp.vec3i),
-    first: wp.array2d(dtype=wp.int32),
-    wall: wp.array2d(dtype=wp.int32),
-    plane: wp.array2d(dtype=Plane),
+    walls: NearWalls,
     node_sum: wp.array2d(dtype=received),
     # work written
     node_value: wp.array2d(dtype=vec5),
@@ -89,8 +87,8 @@ def _walled_nodes_kernel(
     w = natural(wp.tid())
     step = timestep[w] / real(substeps)
     for i in range(wp.min(count[w, NODES], node_sum.shape[1])):
-        start = first[w, i]
-        near = first[w, i + 1] - start
+        start = walls.first[w, i]
+        near = walls.first[w, i + 1] - start
         if near > 0:
             node = node_sum[w, i]
             mass = node[7]
@@ -101,11 +99,11 @@ def _walled_nodes_kernel(
             free = real(1.0)
             for k in range(wp.static(int(NODE_WALLS))):
                 if k < near:
-                    free = free * (real(1.0) - quadratic_tail(plane[w, start + k][0] / spacing))
+                    free = free * (real(1.0) - quadratic_tail(walls.plane[w, start + k][0] / spacing))
             filled = wp.min(mass / (density[w] * spacing * spacing * spacing * wp.max(real(0.3), free)), real(1.0))
             for k in range(wp.static(int(NODE_WALLS))):
                 if k < near:
-                    seen = plane[w, start + k]
+                    seen = walls.plane[w, start + k]
                     normal = vec3(seen[1], seen[2], seen[3])
                     own = real(1.0) - quadratic_tail(seen[0] / spacing)
                     if own > _OPEN:
@@ -113,13 +111,12 @@ def _walled_nodes_kernel(
                         area = spacing * spacing * quadratic(seen[0] / spacing) * free / own
                         impulse = step * pressure * filled * area * normal
                         velocity = velocity + impulse / mass
-                        wp.atomic_add(
-                            wrench, w, body[wall[w, start + k]], -spatial(wp.cross(at, impulse), impulse) / timestep[w]
-                        )
+                        b = body[walls.wall[w, start + k]]
+                        wp.atomic_add(wrench, w, b, -spatial(wp.cross(at, impulse), impulse) / timestep[w])
             for k in range(wp.static(int(NODE_WALLS))):
                 if k < near:
-                    s = wall[w, start + k]
-                    seen = plane[w, start + k]
+                    s = walls.wall[w, start + k]
+                    seen = walls.plane[w, start + k]
                     normal = vec3(seen[1], seen[2], seen[3])
                     hold = clamp_range(real(1.0) - real(2.0) * seen[0] / spacing, real(0.0), real(1.0))
                     if hold > real(0.0):
@@ -175,7 +172,7 @@ def node_velocities(
             dim=worlds,
             inputs=[vec3(*domain.lower), real(domain.spacing), substeps, walls.body, timestep]
             + [p.gravity, p.density, p.bulk_modulus, walls.stick, motion.position, motion.twist]
-            + [cells.count, cells.place, *pairs.arrays, node_sum],
+            + [cells.count, cells.place, pairs.walls(), node_sum],
             outputs=[node_value, wrench],
             device=node_sum.device,
         )

@@ -18,7 +18,7 @@ from warpsim.core.precision import mat33, real, vec3, vec6
 from warpsim.core.spatial import spatial
 from warpsim.particles.cells import CROWDED, LOST, NODES, Cells
 from warpsim.particles.domain import Domain
-from warpsim.particles.nearby import PARTICLE_WALLS, Pairs, Plane
+from warpsim.particles.nearby import PARTICLE_WALLS, NearWalls, Pairs
 from warpsim.particles.parameters import ParticleParameters, ParticleState
 from warpsim.particles.splines import quintic_tail
 from warpsim.particles.transfer_native import carried
@@ -78,15 +78,22 @@ def _kept_within(place: real, low: real, high: real) -> real:
     return place
 
 
+@wp.struct
+class _MoveRule:
+    """How particles move; no gradient."""
+
+    lowest: vec3  # m: where they may be
+    highest: vec3
+    spacing: real  # m, of the grid
+    substeps: int  # particle steps in a time step
+    relaxation_time: real  # s
+    capacity: int  # nodes that there is room for
+
+
 @wp.kernel
 def _move_kernel(
     # topology
-    lowest: vec3,
-    highest: vec3,
-    spacing: real,
-    substeps: int,
-    relaxation_time: real,
-    capacity: int,
+    rule: _MoveRule,
     body: wp.array(dtype=wp.int32),
     # parameters
     timestep: wp.array(dtype=real),
@@ -98,9 +105,7 @@ def _move_kernel(
     x: wp.array2d(dtype=vec3),
     # work read
     count: wp.array2d(dtype=wp.int32),
-    first: wp.array2d(dtype=wp.int32),
-    wall: wp.array2d(dtype=wp.int32),
-    plane: wp.array2d(dtype=Plane),
+    walls: NearWalls,
     particle: wp.array2d(dtype=carried),
     # written
     x_next: wp.array2d(dtype=vec3),
@@ -113,17 +118,18 @@ def _move_kernel(
     w, p = wp.tid()
     w = natural(w)
     p = natural(p)
-    step = timestep[w] / real(substeps)
+    spacing = rule.spacing
+    step = timestep[w] / real(rule.substeps)
     got = particle[w, p]
     at = x[w, p]
     velocity = vec3(got[0], got[1], got[2])
     free = real(1.0)
-    start = first[w, p]
-    near = first[w, p + 1] - start
+    start = walls.first[w, p]
+    near = walls.first[w, p + 1] - start
     for k in range(wp.static(int(PARTICLE_WALLS))):
         if k < near:
-            s = wall[w, start + k]
-            seen = plane[w, start + k]
+            s = walls.wall[w, start + k]
+            seen = walls.plane[w, start + k]
             distance = seen[0]
             normal = vec3(seen[1], seen[2], seen[3])
             free = free * (real(1.0) - quintic_tail(distance / spacing))
@@ -140,15 +146,15 @@ def _move_kernel(
     found = got[16] / (cell * wp.max(real(0.08), free))
     absolute = wp.max(wp.min(density[w] / found, real(1.0)), _DENSEST)
     followed = got[12] * wp.exp(step * (got[3] + got[7] + got[11]))
-    kept = wp.exp(-step / relaxation_time)
+    kept = wp.exp(-step / rule.relaxation_time)
     ratio = wp.min(kept * followed + (real(1.0) - kept) * absolute, real(1.0))
     moved = at + step * velocity
     moved = vec3(
-        _kept_within(moved[0], lowest[0], highest[0]),
-        _kept_within(moved[1], lowest[1], highest[1]),
-        _kept_within(moved[2], lowest[2], highest[2]),
+        _kept_within(moved[0], rule.lowest[0], rule.highest[0]),
+        _kept_within(moved[1], rule.lowest[1], rule.highest[1]),
+        _kept_within(moved[2], rule.lowest[2], rule.highest[2]),
     )
-    if count[w, LOST] > 0 or count[w, CROWDED] > 0 or count[w, NODES] > capacity:
+    if count[w, LOST] > 0 or count[w, CROWDED] > 0 or count[w, NODES] > rule.capacity:
         moved = vec3(_NAN, _NAN, _NAN)
     x_next[w, p] = moved
     v_next[w, p] = velocity
@@ -222,20 +228,15 @@ def move_particles(
         next_state: Written.
         wrench: (W, bodies) N·m, N; added to.
     """
+    rule = _MoveRule()
+    rule.lowest, rule.highest = _bounds(domain, closed)
+    rule.spacing, rule.substeps = domain.spacing, substeps
+    rule.relaxation_time, rule.capacity = relaxation_time, capacity
     wp.launch(
         _move_kernel,
         dim=x.shape,
-        inputs=[
-            *_bounds(domain, closed),
-            real(domain.spacing),
-            substeps,
-            real(relaxation_time),
-            capacity,
-            walls.body,
-            timestep,
-        ]
-        + [parameters.volume, parameters.density, motion.position, motion.twist, x, cells.count]
-        + [*pairs.arrays, particle],
+        inputs=[rule, walls.body, timestep, parameters.volume, parameters.density]
+        + [motion.position, motion.twist, x, cells.count, pairs.walls(), particle],
         outputs=[*next_state.arrays, wrench],
         device=x.device,
     )

@@ -40,6 +40,15 @@ Plane = wp.types.vector(length=4, dtype=real)
 """Distance m and unit normal of a wall."""
 
 
+@wp.struct
+class NearWalls:
+    """Pairs as kernels read them, see `Pairs`."""
+
+    first: wp.array2d(dtype=wp.int32)
+    wall: wp.array2d(dtype=wp.int32)
+    plane: wp.array2d(dtype=Plane)
+
+
 @dataclass
 class Pairs:
     """Walls near things (nodes or particles), thing by thing.
@@ -65,10 +74,11 @@ class Pairs:
 
         return Pairs(integers(things + 1), integers(pairs), integers(pairs), arena.array((worlds, pairs), Plane))
 
-    @property
-    def arrays(self) -> list[wp.array]:
-        """As kernels take them that read them."""
-        return [self.first, self.wall, self.plane]
+    def walls(self) -> NearWalls:
+        """As kernels read them."""
+        made = NearWalls()
+        made.first, made.wall, made.plane = self.first, self.wall, self.plane
+        return made
 
 
 @dataclass

@@ -19,7 +19,7 @@ from warpsim.scene.units import FORCE, POSITION, VELOCITY, actuator_input_unit, 
 from warpsim.sim.control_names import ControlNames, default_controls
 
 _OUTPUTS = {
-    "body_position": "m, world; row 0 is the world itself",
+    "body_position": "m, world; index 0 is the world itself",
     "body_rotation": "unit quaternion (w, x, y, z), body → world",
     "body_velocity": "rad/s and m/s: angular, then that of the body's origin; world axes",
     "com": "m, world: center of all mass",

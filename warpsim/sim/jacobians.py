@@ -190,7 +190,7 @@ class Jacobians:
         """A and B of every step of a trajectory, in MuJoCo's tangent space of 2·nv + na numbers; for iLQR and analysis.
 
         Args:
-            trajectory: From a rollout of this simulator with `keep_every=1`, N + 1 rows. The parameters are those it
+            trajectory: From a rollout of this simulator with `keep_every=1`, N + 1 frames. The parameters are those it
                 was made with, whatever is in force now.
             controls: What it was made with, (N, W, control_size), (N, control_size) or by name; None: the defaults.
 
@@ -222,5 +222,5 @@ class Jacobians:
             )
         apart, timestep = trajectory.times[1:2], timestep_of(made)
         if not len(apart) or abs(apart[0] - timestep) > 1e-6 * timestep:
-            raise InputError(f"the rows of the trajectory are not its steps, of {timestep:g} s; use keep_every=1")
+            raise InputError(f"the frames of the trajectory are not its steps, of {timestep:g} s; use keep_every=1")
         return made.parameters.values

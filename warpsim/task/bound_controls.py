@@ -17,7 +17,7 @@ from warpsim.task.controls import Control, Feedback, OpenLoop, Periodic
 
 @dataclass(frozen=True)
 class BoundControl:
-    """A control of a given simulator and number of steps; (rows, n) arrays, SI.
+    """A control of a given simulator and number of steps; (coefficients, n) arrays, SI.
 
     Attributes:
         control: What was asked for.
@@ -28,7 +28,7 @@ class BoundControl:
         lower: Bounds of the values.
         upper: Likewise.
         scale: Typical changes.
-        basis: (steps, rows); None: the identity, or no open loop.
+        basis: (steps, coefficients); None: the identity, or no open loop.
         limits: (2, n) bounds of the signal.
     """
 
@@ -51,11 +51,11 @@ class BoundControl:
     @property
     def names(self) -> list[str]:
         """One name for each number."""
-        rows = range(len(self.start))
-        return [f"{self.control.name}[{row}] of {target}" for row in rows for target in self.targets]
+        numbers = range(len(self.start))
+        return [f"{self.control.name}[{k}] of {target}" for k in numbers for target in self.targets]
 
     def signal(self, values: torch.Tensor) -> torch.Tensor:
-        """(steps, W, n) of open-loop values (W, rows, n), cut off at the limits where the basis may pass them."""
+        """(steps, W, n) of open-loop values (W, coefficients, n), cut off at the limits where the basis passes them."""
         assert isinstance(self.control, OpenLoop)
         if self.basis is None:
             return values.transpose(0, 1)
@@ -86,17 +86,17 @@ def bind(control: Control, sim: Simulator, times: np.ndarray, duration: float) -
         if name not in known:
             raise TaskError(f"{control.name}: {unknown_name(f'target of channel {channel}', name, known)}")
     places = tuple(known.index(name) for name in control.targets) if control.targets else tuple(range(len(known)))
-    rows = control.rows(len(times))
+    coefficients = control.coefficients(len(times))
     low, high = _limits(control, sim, channel, places)
     if isinstance(control, Feedback):
-        own = np.zeros((rows, len(places)))
-        lower, upper = np.tile(low, (rows, 1)), np.tile(high, (rows, 1))
+        own = np.zeros((coefficients, len(places)))
+        lower, upper = np.tile(low, (coefficients, 1)), np.tile(high, (coefficients, 1))
         basis = None
     else:
         assert isinstance(control, OpenLoop)
-        own, lower, upper = _open_loop_values(control, rows, low, high, resting(sim, channel)[list(places)])
+        own, lower, upper = _open_loop_values(control, coefficients, low, high, resting(sim, channel)[list(places)])
         basis = control.basis(times, duration)
-    start = _first(control, rows, own)
+    start = _first(control, coefficients, own)
     if not ((lower <= start) & (start <= upper)).all():
         raise TaskError(f"{control.name}: values lie outside of the bounds; start within them")
     return BoundControl(
@@ -143,14 +143,14 @@ def resting(sim: Simulator, channel: str) -> np.ndarray:
 
 
 def _open_loop_values(
-    control: OpenLoop, rows: int, low: np.ndarray, high: np.ndarray, rest: np.ndarray
+    control: OpenLoop, coefficients: int, low: np.ndarray, high: np.ndarray, rest: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(rows, n) resting values, least and largest; amplitudes may be half the range either way."""
+    """(coefficients, n) resting values, least and largest; amplitudes may be half the range either way."""
     inside = (low <= rest) & (rest <= high)
     with np.errstate(invalid="ignore"):  # a range open on both sides has no middle
         middle = np.where(np.isfinite(low + high), (low + high) / 2, np.where(np.isfinite(low), low, high))
     own = np.where(inside, rest, middle)
-    is_value = control.offsets(rows)[:, None] == 1.0
+    is_value = control.offsets(coefficients)[:, None] == 1.0
     half = (high - low) / 2
     return (
         np.where(is_value, own, 0.0),
@@ -159,7 +159,7 @@ def _open_loop_values(
     )
 
 
-def _first(control: Control, rows: int, own: np.ndarray) -> np.ndarray:
+def _first(control: Control, coefficients: int, own: np.ndarray) -> np.ndarray:
     if control.values is None:
         return own
     given = np.asarray(control.values, dtype=float).ravel()
@@ -171,7 +171,7 @@ def _first(control: Control, rows: int, own: np.ndarray) -> np.ndarray:
     if given.size not in (1, width):
         raise TaskError(
             f"{control.name}: values has {given.size} numbers; give 1, {width} (one for each target) or {own.size} "
-            f"({rows} rows of {width})"
+            f"({coefficients} coefficients of {width})"
         )
     if isinstance(control, Periodic):
         return np.concatenate([np.broadcast_to(given, (1, width)), own[1:]])

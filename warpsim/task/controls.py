@@ -1,7 +1,7 @@
 """Controls as functions of time with few numbers: per step, knots, harmonics; and feedback gains.
 
-All but the feedback are linear in their values: the signal is B·V, with a fixed basis B (steps, rows) and values V
-(rows, targets).
+All but the feedback are linear in their values: the signal is B·V, with a fixed basis B (steps, coefficients) and
+values V (coefficients, targets).
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Control(ABC):
         name: Path of its prim, or any name.
         channel: One of `CHANNELS`; None: the simulator's own.
         targets: Actuators or joints that are driven; empty: all of the channel.
-        values: First guess: nothing, one number, one for each target, or rows·targets, row by row.
+        values: First guess: nothing, one number, one for each target, or coefficients·targets, all targets of
+            the first coefficient first.
         lower: Least value, one number or one for each target; None: from the scene.
         upper: Largest, likewise.
         scale: Typical change; None: half the range, or 1.
@@ -49,7 +50,7 @@ class Control(ABC):
             raise InputError(f"{self.name}: channel {self.channel!r}; use one of {', '.join(CHANNELS)}")
 
     @abstractmethod
-    def rows(self, steps: int) -> int:
+    def coefficients(self, steps: int) -> int:
         """Rows of values."""
 
 
@@ -62,11 +63,11 @@ class OpenLoop(Control):
 
     @abstractmethod
     def basis(self, times: np.ndarray, duration: float) -> np.ndarray | None:
-        """B (steps, rows) at the steps' times, s; None: the identity."""
+        """B (steps, coefficients) at the steps' times, s; None: the identity."""
 
-    def offsets(self, rows: int) -> np.ndarray:
-        """(rows,) 1 where a row's values are values of the control, 0 where they are departures from it."""
-        return np.ones(rows)
+    def offsets(self, coefficients: int) -> np.ndarray:
+        """(coefficients,) 1 where coefficients are values of the control, 0 where they are departures from it."""
+        return np.ones(coefficients)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ class Steps(OpenLoop):
 
     clipped: ClassVar[bool] = False
 
-    def rows(self, steps: int) -> int:
+    def coefficients(self, steps: int) -> int:
         """One for each step."""
         return steps
 
@@ -105,7 +106,7 @@ class Knots(OpenLoop):
         if self.count > MAXIMUM_KNOTS:
             raise InputError(f"{self.name}: {self.count} knots; at most {MAXIMUM_KNOTS} can be searched, use fewer")
 
-    def rows(self, steps: int) -> int:
+    def coefficients(self, steps: int) -> int:
         """One for each knot."""
         return self.count
 
@@ -136,7 +137,7 @@ def _second_derivatives(count: int) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True)
 class Periodic(OpenLoop):
-    """A mean and harmonics of a period; the rows are mean, cos 1, sin 1, cos 2, sin 2 and so on.
+    """A mean and harmonics of a period; the coefficients are mean, cos 1, sin 1, cos 2, sin 2 and so on.
 
     Attributes:
         period: s.
@@ -151,7 +152,7 @@ class Periodic(OpenLoop):
         if not self.period > 0 or self.harmonics < 1:
             raise InputError(f"{self.name}: period {self.period} s and {self.harmonics} harmonics; both above 0")
 
-    def rows(self, steps: int) -> int:
+    def coefficients(self, steps: int) -> int:
         """The mean and two for each harmonic."""
         return 1 + 2 * self.harmonics
 
@@ -161,14 +162,14 @@ class Periodic(OpenLoop):
         waves = [f(k * phase) for k in range(1, self.harmonics + 1) for f in (np.cos, np.sin)]
         return np.stack([np.ones_like(times), *waves], axis=1)
 
-    def offsets(self, rows: int) -> np.ndarray:
+    def offsets(self, coefficients: int) -> np.ndarray:
         """Only the mean is a value."""
-        return np.eye(rows)[0]
+        return np.eye(coefficients)[0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Feedback(Control):
-    """kp·(reference − q) − kd·qd for each target; rows kp, kd.
+    """kp·(reference − q) − kd·qd for each target; coefficients kp, kd.
 
     Attributes:
         joints: Hinges or slides that are measured, one for each target; empty: the targets.
@@ -178,6 +179,6 @@ class Feedback(Control):
     joints: tuple[str, ...] = ()
     reference: Sequence[float] | None = None
 
-    def rows(self, steps: int) -> int:
+    def coefficients(self, steps: int) -> int:
         """Two."""
         return 2

@@ -26,6 +26,10 @@ from warpsim.task.transmission import Transmission
 
 ALWAYS = ("body_position", "body_rotation", "body_velocity")
 """Outputs of every rollout that is shown: what an animation is made of, besides contacts where there can be any."""
+_ROUNDING = 1e-6
+"""Share of a bound's size within which a value is on it: attributes are often of single precision."""
+_WITHIN = 1e-3
+"""Share of the room between bounds, or of one bound's size, at which a search begins whose start is on a bound."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Choice:
 
     Attributes:
         attributes: Values in USD units by handle, (W, …) or for all worlds alike.
-        controls: (W, rows, n) values of each control, SI.
+        controls: (W, coefficients, n) values of each control, SI.
         duration: (W,) s.
     """
 
@@ -331,6 +335,24 @@ def _variables(sim: Simulator, task: Task) -> Variables | None:
         raise TaskError(f"{task.name}: {error}") from error
 
 
+def _off_bounds(numbers: np.ndarray, spec: VariableSpec) -> np.ndarray:
+    """A value to begin at: the authored one, or where that is on a bound, as results often are, a little within it."""
+    sides = ((spec.lower, -np.inf), (spec.upper, np.inf))
+    try:
+        low, high = (np.broadcast_to(none if s is None else _broadcast(s), numbers.shape) for s, none in sides)
+    except ValueError:  # of the wrong shape, which the variable says
+        return numbers
+    low = np.maximum(low, 0.0) if spec.positive else low
+    both = np.isfinite(low) & np.isfinite(high)
+    moved = numbers
+    for bound, inward in ((low, 1.0), (high, -1.0)):
+        size = np.maximum(np.abs(np.where(np.isfinite(bound), bound, 1.0)), 1.0)
+        room = np.where(both, np.where(both, high, 1.0) - np.where(both, low, 0.0), size)
+        on_it = np.isfinite(bound) & (np.abs(numbers - bound) <= _ROUNDING * size)
+        moved = np.where(on_it, bound + inward * _WITHIN * room, moved)
+    return moved
+
+
 def _variable(sim: Simulator, spec: VariableSpec) -> Variable:
     try:
         handles = [sim.attribute(path) for path in spec.attributes]
@@ -342,6 +364,7 @@ def _variable(sim: Simulator, spec: VariableSpec) -> Variable:
             upper=_broadcast(spec.upper),
             positive=spec.positive,
             scale=spec.scale or (1.0 if bounded or size == 0.0 else size),
+            start=_off_bounds(np.mean([handle.numbers for handle in handles], axis=0), spec) if bounded else None,
             components=spec.components,
         )
     except InputError as error:

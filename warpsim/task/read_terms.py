@@ -97,18 +97,18 @@ def _posture(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:
     names = tuple(joint.name for joint in joints)
     attribute = item.prim.GetAttribute("position")
     codes = attribute.GetTimeSamples() if attribute else []
-    rows = [np.array(attribute.Get(code), dtype=float) for code in codes]
-    if not rows:
+    postures = [np.array(attribute.Get(code), dtype=float) for code in codes]
+    if not postures:
         fixed = item.numbers("position")
         if fixed is None:
             return Posture(joints=names, **common)
-        rows = [fixed]
-    for row in rows:
+        postures = [fixed]
+    for row in postures:
         if row.shape != factors.shape:
             raise item.fail(f"position needs {len(names)} numbers, one for each of {', '.join(names)}")
     if not codes:
-        return Posture(joints=names, position=rows[0] * factors, **common)
-    return Posture(joints=names, position=np.array(rows) * factors, times=item.context.seconds(codes), **common)
+        return Posture(joints=names, position=postures[0] * factors, **common)
+    return Posture(joints=names, position=np.array(postures) * factors, times=item.context.seconds(codes), **common)
 
 
 def _center_of_mass(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:

@@ -104,9 +104,15 @@ def result_record(result: Result) -> dict[str, Any]:
 
 
 def starts_record(report: StartsReport) -> list[dict[str, Any]]:
-    """What each start reached: losses where it began, where exploring led, and where it was finished, if it was."""
+    """What each start reached: losses where it began, where exploring led, and where it was finished, or why not."""
     return [
-        {"x": x, "before": before, "after": after, "finished": report.finished.get(k)}
+        {
+            "x": x,
+            "before": before,
+            "after": after,
+            "finished": report.finished.get(k),
+            **({"skipped": report.skipped[k]} if k in report.skipped else {}),
+        }
         for k, (x, before, after) in enumerate(
             zip(report.explored.tolist(), report.before.tolist(), report.after.tolist(), strict=True)
         )

@@ -145,7 +145,7 @@ def _search(
         return watch is not None and watch.succeeded
 
     if search.method == "ilqr":
-        return _search_rows(problem, search, stopping, keep, state, progress)
+        return _search_by_ilqr(problem, search, stopping, keep, state, progress)
     common: dict[str, Any] = {"stopping": stopping, "callback": keep, "progress": progress, "resume": state}
     if search.starts > 1:
         return multi_start(
@@ -164,7 +164,7 @@ def _watch(problem: TaskProblem, search: SearchSpec) -> SuccessWatch:
     return SuccessWatch(problem)
 
 
-def _search_rows(
+def _search_by_ilqr(
     problem: TaskProblem,
     search: SearchSpec,
     stopping: Stopping,

@@ -119,8 +119,8 @@ def stress(
         made = [_replayed(problem, variation) for variation in changed]
     else:
         made = run_all(executor, _replayed, Parcel(problem), changed, [variation.name for variation in changed])
-    rows = [_judged(AS_OPTIMIZED, found), *made]
-    return Stress(tuple(rows), rollout_record(problem, found, seed=seed, more={"stress": [asdict(r) for r in rows]}))
+    lines = [_judged(AS_OPTIMIZED, found), *made]
+    return Stress(tuple(lines), rollout_record(problem, found, seed=seed, more={"stress": [asdict(r) for r in lines]}))
 
 
 def _replayed(problem: TaskProblem, variation: Variation) -> StressOutcome:
@@ -150,12 +150,12 @@ def _held(problem: TaskProblem, place: int, steps: int) -> Control:
     if isinstance(bound.control, Feedback):
         return bound.control
     signal = bound.signal(problem.authored().controls[place])[:, 0]
-    rows = [min(k * problem.steps // steps, problem.steps - 1) for k in range(steps)]
+    steps_read = [min(k * problem.steps // steps, problem.steps - 1) for k in range(steps)]
     return Steps(
         name=bound.control.name,
         channel=bound.channel,
         targets=bound.targets,
-        values=signal[torch.tensor(rows)].ravel().tolist(),
+        values=signal[torch.tensor(steps_read)].ravel().tolist(),
         lower=[-math.inf],
         upper=[math.inf],
     )

@@ -16,20 +16,20 @@ def is_of_matter(name: str) -> bool:
     return "." in name
 
 
-def matter_summary(rows: np.ndarray) -> dict[str, np.ndarray]:
+def matter_summary(frames: np.ndarray) -> dict[str, np.ndarray]:
     """Figures of a field.
 
     Args:
-        rows: (rows, W, n, …).
+        frames: (frames, W, n, …).
 
     Returns:
-        "crc32": (rows,) checksums of the bits; "mean": (rows, W, …) over the n; "largest": (rows,) of the absolute
-        values, not finite where one is not.
+        "crc32": (frames,) checksums of the bits; "mean": (frames, W, …) over the n; "largest": (frames,) of the
+        absolute values, not finite where one is not.
     """
-    checksums = [zlib.crc32(np.ascontiguousarray(row).tobytes()) for row in rows]
-    flat = np.abs(rows).reshape(len(rows), -1)
+    checksums = [zlib.crc32(np.ascontiguousarray(frame).tobytes()) for frame in frames]
+    flat = np.abs(frames).reshape(len(frames), -1)
     return {
         "crc32": np.array(checksums, dtype=np.int64),
-        "mean": rows.mean(axis=2),
+        "mean": frames.mean(axis=2),
         "largest": flat.max(axis=1, initial=0.0),
     }

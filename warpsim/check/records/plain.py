@@ -19,7 +19,9 @@ def encode(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         value = value.detach().cpu().numpy()
     if isinstance(value, np.ndarray):
-        flat = [encode(x) for x in value.ravel().tolist()]
+        flat = value.ravel().tolist()
+        if value.dtype.kind not in "iub" and not _finite(value):
+            flat = [encode(x) for x in flat]
         return {_ARRAY: str(value.dtype), "shape": list(value.shape), "data": flat}
     if isinstance(value, np.generic):
         return encode(value.item())
@@ -33,6 +35,10 @@ def encode(value: Any) -> Any:
         items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
         return [encode(item) for item in items]
     return value
+
+
+def _finite(value: np.ndarray) -> bool:
+    return value.dtype.kind == "f" and bool(np.isfinite(value).all())
 
 
 def decode(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike, fspath
@@ -109,7 +109,13 @@ class RunRecord:
         scene = self.scene.get("path")
         if scene is not None:
             refuse_sources([target], scene_files(scene), "the run that it records")
-        return write_text(target, json.dumps(signed(self.plain()), indent=1, allow_nan=False) + "\n")
+        return write_text(target, _lines(signed(self.plain())))
+
+
+def _lines(data: Mapping[str, Any]) -> str:
+    """A JSON object, one line per field: indentation throughout would give each number of a motion a line, slowly."""
+    fields = (f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in data.items())
+    return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
 def read_record(path: str | PathLike[str]) -> RunRecord:

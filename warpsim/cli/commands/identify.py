@@ -35,11 +35,11 @@ def add(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--noise", action="append", default=[], metavar="CHANNEL=STD", help="of a channel, SI")
     parser.add_argument("--units", action="append", default=[], metavar="CHANNEL=UNIT", help="of a channel, e.g. deg")
-    parser.add_argument("--rows", type=natural, help="compared rows, from the start (default: all)")
+    parser.add_argument("--samples", type=natural, help="compared samples, from the start (default: all)")
     parser.add_argument("--start", choices=STARTS, default="measured", help="where rollouts start (default: measured)")
     parser.add_argument("--softening", default="0", help="m, or several for a schedule: 0.008,0.004,0")
     parser.add_argument("--impacts", action="store_const", const=True, help="bounces are impacts")
-    parser.add_argument("--substeps", type=natural, help="steps per row (default: as the scene's time step says)")
+    parser.add_argument("--substeps", type=natural, help="steps per sample (default: as the scene's time step says)")
     parser.add_argument("--validation", type=float, default=0.25, help="share of recordings held out (default: 0.25)")
     parser.add_argument("--seed", type=int, default=0, help="of the choice of these")
     parser.add_argument("--iterations", type=natural, default=10, help="at most, per stage (default: 10)")
@@ -75,7 +75,7 @@ def _fitted(arguments: argparse.Namespace) -> IdentifiedScene:
         [_parameter(text) for text in arguments.parameter],
         noise={n: _number(v, n) for n, v in map(_pair, arguments.noise)} or None,
         units=dict(map(_pair, arguments.units)),
-        rows=arguments.rows,
+        samples=arguments.samples,
         start=arguments.start,
         softening=[_number(part, "--softening") for part in arguments.softening.split(",")],
         impacts=arguments.impacts,

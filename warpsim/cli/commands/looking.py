@@ -43,5 +43,5 @@ def _saved_stage(motion: str, source: str | None, world: int) -> Usd.Stage:
     if source is None:
         raise InputError(f"{motion} holds a motion and no shapes; name the file that was simulated with --scene")
     scene = load_scene(source, strict=False)
-    rows = read_motion(motion, scene, world=world)
-    return animated_stage(open_stage(source), scene, rows) if is_usd(source) else exported_animation(scene, rows)
+    frames = read_motion(motion, scene, world=world)
+    return animated_stage(open_stage(source), scene, frames) if is_usd(source) else exported_animation(scene, frames)

@@ -125,15 +125,16 @@ def _check(arguments: argparse.Namespace) -> None:
     check_outputs(_targets(arguments), [arguments.scene], force=arguments.force)
 
 
-def _check_memory(sim: Simulator, rows: int, outputs: Sequence[str]) -> None:
+def _check_memory(sim: Simulator, frames: int, outputs: Sequence[str]) -> None:
     """Refuses a run whose frames memory cannot hold, before it is gone."""
     fields = sim.compiled.outputs
-    row = sum(fields[name].nbytes for name in outputs) + np.dtype(numpy_real).itemsize * sim.worlds * (sim.nq + sim.nv)
+    state = np.dtype(numpy_real).itemsize * sim.worlds * (sim.nq + sim.nv)
+    wanted = frames * (sum(fields[name].nbytes for name in outputs) + state)
     free = free_bytes(sim.model.device)
-    if rows * row > free:
+    if wanted > free:
         raise InputError(
-            f"{rows} frames take {readable(rows * row)} of memory, and {readable(free)} are free; keep fewer with a "
-            "smaller --fps, run for less time, or fewer worlds"
+            f"{frames} frames take {readable(wanted)} of memory, and {readable(free)} are free; keep fewer with "
+            "a smaller --fps, run for less time, or fewer worlds"
         )
 
 

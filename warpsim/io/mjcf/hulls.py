@@ -43,9 +43,9 @@ def _all_inside(points: np.ndarray, members: np.ndarray, faces: np.ndarray) -> b
     normals = np.cross(b - a, c - a)
     normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-300)[:, None]
     slack = _OUTSIDE * float(np.ptp(points, axis=0).max())
-    rows = max(1, _CHUNK // len(points))
-    for first in range(0, len(normals), rows):
-        some = normals[first : first + rows]
+    count = max(1, _CHUNK // len(points))
+    for first in range(0, len(normals), count):
+        some = normals[first : first + count]
         if ((some @ points.T).max(axis=1) > (some @ points[members].T).max(axis=1) + slack).any():
             return False
     return True

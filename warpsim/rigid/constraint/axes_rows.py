@@ -20,6 +20,8 @@ from warpsim.core.indexing import natural
 from warpsim.core.precision import quat, real, vec2, vec3, vec6
 from warpsim.core.spatial import angular, point_rate, quat_mul, quat_rotate, quat_rotate_back, spatial
 from warpsim.rigid.constraint.held_frames import (
+    dof_motion,
+    held_points,
     relative_acceleration,
     turn_acceleration,
     turn_left,
@@ -72,6 +74,39 @@ def _cross_rate(n1: vec3, n2: vec3, omega_a: vec3, omega_b: vec3) -> vec3:
     return wp.cross(wp.cross(omega_a, n1), n2) + wp.cross(n1, wp.cross(omega_b, n2))
 
 
+@wp.func
+def _translations(held: quat, between: vec3, va: vec6, vb: vec6, aa: vec6, ab: vec6, arm_a: vec3, arm_b: vec3):
+    """Of A's origin less B's along A's axes: violation, rate and acceleration."""
+    gap = quat_rotate_back(held, between)
+    rate = quat_rotate_back(held, point_rate(va, arm_a) - point_rate(vb, arm_b))
+    change = quat_rotate_back(held, relative_acceleration(va, vb, aa, ab, arm_a, arm_b))
+    return gap, rate, change
+
+
+@wp.func
+def _universal_turn(held: quat, frame_b: quat, scale: real, locked: int, va: vec6, vb: vec6, aa: vec6, ab: vec6):
+    """n₁ × n₂ of a universal joint, with the scale, and violation, rate and acceleration of its one locked turn."""
+    alpha = angular(aa) - angular(ab)
+    omega = angular(va) - angular(vb)
+    n1 = quat_rotate(held, _first_axis(locked))
+    n2 = quat_rotate(frame_b, _second_axis(locked))
+    along = (real(0.5) * scale) * wp.cross(n1, n2)
+    lever = (real(0.5) * scale) * _cross_rate(n1, n2, angular(va), angular(vb))
+    turn = real(0.5) * scale * wp.dot(n1, n2)
+    return along, turn, wp.dot(omega, along), wp.dot(alpha, along) + wp.dot(omega, lever)
+
+
+@wp.func
+def _weld_turns(rotation_b: quat, target: quat, axes: quat, scale: real, va: vec6, vb: vec6, aa: vec6, ab: vec6):
+    """Turns along B's axes, before locked ones are picked: violation, rate and acceleration."""
+    alpha = angular(aa) - angular(ab)
+    omega = angular(va) - angular(vb)
+    turn = quat_rotate_back(axes, turn_left(rotation_b, target, scale))
+    spin = quat_rotate_back(axes, turn_rate(rotation_b, target, scale, omega))
+    full = turn_acceleration(rotation_b, target, scale, angular(va), angular(vb), alpha)
+    return turn, spin, quat_rotate_back(axes, full)
+
+
 @wp.kernel
 def _axes_force_kernel(
     # topology, parameters
@@ -106,26 +141,22 @@ def _axes_force_kernel(
         rb = link_rotation[w, t.body_link[b]]
         target = quat_mul(ra, e.relative_rotation[w, i])
         held = quat_mul(target, e.axes[w, i])
-        point_a = link_position[w, t.body_link[a]] + quat_rotate(ra, e.anchor_a[w, i])
-        point_b = link_position[w, t.body_link[b]] + quat_rotate(rb, e.anchor_b[w, i])
+        point_a, point_b = held_points(t, e, link_position, w, i, a, b, ra, rb)
         arm_a = point_b - origin[w, t.body_tree[a]]
         arm_b = point_b - origin[w, t.body_tree[b]]
         weights = body_weight[w, a] + body_weight[w, b]
         scale = e.torque_scale[w, i]
         mask = _mask(locked, 0)
-        gap = wp.cw_mul(mask, quat_rotate_back(held, point_a - point_b))
-        rate = wp.cw_mul(mask, quat_rotate_back(held, point_rate(va, arm_a) - point_rate(vb, arm_b)))
-        change = wp.cw_mul(mask, quat_rotate_back(held, relative_acceleration(va, vb, aa, ab, arm_a, arm_b)))
-        alpha = angular(aa) - angular(ab)
-        omega = angular(va) - angular(vb)
+        gap_a, rate_a, change_a = _translations(held, point_a - point_b, va, vb, aa, ab, arm_a, arm_b)
+        gap = wp.cw_mul(mask, gap_a)
+        rate = wp.cw_mul(mask, rate_a)
+        change = wp.cw_mul(mask, change_a)
         if _locked_turns(locked) == 1:
-            n1 = quat_rotate(held, _first_axis(locked))
-            n2 = quat_rotate(quat_mul(rb, e.axes[w, i]), _second_axis(locked))
-            along = (real(0.5) * scale) * wp.cross(n1, n2)
-            lever = (real(0.5) * scale) * _cross_rate(n1, n2, angular(va), angular(vb))
-            turn = vec3(real(0.5) * scale * wp.dot(n1, n2), real(0.0), real(0.0))
-            spin = vec3(wp.dot(omega, along), real(0.0), real(0.0))
-            twirl = vec3(wp.dot(alpha, along) + wp.dot(omega, lever), real(0.0), real(0.0))
+            frame_b = quat_mul(rb, e.axes[w, i])
+            along, violation, rate_of_turn, drift = _universal_turn(held, frame_b, scale, locked, va, vb, aa, ab)
+            turn = vec3(violation, real(0.0), real(0.0))
+            spin = vec3(rate_of_turn, real(0.0), real(0.0))
+            twirl = vec3(drift, real(0.0), real(0.0))
             size = wp.length(spatial(turn, gap))
             push = bilateral_forces(e.solref[w, i], e.solimp[w, i], weights[0], size, gap, rate, change, h, c.safe)
             f = bilateral_forces(e.solref[w, i], e.solimp[w, i], weights[1], size, turn, spin, twirl, h, c.safe)
@@ -135,10 +166,10 @@ def _axes_force_kernel(
         else:
             kept = _mask(locked, 3)
             axes = e.axes[w, i]
-            turn = wp.cw_mul(kept, quat_rotate_back(axes, turn_left(rb, target, scale)))
-            spin = wp.cw_mul(kept, quat_rotate_back(axes, turn_rate(rb, target, scale, omega)))
-            full = turn_acceleration(rb, target, scale, angular(va), angular(vb), alpha)
-            twirl = wp.cw_mul(kept, quat_rotate_back(axes, full))
+            turn_b, spin_b, twirl_b = _weld_turns(rb, target, axes, scale, va, vb, aa, ab)
+            turn = wp.cw_mul(kept, turn_b)
+            spin = wp.cw_mul(kept, spin_b)
+            twirl = wp.cw_mul(kept, twirl_b)
             size = wp.length(spatial(turn, gap))
             push = bilateral_forces(e.solref[w, i], e.solimp[w, i], weights[0], size, gap, rate, change, h, c.safe)
             f = bilateral_forces(e.solref[w, i], e.solimp[w, i], weights[1], size, turn, spin, twirl, h, c.safe)
@@ -183,14 +214,7 @@ def _append_columns(rows: Rows, t: Topology, axis: wp.array2d(dtype=vec6), w: in
     while da >= 0 or db >= 0:
         d = wp.max(da, db)
         s = axis[w, d]
-        move = vec3()
-        omega = vec3()
-        if da == d:
-            move += point_rate(s, p.arm_a)
-            omega += angular(s)
-        if db == d:
-            move -= point_rate(s, p.arm_b)
-            omega -= angular(s)
+        move, omega = dof_motion(s, da == d, db == d, p.arm_a, p.arm_b)
         if t.dof_prescribed[d] == 0:
             local = quat_rotate_back(p.held, move)
             turn = _turn_rows(p, omega)
@@ -261,39 +285,33 @@ def _axes_rows_kernel(
         p.axes = e.axes[w, i]
         p.held = quat_mul(p.target, p.axes)
         p.scale = e.torque_scale[w, i]
-        point_a = link_position[w, t.body_link[a]] + quat_rotate(ra, e.anchor_a[w, i])
-        point_b = link_position[w, t.body_link[b]] + quat_rotate(p.rotation_b, e.anchor_b[w, i])
+        point_a, point_b = held_points(t, e, link_position, w, i, a, b, ra, p.rotation_b)
         p.arm_a = point_b - origin[w, t.body_tree[a]]
         p.arm_b = point_b - origin[w, t.body_tree[b]]
         va = velocity[w, p.ka]
         vb = velocity[w, p.kb]
-        omega = angular(va) - angular(vb)
-        alpha = angular(bias[w, p.ka]) - angular(bias[w, p.kb])
+        aa = bias[w, p.ka]
+        ab = bias[w, p.kb]
         turn = vec3()
-        carried_turn = vec3()
+        spin = vec3()
+        twirl = vec3()
         if _locked_turns(p.locked) == 1:
-            n1 = quat_rotate(p.held, _first_axis(p.locked))
-            n2 = quat_rotate(quat_mul(p.rotation_b, p.axes), _second_axis(p.locked))
-            p.along = (real(0.5) * p.scale) * wp.cross(n1, n2)
-            lever = (real(0.5) * p.scale) * _cross_rate(n1, n2, angular(va), angular(vb))
-            violation = real(0.5) * p.scale * wp.dot(n1, n2)
-            drift = wp.dot(alpha, p.along) + wp.dot(omega, lever)
+            frame_b = quat_mul(p.rotation_b, p.axes)
+            along, violation, rate_of_turn, drift = _universal_turn(p.held, frame_b, p.scale, p.locked, va, vb, aa, ab)
+            p.along = along
             turn = vec3(violation, violation, violation)
-            carried_turn = vec3(drift, drift, drift)
+            spin = vec3(rate_of_turn, rate_of_turn, rate_of_turn)
+            twirl = vec3(drift, drift, drift)
         else:
-            turn = quat_rotate_back(p.axes, turn_left(p.rotation_b, p.target, p.scale))
-            full = turn_acceleration(p.rotation_b, p.target, p.scale, angular(va), angular(vb), alpha)
-            carried_turn = quat_rotate_back(p.axes, full)
-        gap = quat_rotate_back(p.held, point_a - point_b)
-        rate = quat_rotate_back(p.held, point_rate(va, p.arm_a) - point_rate(vb, p.arm_b))
-        carried = relative_acceleration(va, vb, bias[w, p.ka], bias[w, p.kb], p.arm_a, p.arm_b)
+            turn, spin, twirl = _weld_turns(p.rotation_b, p.target, p.axes, p.scale, va, vb, aa, ab)
+        gap, rate, change = _translations(p.held, point_a - point_b, va, vb, aa, ab, p.arm_a, p.arm_b)
         size = wp.length(spatial(wp.cw_mul(_mask(p.locked, 3), turn), wp.cw_mul(_mask(p.locked, 0), gap)))
         d = impedance(e.solimp[w, i], size)
         kb = spring_damper(e.solref[w, i], e.solimp[w, i], h, c.safe)
         weights = body_weight[w, a] + body_weight[w, b]
         first = rows.used[w, 1]
-        r = _write_rows(rows, w, first, p.locked & 7, kb, d, weights[0], gap, rate, quat_rotate_back(p.held, carried))
-        r = _write_rows(rows, w, r, p.locked >> 3, kb, d, weights[1], turn, _turn_rows(p, omega), carried_turn)
+        r = _write_rows(rows, w, first, p.locked & 7, kb, d, weights[0], gap, rate, change)
+        r = _write_rows(rows, w, r, p.locked >> 3, kb, d, weights[1], turn, spin, twirl)
         columns = _append_columns(rows, t, axis, w, p, r - first)
         if columns > 0:
             close_group(rows, w, EQUALITY, r - first, columns)

@@ -15,8 +15,10 @@ import warp as wp
 
 from warpsim.core.indexing import natural
 from warpsim.core.precision import quat, real, vec2, vec3, vec6
-from warpsim.core.spatial import angular, motion_cross, point_rate, quat_mul, quat_rotate, spatial
+from warpsim.core.spatial import angular, motion_cross, point_rate, quat_mul, spatial
 from warpsim.rigid.constraint.held_frames import (
+    dof_motion,
+    held_points,
     point_acceleration,
     turn_acceleration,
     turn_left,
@@ -76,6 +78,17 @@ def _distance_force(
     return real(0.0)
 
 
+@wp.func
+def _weld_turn(rotation_b: quat, target: quat, scale: real, va: vec6, vb: vec6, alpha: vec3):
+    """Rotational violation of a weld, its rate and its acceleration."""
+    omega_a = angular(va)
+    omega_b = angular(vb)
+    turn = turn_left(rotation_b, target, scale)
+    spin = turn_rate(rotation_b, target, scale, omega_a - omega_b)
+    twirl = turn_acceleration(rotation_b, target, scale, omega_a, omega_b, alpha)
+    return turn, spin, twirl
+
+
 @wp.kernel
 def _bias_kernel(
     # topology
@@ -125,8 +138,7 @@ def _equality_force_kernel(
         kb = t.body_last_dof[b]
         ra = link_rotation[w, t.body_link[a]]
         rb = link_rotation[w, t.body_link[b]]
-        point_a = link_position[w, t.body_link[a]] + quat_rotate(ra, e.anchor_a[w, i])
-        point_b = link_position[w, t.body_link[b]] + quat_rotate(rb, e.anchor_b[w, i])
+        point_a, point_b = held_points(t, e, link_position, w, i, a, b, ra, rb)
         arm_a = point_a - origin[w, t.body_tree[a]]
         arm_b = point_b - origin[w, t.body_tree[b]]
         gap = point_a - point_b
@@ -154,12 +166,8 @@ def _equality_force_kernel(
             change -= point_acceleration(velocity[w, kb], bias[w, kb] + twist[w, kb], arm_b)
             target = quat_mul(ra, e.relative_rotation[w, i])
             scale = e.torque_scale[w, i]
-            turn = turn_left(rb, target, scale)
-            omega_a = angular(velocity[w, ka])
-            omega_b = angular(velocity[w, kb])
             alpha = angular(bias[w, ka] + twist[w, ka]) - angular(bias[w, kb] + twist[w, kb])
-            spin = turn_rate(rb, target, scale, omega_a - omega_b)
-            twirl = turn_acceleration(rb, target, scale, omega_a, omega_b, alpha)
+            turn, spin, twirl = _weld_turn(rb, target, scale, velocity[w, ka], velocity[w, kb], alpha)
             size = wp.length(spatial(turn, gap))
             push = bilateral_forces(e.solref[w, i], e.solimp[w, i], weights[0], size, gap, rate, change, h, c.safe)
             f = bilateral_forces(e.solref[w, i], e.solimp[w, i], weights[1], size, turn, spin, twirl, h, c.safe)
@@ -194,14 +202,7 @@ def _append_columns(rows: Rows, t: Topology, axis: wp.array2d(dtype=vec6), w: in
     while da >= 0 or db >= 0:
         d = wp.max(da, db)
         s = axis[w, d]
-        move = vec3()
-        omega = vec3()
-        if da == d:
-            move += point_rate(s, p.arm_a)
-            omega += angular(s)
-        if db == d:
-            move -= point_rate(s, p.arm_b)
-            omega -= angular(s)
+        move, omega = dof_motion(s, da == d, db == d, p.arm_a, p.arm_b)
         if t.dof_prescribed[d] == 0:
             first = rows.used[w, 3] + n * dim
             rows.column[w, rows.used[w, 2] + n] = d
@@ -293,8 +294,7 @@ def _equality_rows_kernel(
         p.rotation_b = link_rotation[w, t.body_link[b]]
         p.target = quat_mul(ra, e.relative_rotation[w, i])
         p.scale = e.torque_scale[w, i]
-        point_a = link_position[w, t.body_link[a]] + quat_rotate(ra, e.anchor_a[w, i])
-        point_b = link_position[w, t.body_link[b]] + quat_rotate(p.rotation_b, e.anchor_b[w, i])
+        point_a, point_b = held_points(t, e, link_position, w, i, a, b, ra, p.rotation_b)
         p.arm_a = point_a - origin[w, t.body_tree[a]]
         p.arm_b = point_b - origin[w, t.body_tree[b]]
         gap = point_a - point_b
@@ -303,7 +303,8 @@ def _equality_rows_kernel(
         if kind == DISTANCE:
             _add_distance(rows, t, axis, e, w, i, p, gap, rate, weights[0], h, c.safe)
         else:
-            turn = turn_left(p.rotation_b, p.target, p.scale)
+            alpha = angular(bias[w, p.ka]) - angular(bias[w, p.kb])
+            turn, spin, twirl = _weld_turn(p.rotation_b, p.target, p.scale, velocity[w, p.ka], velocity[w, p.kb], alpha)
             size = wp.length(gap)
             dim = int(3)
             if kind == WELD:
@@ -317,11 +318,6 @@ def _equality_rows_kernel(
             carried -= point_acceleration(velocity[w, p.kb], bias[w, p.kb], p.arm_b)
             _write_rows(rows, w, r, kb, d, weights[0], gap, rate, carried)
             if kind == WELD:
-                omega_a = angular(velocity[w, p.ka])
-                omega_b = angular(velocity[w, p.kb])
-                alpha = angular(bias[w, p.ka]) - angular(bias[w, p.kb])
-                spin = turn_rate(p.rotation_b, p.target, p.scale, omega_a - omega_b)
-                carried = turn_acceleration(p.rotation_b, p.target, p.scale, omega_a, omega_b, alpha)
-                _write_rows(rows, w, r + 3, kb, d, weights[1], turn, spin, carried)
+                _write_rows(rows, w, r + 3, kb, d, weights[1], turn, spin, twirl)
             if columns > 0:
                 close_group(rows, w, EQUALITY, dim, columns)

@@ -1,11 +1,48 @@
-"""How far one frame is turned from where another would have it, and how fast: shared by equalities that hold frames."""
+"""Where two held frames are, how far one is turned from where the other would have it, and how fast.
+
+Shared by equalities that hold frames; by their forces, on the tape, and by their rows, off it.
+"""
 
 from __future__ import annotations
 
 import warp as wp
 
 from warpsim.core.precision import quat, real, vec3, vec6
-from warpsim.core.spatial import angular, point_rate, quat_conj, quat_mul
+from warpsim.core.spatial import angular, point_rate, quat_conj, quat_mul, quat_rotate
+from warpsim.rigid.model.parameters import EqualityParameters
+from warpsim.rigid.model.topology import Topology
+
+
+@wp.func
+def held_points(
+    t: Topology,
+    e: EqualityParameters,
+    link_position: wp.array2d(dtype=vec3),
+    w: int,
+    i: int,
+    a: int,
+    b: int,
+    rotation_a: quat,
+    rotation_b: quat,
+):
+    """World positions of the points of bodies a and b, turned as given, that equality i holds."""
+    point_a = link_position[w, t.body_link[a]] + quat_rotate(rotation_a, e.anchor_a[w, i])
+    point_b = link_position[w, t.body_link[b]] + quat_rotate(rotation_b, e.anchor_b[w, i])
+    return point_a, point_b
+
+
+@wp.func
+def dof_motion(s: vec6, moves_a: bool, moves_b: bool, arm_a: vec3, arm_b: vec3):
+    """Velocity of a's point less b's, and of a's rotation less b's, per rate of a dof with axis s."""
+    move = vec3()
+    omega = vec3()
+    if moves_a:
+        move += point_rate(s, arm_a)
+        omega += angular(s)
+    if moves_b:
+        move -= point_rate(s, arm_b)
+        omega -= angular(s)
+    return move, omega
 
 
 @wp.func

@@ -16,7 +16,9 @@ import warp as wp
 
 from warpsim.core.precision import mat33, quat, real, vec3, vec6
 from warpsim.core.spatial import angular, linear, quat_conj, quat_matrix, quat_mul, sym_mul, sym_rotate
+from warpsim.rigid.model.parameters import BodyParameters, JointParameters
 from warpsim.rigid.model.topology import BALL, FREE, HINGE, SLIDE, Topology
+from warpsim.rigid.work.pass_arrays import MotionArrays
 
 
 @wp.func
@@ -97,107 +99,62 @@ def _turned_back(m: mat33, a_bar: vec6) -> vec6:
     return vec6(half * s[0], half * s[1], half * s[2], s[3], s[4], s[5])
 
 
+@wp.struct
+class LinkAdjoints:
+    """Adjoints of all that the pass reads and writes, but for qd."""
+
+    body: BodyParameters
+    joint: JointParameters
+    q: wp.array2d(dtype=real)
+    motion: MotionArrays
+
+
 @wp.func
 def velocities_adjoint(
     t: Topology,
     qd: wp.array2d(dtype=real),
-    axis: wp.array2d(dtype=vec6),
-    velocity_bar: wp.array2d(dtype=vec6),
-    axis_bar: wp.array2d(dtype=vec6),
+    motion: MotionArrays,
+    bars: LinkAdjoints,
     qd_bar: wp.array2d(dtype=real),
     w: int,
 ):
     """Of the sums of rates along the dofs."""
     for k in range(t.nv):
         d = t.nv - 1 - k
-        v_bar = velocity_bar[w, d + 1]
-        velocity_bar[w, d + 1] = vec6()
-        velocity_bar[w, t.dof_prev[d]] += v_bar
-        axis_bar[w, d] += v_bar * qd[w, d]
+        v_bar = bars.motion.velocity[w, d + 1]
+        bars.motion.velocity[w, d + 1] = vec6()
+        bars.motion.velocity[w, t.dof_prev[d]] += v_bar
+        bars.motion.axis[w, d] += v_bar * qd[w, d]
         if qd_bar:
-            qd_bar[w, d] += wp.dot(axis[w, d], v_bar)
-    velocity_bar[w, 0] = vec6()
+            qd_bar[w, d] += wp.dot(motion.axis[w, d], v_bar)
+    bars.motion.velocity[w, 0] = vec6()
 
 
 @wp.func
-def torques_of_rotations(
-    t: Topology, link_rotation: wp.array2d(dtype=quat), rotation_bar: wp.array2d(dtype=quat), w: int
-):
+def torques_of_rotations(t: Topology, motion: MotionArrays, bars: LinkAdjoints, w: int):
     """From here on the adjoint of a link's rotation holds its torque, as (0, torque)."""
     for i in range(1, t.nlink):
-        rotation_bar[w, i] = _as_quat(_torque_of_quat(link_rotation[w, i], rotation_bar[w, i]))
+        torque = _torque_of_quat(motion.link_rotation[w, i], bars.motion.link_rotation[w, i])
+        bars.motion.link_rotation[w, i] = _as_quat(torque)
 
 
 @wp.func
-def bodies_adjoint(
-    t: Topology,
-    body_com: wp.array2d(dtype=vec3),
-    link_rotation: wp.array2d(dtype=quat),
-    inertia: wp.array2d(dtype=vec6),
-    com_bar: wp.array2d(dtype=vec3),
-    inertia_bar: wp.array2d(dtype=vec6),
-    position_bar: wp.array2d(dtype=vec3),
-    rotation_bar: wp.array2d(dtype=quat),
-    body_com_bar: wp.array2d(dtype=vec3),
-    body_inertia_bar: wp.array2d(dtype=vec6),
-    w: int,
-):
+def bodies_adjoint(t: Topology, body: BodyParameters, motion: MotionArrays, bars: LinkAdjoints, w: int):
     """Of centers and inertias, onto their links and the bodies' own."""
     for b in range(1, t.nbody):
         i = t.body_link[b]
-        m = quat_matrix(link_rotation[w, i])
-        force = com_bar[w, b]
-        a_bar = inertia_bar[w, b]
-        com_bar[w, b] = vec3(real(0.0), real(0.0), real(0.0))
-        inertia_bar[w, b] = vec6()
-        torque = wp.cross(m @ body_com[w, b], force) + _torque_of_symmetric(inertia[w, b], a_bar)
-        position_bar[w, i] += force
-        rotation_bar[w, i] += _as_quat(torque)
-        if body_com_bar:
-            body_com_bar[w, b] += wp.transpose(m) @ force
-        if body_inertia_bar:
-            body_inertia_bar[w, b] += _turned_back(m, a_bar)
-
-
-@wp.struct
-class LinkAdjoints:
-    """Adjoints of poses, axes, coordinates and parameters of links."""
-
-    position: wp.array2d(dtype=vec3)
-    rotation: wp.array2d(dtype=quat)
-    axis: wp.array2d(dtype=vec6)
-    q: wp.array2d(dtype=real)
-    reference: wp.array2d(dtype=real)
-    anchor: wp.array2d(dtype=vec3)
-    joint_axis: wp.array2d(dtype=vec3)
-    body_position: wp.array2d(dtype=vec3)
-    body_rotation: wp.array2d(dtype=quat)
-
-
-@wp.func
-def link_adjoints(
-    position: wp.array2d(dtype=vec3),
-    rotation: wp.array2d(dtype=quat),
-    axis: wp.array2d(dtype=vec6),
-    q: wp.array2d(dtype=real),
-    reference: wp.array2d(dtype=real),
-    anchor: wp.array2d(dtype=vec3),
-    joint_axis: wp.array2d(dtype=vec3),
-    body_position: wp.array2d(dtype=vec3),
-    body_rotation: wp.array2d(dtype=quat),
-) -> LinkAdjoints:
-    """All in one."""
-    bars = LinkAdjoints()
-    bars.position = position
-    bars.rotation = rotation
-    bars.axis = axis
-    bars.q = q
-    bars.reference = reference
-    bars.anchor = anchor
-    bars.joint_axis = joint_axis
-    bars.body_position = body_position
-    bars.body_rotation = body_rotation
-    return bars
+        m = quat_matrix(motion.link_rotation[w, i])
+        force = bars.motion.com[w, b]
+        a_bar = bars.motion.inertia[w, b]
+        bars.motion.com[w, b] = vec3(real(0.0), real(0.0), real(0.0))
+        bars.motion.inertia[w, b] = vec6()
+        torque = wp.cross(m @ body.com[w, b], force) + _torque_of_symmetric(motion.inertia[w, b], a_bar)
+        bars.motion.link_position[w, i] += force
+        bars.motion.link_rotation[w, i] += _as_quat(torque)
+        if bars.body.com:
+            bars.body.com[w, b] += wp.transpose(m) @ force
+        if bars.body.inertia:
+            bars.body.inertia[w, b] += _turned_back(m, a_bar)
 
 
 @wp.func
@@ -208,11 +165,11 @@ def _free_adjoint(
     m = quat_matrix(r)
     for e in range(3):
         s = column(m, e)
-        s_bar = bars.axis[w, d + 3 + e]
+        s_bar = bars.motion.axis[w, d + 3 + e]
         torque += wp.cross(s, angular(s_bar))
         force += wp.cross(s, linear(s_bar))
-        bars.axis[w, d + e] = vec6()
-        bars.axis[w, d + 3 + e] = vec6()
+        bars.motion.axis[w, d + e] = vec6()
+        bars.motion.axis[w, d + 3 + e] = vec6()
     if bars.q:
         r_bar = _stored_quat_adjoint(q, w, a + 3, torque)
         for e in range(3):
@@ -243,22 +200,22 @@ def _hinge_adjoint(
     mb = quat_matrix(rb)
     arm = m @ anchor  # from the link's place to the anchor, which stands still
     base_arm = mb @ anchor
-    s_bar = bars.axis[w, d]
-    bars.axis[w, d] = vec6()
+    s_bar = bars.motion.axis[w, d]
+    bars.motion.axis[w, d] = vec6()
     p_bar = force + wp.cross(s, linear(s_bar))
     u_bar = angular(s_bar) + wp.cross(linear(s_bar), place + arm - o)
     torque -= wp.cross(arm, force)
     turn = wp.dot(s, torque)
     if bars.q:
         bars.q[w, a] += turn
-    if bars.reference:
-        bars.reference[w, a] -= turn
-    if bars.anchor:
-        bars.anchor[w, j] += wp.transpose(mb) @ p_bar - wp.transpose(m) @ force
-    if bars.joint_axis:
+    if bars.joint.reference:
+        bars.joint.reference[w, a] -= turn
+    if bars.joint.anchor:
+        bars.joint.anchor[w, j] += wp.transpose(mb) @ p_bar - wp.transpose(m) @ force
+    if bars.joint.axis:
         turned = quat_mul(quat_conj(rb), r)
         by_turn = _axis_of_turn(turned, wp.transpose(mb) @ torque, direction)
-        bars.joint_axis[w, j] += wp.transpose(mb) @ u_bar + by_turn
+        bars.joint.axis[w, j] += wp.transpose(mb) @ u_bar + by_turn
     torque += wp.cross(s, u_bar) + wp.cross(base_arm, p_bar)
     return p_bar, torque
 
@@ -268,15 +225,15 @@ def _slide_adjoint(
     force: vec3, torque: vec3, rb: quat, s: vec3, moved: real, bars: LinkAdjoints, w: int, j: int, a: int, d: int
 ):
     """Of a slide; force and torque on its base."""
-    u_bar = linear(bars.axis[w, d]) + force * moved
-    bars.axis[w, d] = vec6()
+    u_bar = linear(bars.motion.axis[w, d]) + force * moved
+    bars.motion.axis[w, d] = vec6()
     slide = wp.dot(s, force)
     if bars.q:
         bars.q[w, a] += slide
-    if bars.reference:
-        bars.reference[w, a] -= slide
-    if bars.joint_axis:
-        bars.joint_axis[w, j] += wp.transpose(quat_matrix(rb)) @ u_bar
+    if bars.joint.reference:
+        bars.joint.reference[w, a] -= slide
+    if bars.joint.axis:
+        bars.joint.axis[w, j] += wp.transpose(quat_matrix(rb)) @ u_bar
     torque += wp.cross(s, u_bar)
     return force, torque
 
@@ -305,8 +262,8 @@ def _ball_adjoint(
     p_bar = force
     for e in range(3):
         s = column(m, e)
-        s_bar = bars.axis[w, d + e]
-        bars.axis[w, d + e] = vec6()
+        s_bar = bars.motion.axis[w, d + e]
+        bars.motion.axis[w, d + e] = vec6()
         u_bar = angular(s_bar) + wp.cross(linear(s_bar), place + arm - o)
         p_bar += wp.cross(s, linear(s_bar))
         torque += wp.cross(s, u_bar)
@@ -314,8 +271,8 @@ def _ball_adjoint(
         r_bar = _stored_quat_adjoint(q, w, a, wp.transpose(mb) @ torque)
         for e in range(4):
             bars.q[w, a + e] += r_bar[e]
-    if bars.anchor:
-        bars.anchor[w, j] += wp.transpose(mb) @ p_bar - wp.transpose(m) @ force
+    if bars.joint.anchor:
+        bars.joint.anchor[w, j] += wp.transpose(mb) @ p_bar - wp.transpose(m) @ force
     torque += wp.cross(mb @ anchor, p_bar)
     return p_bar, torque
 
@@ -326,26 +283,20 @@ def _base_adjoint(
 ) -> vec3:
     """Of a body's place on its parent link; torque on the parent."""
     mp = quat_matrix(rp)
-    if bars.body_position:
-        bars.body_position[w, b] += wp.transpose(mp) @ force
-    if bars.body_rotation:
-        bars.body_rotation[w, b] += _quat_of_torque(rotation, wp.transpose(mp) @ torque)
+    if bars.body.position:
+        bars.body.position[w, b] += wp.transpose(mp) @ force
+    if bars.body.rotation:
+        bars.body.rotation[w, b] += _quat_of_torque(rotation, wp.transpose(mp) @ torque)
     return torque + wp.cross(mp @ position, force)
 
 
 @wp.func
 def link_adjoint(
     t: Topology,
-    body_position: wp.array2d(dtype=vec3),
-    body_rotation: wp.array2d(dtype=quat),
-    joint_anchor: wp.array2d(dtype=vec3),
-    joint_axis: wp.array2d(dtype=vec3),
-    reference: wp.array2d(dtype=real),
+    body: BodyParameters,
+    joint: JointParameters,
     q: wp.array2d(dtype=real),
-    origin: wp.array2d(dtype=vec3),
-    link_position: wp.array2d(dtype=vec3),
-    link_rotation: wp.array2d(dtype=quat),
-    axis: wp.array2d(dtype=vec6),
+    motion: MotionArrays,
     bars: LinkAdjoints,
     w: int,
     i: int,
@@ -355,32 +306,32 @@ def link_adjoint(
     j = t.link_joint[i]
     a = t.link_q[i]
     d = t.link_dof[i]
-    o = origin[w, t.link_tree[i]]
-    place = link_position[w, i]
-    r = link_rotation[w, i]
-    force = bars.position[w, i]
-    held = bars.rotation[w, i]
+    o = motion.origin[w, t.link_tree[i]]
+    place = motion.link_position[w, i]
+    r = motion.link_rotation[w, i]
+    force = bars.motion.link_position[w, i]
+    held = bars.motion.link_rotation[w, i]
     torque = vec3(held[1], held[2], held[3])
-    bars.position[w, i] = vec3(real(0.0), real(0.0), real(0.0))
-    bars.rotation[w, i] = quat()
+    bars.motion.link_position[w, i] = vec3(real(0.0), real(0.0), real(0.0))
+    bars.motion.link_rotation[w, i] = quat()
     if kind == FREE:
         _free_adjoint(force, torque, r, q, bars, w, a, d)
         return
     b = t.link_body[i]
     first = t.link_first[i]
     parent = t.link_parent[i]
-    rp = link_rotation[w, parent]
-    rb = base_rotation(first, rp, body_rotation[w, b])
+    rp = motion.link_rotation[w, parent]
+    rb = base_rotation(first, rp, body.rotation[w, b])
     if kind == HINGE:
-        s = angular(axis[w, d])
-        anchor = joint_anchor[w, j]
-        force, torque = _hinge_adjoint(force, torque, place, o, r, rb, s, anchor, joint_axis[w, j], bars, w, j, a, d)
+        s = angular(motion.axis[w, d])
+        anchor = joint.anchor[w, j]
+        force, torque = _hinge_adjoint(force, torque, place, o, r, rb, s, anchor, joint.axis[w, j], bars, w, j, a, d)
     elif kind == SLIDE:
-        moved = q[w, a] - reference[w, a]
-        force, torque = _slide_adjoint(force, torque, rb, linear(axis[w, d]), moved, bars, w, j, a, d)
+        moved = q[w, a] - joint.reference[w, a]
+        force, torque = _slide_adjoint(force, torque, rb, linear(motion.axis[w, d]), moved, bars, w, j, a, d)
     elif kind == BALL:
-        force, torque = _ball_adjoint(force, torque, place, o, r, rb, joint_anchor[w, j], q, bars, w, j, a, d)
+        force, torque = _ball_adjoint(force, torque, place, o, r, rb, joint.anchor[w, j], q, bars, w, j, a, d)
     if first == 1:
-        torque = _base_adjoint(force, torque, rp, body_position[w, b], body_rotation[w, b], bars, w, b)
-    bars.position[w, parent] += force
-    bars.rotation[w, parent] += _as_quat(torque)
+        torque = _base_adjoint(force, torque, rp, body.position[w, b], body.rotation[w, b], bars, w, b)
+    bars.motion.link_position[w, parent] += force
+    bars.motion.link_rotation[w, parent] += _as_quat(torque)

@@ -10,59 +10,30 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.core.indexing import natural
-from warpsim.core.precision import quat, real, vec3, vec6
+from warpsim.core.precision import real, vec6
 from warpsim.core.stages import stage
 from warpsim.rigid.dynamics.kinematic_pass import kinematic_pass
 from warpsim.rigid.dynamics.tendon_path import tendon_paths
 from warpsim.rigid.model.model import Model
+from warpsim.rigid.model.parameters import BodyParameters, JointParameters
 from warpsim.rigid.model.topology import Topology
+from warpsim.rigid.work.pass_arrays import MotionArrays, motion_arrays
 from warpsim.rigid.work.state import Motion, State
 
 
 @wp.kernel
 def _kinematics_kernel(
-    # topology
+    # topology, parameters
     t: Topology,
-    # parameters
-    body_position: wp.array2d(dtype=vec3),
-    body_rotation: wp.array2d(dtype=quat),
-    body_com: wp.array2d(dtype=vec3),
-    body_inertia: wp.array2d(dtype=vec6),
-    joint_anchor: wp.array2d(dtype=vec3),
-    joint_axis: wp.array2d(dtype=vec3),
-    reference: wp.array2d(dtype=real),
+    body: BodyParameters,
+    joint: JointParameters,
     # state
     q: wp.array2d(dtype=real),
     qd: wp.array2d(dtype=real),
     # work out
-    origin: wp.array2d(dtype=vec3),
-    link_position: wp.array2d(dtype=vec3),
-    link_rotation: wp.array2d(dtype=quat),
-    axis: wp.array2d(dtype=vec6),
-    com: wp.array2d(dtype=vec3),
-    inertia: wp.array2d(dtype=vec6),
-    velocity: wp.array2d(dtype=vec6),
+    motion: MotionArrays,
 ):
-    kinematic_pass(
-        t,
-        body_position,
-        body_rotation,
-        body_com,
-        body_inertia,
-        joint_anchor,
-        joint_axis,
-        reference,
-        q,
-        qd,
-        origin,
-        link_position,
-        link_rotation,
-        axis,
-        com,
-        inertia,
-        velocity,
-        natural(wp.tid()),
-    )
+    kinematic_pass(t, body, joint, q, qd, motion, natural(wp.tid()))
 
 
 @stage
@@ -71,27 +42,8 @@ def kinematics(m: Model, s: State, work: Motion) -> None:
     wp.launch(
         _kinematics_kernel,
         dim=m.worlds,
-        inputs=[
-            m.topology,
-            m.body.position,
-            m.body.rotation,
-            m.body.com,
-            m.body.inertia,
-            m.joint.anchor,
-            m.joint.axis,
-            m.joint.reference,
-            s.q,
-            s.qd,
-        ],
-        outputs=[
-            work.origin,
-            work.link_position,
-            work.link_rotation,
-            work.axis,
-            work.com,
-            work.inertia,
-            work.velocity,
-        ],
+        inputs=[m.topology, m.body, m.joint, s.q, s.qd],
+        outputs=[motion_arrays(work)],
         device=m.device,
     )
     if work.tendon is not None:

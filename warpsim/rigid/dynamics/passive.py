@@ -17,9 +17,16 @@ from warpsim.core.spatial import (
 from warpsim.core.stages import stage
 from warpsim.rigid.dynamics.passive_pass import passive_pass
 from warpsim.rigid.model.model import Model
-from warpsim.rigid.model.parameters import FluidParameters, TendonParameters, WorldParameters
+from warpsim.rigid.model.parameters import (
+    BodyParameters,
+    FluidParameters,
+    JointParameters,
+    TendonParameters,
+    WorldParameters,
+)
 from warpsim.rigid.model.tendons import TendonMotion, TendonTopology, tendon_length, tendon_rate
 from warpsim.rigid.model.topology import Topology
+from warpsim.rigid.work.pass_arrays import ForceArrays, force_arrays
 from warpsim.rigid.work.state import Control, State, Work
 from warpsim.rigid.work.tendon_work import tendon_motion
 
@@ -29,13 +36,9 @@ def _passive_kernel(
     # topology
     t: Topology,
     # parameters
-    mass: wp.array2d(dtype=real),
-    gravity_compensation: wp.array2d(dtype=real),
-    gravity: wp.array(dtype=vec3),
-    timestep: wp.array(dtype=real),
-    stiffness: wp.array2d(dtype=real),
-    rest: wp.array2d(dtype=real),
-    damping: wp.array2d(dtype=real),
+    body: BodyParameters,
+    joint: JointParameters,
+    world: WorldParameters,
     implicit_damping: int,
     # state, control
     q: wp.array2d(dtype=real),
@@ -45,30 +48,10 @@ def _passive_kernel(
     # work in
     com: wp.array2d(dtype=vec3),
     # work out
-    wrench: wp.array2d(dtype=vec6),
-    dof_force: wp.array2d(dtype=real),
-    dof_integrator: wp.array2d(dtype=real),
+    out: ForceArrays,
 ):
-    passive_pass(
-        t,
-        mass,
-        gravity_compensation,
-        gravity,
-        timestep,
-        stiffness,
-        rest,
-        damping,
-        implicit_damping,
-        q,
-        qd,
-        joint_force,
-        applied_wrench,
-        com,
-        wrench,
-        dof_force,
-        dof_integrator,
-        natural(wp.tid()),
-    )
+    w = natural(wp.tid())
+    passive_pass(t, body, joint, world, implicit_damping, q, qd, joint_force, applied_wrench, com, out, w)
 
 
 @wp.kernel
@@ -159,23 +142,9 @@ def passive(m: Model, s: State, u: Control, work: Work) -> None:
     wp.launch(
         _passive_kernel,
         dim=m.worlds,
-        inputs=[
-            m.topology,
-            m.body.mass,
-            m.body.gravity_compensation,
-            m.world.gravity,
-            m.world.timestep,
-            m.joint.stiffness,
-            m.joint.rest,
-            m.joint.damping,
-            int(m.implicit_damping),
-            s.q,
-            s.qd,
-            u.joint_force,
-            u.wrench,
-            work.com,
-        ],
-        outputs=[work.wrench, work.dof_force, work.dof_integrator],
+        inputs=[m.topology, m.body, m.joint, m.world, int(m.implicit_damping)]
+        + [s.q, s.qd, u.joint_force, u.wrench, work.com],
+        outputs=[force_arrays(work, work.dof_integrator)],
         device=m.device,
     )
     if m.has_tendon_forces:

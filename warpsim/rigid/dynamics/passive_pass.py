@@ -10,7 +10,9 @@ import warp as wp
 from warpsim.core.precision import quat, real, vec3, vec6
 from warpsim.core.spatial import SMALL_ANGLE2, angular, linear, quat_conj, quat_log, quat_mul, read_quat, spatial
 from warpsim.rigid.dynamics.custom_adjoint import replays_nothing
+from warpsim.rigid.model.parameters import BodyParameters, JointParameters, WorldParameters
 from warpsim.rigid.model.topology import BALL, FREE, HINGE, SLIDE, Topology
+from warpsim.rigid.work.pass_arrays import ForceArrays
 
 
 @wp.func
@@ -24,13 +26,9 @@ def passive_pass(
     # topology
     t: Topology,
     # parameters
-    mass: wp.array2d(dtype=real),
-    gravity_compensation: wp.array2d(dtype=real),
-    gravity: wp.array(dtype=vec3),
-    timestep: wp.array(dtype=real),
-    stiffness: wp.array2d(dtype=real),
-    rest: wp.array2d(dtype=real),
-    damping: wp.array2d(dtype=real),
+    body: BodyParameters,
+    joint: JointParameters,
+    world: WorldParameters,
     implicit_damping: int,
     # state, control
     q: wp.array2d(dtype=real),
@@ -40,40 +38,38 @@ def passive_pass(
     # work in
     com: wp.array2d(dtype=vec3),
     # work out
-    wrench: wp.array2d(dtype=vec6),
-    dof_force: wp.array2d(dtype=real),
-    dof_integrator: wp.array2d(dtype=real),
+    out: ForceArrays,
     w: int,
 ):
     """Writes what `passive` says, but for tendons and drag."""
-    h = timestep[w]
+    h = world.timestep[w]
     for b in range(1, t.nbody):
         f = applied_wrench[w, b]
-        force = vec3(f[0], f[1], f[2]) - gravity[w] * (mass[w, b] * gravity_compensation[w, b])
-        wrench[w, b] = spatial(vec3(f[3], f[4], f[5]) + wp.cross(com[w, b], force), force)
+        force = vec3(f[0], f[1], f[2]) - world.gravity[w] * (body.mass[w, b] * body.gravity_compensation[w, b])
+        out.wrench[w, b] = spatial(vec3(f[3], f[4], f[5]) + wp.cross(com[w, b], force), force)
     for i in range(1, t.nlink):
         kind = t.link_kind[i]
         d = t.link_dof[i]
         a = t.link_q[i]
         j = t.link_joint[i]
         if kind == HINGE or kind == SLIDE:
-            spring = stiffness[w, j] * (q[w, a] - rest[w, a])
-            dof_force[w, d] = joint_force[w, d] - damping[w, d] * qd[w, d] - spring
+            spring = joint.stiffness[w, j] * (q[w, a] - joint.rest[w, a])
+            out.dof_force[w, d] = joint_force[w, d] - joint.damping[w, d] * qd[w, d] - spring
         elif kind == BALL:
-            k = stiffness[w, j]
-            turn = rotation_from_rest(rest, q, w, a)
+            k = joint.stiffness[w, j]
+            turn = rotation_from_rest(joint.rest, q, w, a)
             for e in range(3):
-                dof_force[w, d + e] = joint_force[w, d + e] - damping[w, d + e] * qd[w, d + e] - k * turn[e]
+                out.dof_force[w, d + e] = joint_force[w, d + e] - joint.damping[w, d + e] * qd[w, d + e] - k * turn[e]
         elif kind == FREE:
-            k = stiffness[w, j]
-            turn = rotation_from_rest(rest, q, w, a + 3)
+            k = joint.stiffness[w, j]
+            turn = rotation_from_rest(joint.rest, q, w, a + 3)
             for e in range(3):
-                shift = q[w, a + e] - rest[w, a + e]
-                dof_force[w, d + e] = joint_force[w, d + e] - damping[w, d + e] * qd[w, d + e] - k * shift
+                shift = q[w, a + e] - joint.rest[w, a + e]
+                out.dof_force[w, d + e] = joint_force[w, d + e] - joint.damping[w, d + e] * qd[w, d + e] - k * shift
                 r = d + 3 + e
-                dof_force[w, r] = joint_force[w, r] - damping[w, r] * qd[w, r] - k * turn[e]
+                out.dof_force[w, r] = joint_force[w, r] - joint.damping[w, r] * qd[w, r] - k * turn[e]
     for d in range(t.nv):
-        dof_integrator[w, d] = h * damping[w, d] * real(implicit_damping)
+        out.dof_integrator[w, d] = h * joint.damping[w, d] * real(implicit_damping)
 
 
 @wp.func
@@ -100,50 +96,46 @@ replays_nothing(passive_pass)
 @wp.func
 def _wrenches_adjoint(
     t: Topology,
-    mass: wp.array2d(dtype=real),
-    gravity_compensation: wp.array2d(dtype=real),
-    gravity: wp.array(dtype=vec3),
+    body: BodyParameters,
+    world: WorldParameters,
     applied_wrench: wp.array2d(dtype=vec6),
     com: wp.array2d(dtype=vec3),
-    mass_bar: wp.array2d(dtype=real),
-    gravity_compensation_bar: wp.array2d(dtype=real),
-    gravity_bar: wp.array(dtype=vec3),
+    body_bar: BodyParameters,
+    world_bar: WorldParameters,
     applied_wrench_bar: wp.array2d(dtype=vec6),
     com_bar: wp.array2d(dtype=vec3),
-    wrench_bar: wp.array2d(dtype=vec6),
+    out_bar: ForceArrays,
     w: int,
 ):
     """Of applied wrenches and of weight that is compensated."""
-    g = gravity[w]
+    g = world.gravity[w]
     for b in range(1, t.nbody):
-        twist = wrench_bar[w, b]
-        wrench_bar[w, b] = vec6()
+        twist = out_bar.wrench[w, b]
+        out_bar.wrench[w, b] = vec6()
         f = applied_wrench[w, b]
-        held = mass[w, b] * gravity_compensation[w, b]
+        held = body.mass[w, b] * body.gravity_compensation[w, b]
         force = vec3(f[0], f[1], f[2]) - held * g
         force_bar = linear(twist) + wp.cross(angular(twist), com[w, b])
         weight_bar = wp.dot(g, force_bar)
         com_bar[w, b] += wp.cross(force, angular(twist))
         if applied_wrench_bar:
             applied_wrench_bar[w, b] += spatial(force_bar, angular(twist))
-        if gravity_bar:
-            gravity_bar[w] -= held * force_bar
-        if mass_bar:
-            mass_bar[w, b] -= gravity_compensation[w, b] * weight_bar
-        if gravity_compensation_bar:
-            gravity_compensation_bar[w, b] -= mass[w, b] * weight_bar
+        if world_bar.gravity:
+            world_bar.gravity[w] -= held * force_bar
+        if body_bar.mass:
+            body_bar.mass[w, b] -= body.gravity_compensation[w, b] * weight_bar
+        if body_bar.gravity_compensation:
+            body_bar.gravity_compensation[w, b] -= body.mass[w, b] * weight_bar
 
 
 @wp.func
 def _springs_adjoint(
     t: Topology,
-    stiffness: wp.array2d(dtype=real),
-    rest: wp.array2d(dtype=real),
+    joint: JointParameters,
     q: wp.array2d(dtype=real),
-    stiffness_bar: wp.array2d(dtype=real),
-    rest_bar: wp.array2d(dtype=real),
+    joint_bar: JointParameters,
     q_bar: wp.array2d(dtype=real),
-    dof_force_bar: wp.array2d(dtype=real),
+    out_bar: ForceArrays,
     w: int,
 ):
     """Of the springs of joints."""
@@ -157,119 +149,102 @@ def _springs_adjoint(
             if kind == FREE:
                 straight = 3
             for e in range(straight):
-                spring_bar = -dof_force_bar[w, d + e]
-                if stiffness_bar:
-                    stiffness_bar[w, j] += spring_bar * (q[w, a + e] - rest[w, a + e])
+                spring_bar = -out_bar.dof_force[w, d + e]
+                if joint_bar.stiffness:
+                    joint_bar.stiffness[w, j] += spring_bar * (q[w, a + e] - joint.rest[w, a + e])
                 if q_bar:
-                    q_bar[w, a + e] += spring_bar * stiffness[w, j]
-                if rest_bar:
-                    rest_bar[w, a + e] -= spring_bar * stiffness[w, j]
+                    q_bar[w, a + e] += spring_bar * joint.stiffness[w, j]
+                if joint_bar.rest:
+                    joint_bar.rest[w, a + e] -= spring_bar * joint.stiffness[w, j]
         if kind == BALL or kind == FREE:
             first = a
             dof = d
             if kind == FREE:
                 first = a + 3
                 dof = d + 3
-            turn = rotation_from_rest(rest, q, w, first)
-            spring_bars = vec3(-dof_force_bar[w, dof], -dof_force_bar[w, dof + 1], -dof_force_bar[w, dof + 2])
-            if stiffness_bar:
-                stiffness_bar[w, j] += wp.dot(spring_bars, turn)
-            turn_bar = stiffness[w, j] * spring_bars
+            turn = rotation_from_rest(joint.rest, q, w, first)
+            by_dof = out_bar.dof_force
+            spring_bars = vec3(-by_dof[w, dof], -by_dof[w, dof + 1], -by_dof[w, dof + 2])
+            if joint_bar.stiffness:
+                joint_bar.stiffness[w, j] += wp.dot(spring_bars, turn)
+            turn_bar = joint.stiffness[w, j] * spring_bars
             across = real(0.5) * wp.cross(turn, turn_bar)
             bent = turn_bar + _bending(turn) * wp.cross(turn, wp.cross(turn, turn_bar))
             if q_bar:
                 numbers = _turned_number_adjoint(q, w, first, bent - across)
                 for e in range(4):
                     q_bar[w, first + e] += numbers[e]
-            if rest_bar:
-                rest_numbers = _turned_number_adjoint(rest, w, first, bent + across)
+            if joint_bar.rest:
+                rest_numbers = _turned_number_adjoint(joint.rest, w, first, bent + across)
                 for e in range(4):
-                    rest_bar[w, first + e] -= rest_numbers[e]
+                    joint_bar.rest[w, first + e] -= rest_numbers[e]
 
 
 @wp.func
 def _dampers_adjoint(
     t: Topology,
-    timestep: wp.array(dtype=real),
-    damping: wp.array2d(dtype=real),
+    joint: JointParameters,
+    world: WorldParameters,
     implicit_damping: int,
     qd: wp.array2d(dtype=real),
-    timestep_bar: wp.array(dtype=real),
-    damping_bar: wp.array2d(dtype=real),
+    joint_bar: JointParameters,
+    world_bar: WorldParameters,
     qd_bar: wp.array2d(dtype=real),
     joint_force_bar: wp.array2d(dtype=real),
-    dof_force_bar: wp.array2d(dtype=real),
-    dof_integrator_bar: wp.array2d(dtype=real),
+    out_bar: ForceArrays,
     w: int,
 ):
     """Of applied joint forces and of dampers, which use the dofs' adjoints up."""
-    h = timestep[w]
+    h = world.timestep[w]
     for d in range(t.nv):
-        force_bar_d = dof_force_bar[w, d]
-        implicit_bar = dof_integrator_bar[w, d] * real(implicit_damping)
-        dof_force_bar[w, d] = real(0.0)
-        dof_integrator_bar[w, d] = real(0.0)
+        force_bar_d = out_bar.dof_force[w, d]
+        implicit_bar = out_bar.dof_integrator[w, d] * real(implicit_damping)
+        out_bar.dof_force[w, d] = real(0.0)
+        out_bar.dof_integrator[w, d] = real(0.0)
         if joint_force_bar:
             joint_force_bar[w, d] += force_bar_d
         if qd_bar:
-            qd_bar[w, d] -= force_bar_d * damping[w, d]
-        if damping_bar:
-            damping_bar[w, d] += h * implicit_bar - force_bar_d * qd[w, d]
-        if timestep_bar:
-            timestep_bar[w] += damping[w, d] * implicit_bar
+            qd_bar[w, d] -= force_bar_d * joint.damping[w, d]
+        if joint_bar.damping:
+            joint_bar.damping[w, d] += h * implicit_bar - force_bar_d * qd[w, d]
+        if world_bar.timestep:
+            world_bar.timestep[w] += joint.damping[w, d] * implicit_bar
 
 
 @wp.func_grad(passive_pass)
 def _adjoint_passive_pass(
     t: Topology,
-    mass: wp.array2d(dtype=real),
-    gravity_compensation: wp.array2d(dtype=real),
-    gravity: wp.array(dtype=vec3),
-    timestep: wp.array(dtype=real),
-    stiffness: wp.array2d(dtype=real),
-    rest: wp.array2d(dtype=real),
-    damping: wp.array2d(dtype=real),
+    body: BodyParameters,
+    joint: JointParameters,
+    world: WorldParameters,
     implicit_damping: int,
     q: wp.array2d(dtype=real),
     qd: wp.array2d(dtype=real),
     joint_force: wp.array2d(dtype=real),
     applied_wrench: wp.array2d(dtype=vec6),
     com: wp.array2d(dtype=vec3),
-    wrench: wp.array2d(dtype=vec6),
-    dof_force: wp.array2d(dtype=real),
-    dof_integrator: wp.array2d(dtype=real),
+    out: ForceArrays,
     w: int,
 ):
     """Adjoints of what the pass wrote are used up: zero afterwards, as Warp leaves those of arrays it has written."""
+    joint_bar = wp.adjoint[joint]
+    world_bar = wp.adjoint[world]
+    out_bar = wp.adjoint[out]
+    applied_wrench_bar = wp.adjoint[applied_wrench]
     _wrenches_adjoint(
         t,
-        mass,
-        gravity_compensation,
-        gravity,
+        body,
+        world,
         applied_wrench,
         com,
-        wp.adjoint[mass],
-        wp.adjoint[gravity_compensation],
-        wp.adjoint[gravity],
-        wp.adjoint[applied_wrench],
+        wp.adjoint[body],
+        world_bar,
+        applied_wrench_bar,
         wp.adjoint[com],
-        wp.adjoint[wrench],
+        out_bar,
         w,
     )
-    _springs_adjoint(
-        t, stiffness, rest, q, wp.adjoint[stiffness], wp.adjoint[rest], wp.adjoint[q], wp.adjoint[dof_force], w
-    )
+    _springs_adjoint(t, joint, q, joint_bar, wp.adjoint[q], out_bar, w)
     _dampers_adjoint(
-        t,
-        timestep,
-        damping,
-        implicit_damping,
-        qd,
-        wp.adjoint[timestep],
-        wp.adjoint[damping],
-        wp.adjoint[qd],
-        wp.adjoint[joint_force],
-        wp.adjoint[dof_force],
-        wp.adjoint[dof_integrator],
-        w,
+        t, joint, world, implicit_damping, qd, joint_bar, world_bar, wp.adjoint[qd], wp.adjoint[joint_force], out_bar, w
     )

@@ -42,7 +42,7 @@ class Feed:
             pass
         touched = np.zeros(len(scene_map.base.numbers), bool)
         for attribute in self.attributes:
-            touched[attribute.slope.rows] = True
+            touched[attribute.slope.places] = True
         self._reach = scene_map.names(touched)
 
     def tensors(self, values: Sequence[torch.Tensor], worlds: int) -> dict[str, torch.Tensor]:
@@ -55,35 +55,35 @@ class Feed:
         made = Node.apply(_FeedCall(self, worlds), *values)
         return dict(zip(self._reach, made, strict=True))
 
-    def numbers(self, rows: Sequence[np.ndarray]) -> np.ndarray:
+    def numbers(self, values: Sequence[np.ndarray]) -> np.ndarray:
         """(M,) for one value of each attribute."""
         total = self._map.base.numbers.copy()
-        joint = self._joint(rows)
+        joint = self._joint(values)
         if joint:
             total = self._point(joint).numbers.copy()
-        for attribute, row in zip(self.attributes, rows, strict=True):
+        for attribute, value in zip(self.attributes, values, strict=True):
             if attribute not in joint:
-                change = (row - attribute.numbers).ravel()
+                change = (value - attribute.numbers).ravel()
                 if change.any():
-                    total[attribute.slope.rows] += attribute.slope.matrix @ change
+                    total[attribute.slope.places] += attribute.slope.matrix @ change
         return total
 
-    def pull(self, rows: Sequence[np.ndarray], adjoint: np.ndarray) -> list[np.ndarray]:
+    def pull(self, values: Sequence[np.ndarray], adjoint: np.ndarray) -> list[np.ndarray]:
         """Gradients by each attribute's value, for the adjoint (M,) of `numbers`."""
-        joint = self._joint(rows)
+        joint = self._joint(values)
         found = []
         for attribute in self.attributes:
             if attribute in joint:
                 gradient = self._local_slope(joint, attribute).T @ adjoint
             else:
-                gradient = attribute.slope.matrix.T @ adjoint[attribute.slope.rows]
+                gradient = attribute.slope.matrix.T @ adjoint[attribute.slope.places]
             found.append(gradient.reshape(attribute.shape))
         return found
 
-    def _joint(self, rows: Sequence[np.ndarray]) -> dict[Attribute, np.ndarray]:
+    def _joint(self, values: Sequence[np.ndarray]) -> dict[Attribute, np.ndarray]:
         """The values that are read together."""
-        pairs = zip(self.attributes, rows, strict=True)
-        return {a: row for a, row in pairs if a in self._together or not a.slope.holds(row)}
+        pairs = zip(self.attributes, values, strict=True)
+        return {a: value for a, value in pairs if a in self._together or not a.slope.holds(value)}
 
     def split(self, numbers: np.ndarray) -> list[np.ndarray]:
         """(…, M) → the parts that are fed, (…, n, …) each."""
@@ -105,10 +105,10 @@ class Feed:
             return True
         base, generator, checked = self._map.base, np.random.default_rng(0), 0
         for _ in range(_TRIES):
-            rows = [_nudged(a, generator) for a in self.attributes]
+            values = [_nudged(a, generator) for a in self.attributes]
             try:
-                point = self._read(dict(zip(self.attributes, rows, strict=True)))
-                predicted = difference(self.numbers(rows), base.numbers)
+                point = self._read(dict(zip(self.attributes, values, strict=True)))
+                predicted = difference(self.numbers(values), base.numbers)
             except (SceneError, InputError):
                 continue
             if point.jump(base) is not None:
@@ -116,7 +116,7 @@ class Feed:
             if not agrees(point, base, predicted, np.abs(predicted)):
                 off = np.abs(difference(point.numbers, base.numbers) - predicted)
                 wrong = np.flatnonzero(off > 1e-9 * off.max())
-                meeting = {a for a in apart if np.isin(a.slope.rows, wrong).any()}
+                meeting = {a for a in apart if np.isin(a.slope.places, wrong).any()}
                 self._together |= meeting or set(apart)
                 return False
             checked += 1
@@ -175,25 +175,25 @@ def _shown(values: Mapping[Attribute, np.ndarray]) -> str:
     return ", ".join(f"{a.path} = {numbers.tolist()}" for a, numbers in values.items())
 
 
-def _in_each_world(feed: Feed, rows: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+def _in_each_world(feed: Feed, values: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
     """The numbers of each world; an error names all worlds whose values cannot be simulated."""
     made, failed = [], {}
-    for world, values in enumerate(rows):
+    for world, given in enumerate(values):
         try:
-            made.append(feed.numbers(values))
+            made.append(feed.numbers(given))
         except RangeError as error:
             failed[world] = error
     if failed:
         first = next(iter(failed.values()))
-        raise RangeError(str(first), failed if len(rows) > 1 else ()) from first
+        raise RangeError(str(first), failed if len(values) > 1 else ()) from first
     return made
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _Values:
     """Values of all attributes, one set for each world, or one for all of them."""
 
-    rows: list[list[np.ndarray]]
+    numbers: list[list[np.ndarray]]
     varies: list[bool]
     device: torch.device
 
@@ -215,9 +215,9 @@ class _FeedCall:
         feed, numbers = self.feed, [value.detach().cpu().numpy() for value in values]
         varies = [n.ndim > len(a.shape) for a, n in zip(feed.attributes, numbers, strict=True)]
         count = self.worlds if any(varies) else 1
-        rows = [[n[w] if varied else n for n, varied in zip(numbers, varies, strict=True)] for w in range(count)]
-        kept = _Rows(rows, varies, values[0].device)
-        made = np.stack(_in_each_world(feed, rows))
+        by_world = [[n[w] if varied else n for n, varied in zip(numbers, varies, strict=True)] for w in range(count)]
+        kept = _Values(by_world, varies, values[0].device)
+        made = np.stack(_in_each_world(feed, by_world))
         parts = feed.split(made[0] if kept.shared else made)
         tensors = (torch.as_tensor(np.array(p, order="C"), dtype=torch_real, device=kept.device) for p in parts)
         return Made(tuple(tensors), kept=kept)
@@ -226,10 +226,10 @@ class _FeedCall:
         self, made: Made, tensors: Sequence[torch.Tensor], shapes: Sequence[torch.Size], adjoints: Adjoints
     ) -> list[torch.Tensor | None]:
         """Pulls the adjoints of the parts back to the values; worlds add up in order where a value is shared."""
-        kept: _Rows = made.kept
+        kept: _Values = made.kept
         parts = [None if a is None else a.detach().cpu().numpy().astype(np.float64) for a in adjoints]
-        joined = self.feed.join(parts, () if kept.shared else (len(kept.rows),)).reshape(len(kept.rows), -1)
-        pulled = [self.feed.pull(rows, adjoint) for rows, adjoint in zip(kept.rows, joined, strict=True)]
+        joined = self.feed.join(parts, () if kept.shared else (len(kept.numbers),)).reshape(len(kept.numbers), -1)
+        pulled = [self.feed.pull(numbers, adjoint) for numbers, adjoint in zip(kept.numbers, joined, strict=True)]
         gradients: list[torch.Tensor | None] = []
         for place, varied in enumerate(kept.varies):
             stacked = np.stack([world[place] for world in pulled])

@@ -57,7 +57,7 @@ def find_attribute(scene_map: SceneMap, path: str, device: torch.device) -> Attr
             raise InputError(f"{path} = {value.tolist()} cannot be varied: {hint or error}") from error
         found, value = even, np.array(value[0])  # an array: a NumPy scalar cannot be moved in place
         slope = _survey(scene_map, found, value)
-    if not len(slope.rows) or _ledger(scene_map, found)[0] == "ignored":
+    if not len(slope.places) or _ledger(scene_map, found)[0] == "ignored":
         raise InputError(f"{path} does not reach the physics: {_why_not(scene_map, found)}")
     return _handle(scene_map, found, value, slope, device)
 
@@ -74,7 +74,7 @@ def _survey(scene_map: SceneMap, found: _Found, value: np.ndarray) -> Slope:
 
 def _handle(scene_map: SceneMap, found: _Found, value: np.ndarray, slope: Slope, device: torch.device) -> Attribute:
     touched = np.zeros(len(scene_map.base.numbers), bool)
-    touched[slope.rows] = True
+    touched[slope.places] = True
     prim, name = found.attribute.GetPrim(), found.attribute.GetName()
     angular = not prim.IsA(UsdPhysics.PrismaticJoint) and ":trans" not in name and ":linear" not in name
     return Attribute(

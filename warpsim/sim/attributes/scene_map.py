@@ -144,7 +144,7 @@ class SceneMap:
         self.scene = read_usd(self.stage)
 
     def names(self, changed: np.ndarray) -> list[str]:
-        """Names of the parameters that hold at least one of some rows; `changed` is an (M,) mask."""
+        """Names of the parameters that hold at least one of some places; `changed` is an (M,) mask."""
         return [name for name, place in self.slices.items() if changed[place].any()]
 
     def _note_change(self, *_: Any) -> None:

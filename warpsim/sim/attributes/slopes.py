@@ -47,13 +47,13 @@ class Slope:
     """d numbers / d value.
 
     Attributes:
-        rows: (k,) places in `Point.numbers` that depend on the attribute.
+        places: (k,) places in `Point.numbers` that depend on the attribute.
         matrix: (k, n) by component.
         low: (n,) the values from which on …
         high: (n,) … and up to which it is the same; None: it holds at one value only.
     """
 
-    rows: np.ndarray
+    places: np.ndarray
     matrix: np.ndarray
     low: np.ndarray | None = None
     high: np.ndarray | None = None
@@ -61,9 +61,9 @@ class Slope:
     @staticmethod
     def of(columns: np.ndarray, box: tuple[np.ndarray, np.ndarray] | None) -> Slope:
         """From a dense (M, n) matrix, and where it holds."""
-        rows = np.flatnonzero(columns.any(axis=1))
+        places = np.flatnonzero(columns.any(axis=1))
         low, high = (None, None) if box is None else box
-        return Slope(rows, columns[rows], low, high)
+        return Slope(places, columns[places], low, high)
 
     @property
     def affine(self) -> bool:

@@ -1,4 +1,4 @@
-"""`rows_over_ranks`: a function of worlds, each rank computing its blocks; the same bits for any number of ranks."""
+"""`worlds_over_ranks`: a function of worlds, each rank computing its blocks; the same bits for any number of ranks."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from warpsim.parallel.errors import RankError
 from warpsim.parallel.ranks import Ranks, alone, current
 from warpsim.parallel.sent_error import SentError
 
-RowFunction = Callable[..., torch.Tensor]
-"""Tensors (k, …) → (k, …): row i of what comes out depends on row i of what goes in alone."""
+WorldFunction = Callable[..., torch.Tensor]
+"""Tensors (k, …) → (k, …): world i of what comes out depends on world i of what goes in alone."""
 
 
-def rows_over_ranks(function: RowFunction, *inputs: torch.Tensor, what: str = "rows") -> torch.Tensor:
-    """`function(*inputs)`, each rank computing its share of the rows; without ranks just that.
+def worlds_over_ranks(function: WorldFunction, *inputs: torch.Tensor, what: str = "worlds") -> torch.Tensor:
+    """`function(*inputs)`, each rank computing its share of the worlds; without ranks just that.
 
-    Differentiable: on the way back, too, each rank computes the gradient of its rows alone.
+    Differentiable: on the way back, too, each rank computes the gradient of its worlds alone.
 
     Args:
-        function: Of rows; its errors are raised on all ranks.
+        function: Of worlds; its errors are raised on all ranks.
         inputs: (k, …) each, the same on all ranks.
         what: Names the work in messages.
     """
@@ -46,30 +46,30 @@ class _Report:
     Attributes:
         checksum: Of its inputs.
         error: What it failed with.
-        row: First row of the block that failed.
-        like: Shapes of a row and types of what it has.
+        world: First world of the block that failed.
+        like: Shapes of a world and types of what it has.
     """
 
     checksum: int
     error: SentError | None = None
-    row: int = 0
+    world: int = 0
     like: tuple[tuple[tuple[int, ...], torch.dtype], ...] = ()
 
 
 class _Share:
-    """One call's rows on one rank."""
+    """One call's worlds on one rank."""
 
-    def __init__(self, function: RowFunction, ranks: Ranks, blocks: Blocks, what: str) -> None:
+    def __init__(self, function: WorldFunction, ranks: Ranks, blocks: Blocks, what: str) -> None:
         self._function, self._ranks, self._what = function, ranks, what
         self._blocks, self._mine = blocks, blocks.of_rank(ranks.rank, ranks.size)
         self._graphs: list[tuple[torch.Tensor, list[torch.Tensor]]] = []
 
     def forward(self, inputs: Sequence[torch.Tensor], *, graph: bool) -> torch.Tensor:
-        """(k, …) of all rows; remembers the graphs of this rank's blocks."""
+        """(k, …) of all worlds; remembers the graphs of this rank's blocks."""
 
         def compute(block: int) -> tuple[torch.Tensor]:
-            rows = self._blocks.rows(block)
-            leaves = [tensor.detach()[rows].requires_grad_(graph and tensor.requires_grad) for tensor in inputs]
+            worlds = self._blocks.worlds(block)
+            leaves = [tensor.detach()[worlds].requires_grad_(graph and tensor.requires_grad) for tensor in inputs]
             with alone(), torch.set_grad_enabled(graph):
                 made = self._function(*leaves)
             if graph:
@@ -91,7 +91,7 @@ class _Share:
                 return tuple(torch.zeros_like(leaf) for leaf in chosen)
             with alone():
                 found = torch.autograd.grad(
-                    made, chosen, adjoint[self._blocks.rows(block)], allow_unused=True, retain_graph=True
+                    made, chosen, adjoint[self._blocks.worlds(block)], allow_unused=True, retain_graph=True
                 )
             return tuple(torch.zeros_like(leaf) if g is None else g for g, leaf in zip(found, chosen, strict=True))
 
@@ -101,7 +101,7 @@ class _Share:
     def _gathered(
         self, compute: Callable[[int], tuple[torch.Tensor, ...]], inputs: Sequence[torch.Tensor], what: str
     ) -> list[torch.Tensor]:
-        """What all blocks of all ranks give, by row."""
+        """What all blocks of all ranks give, by world."""
         began = time.perf_counter()
         report = _Report(_checksum(inputs))
         parts: list[tuple[torch.Tensor, ...]] = []
@@ -109,7 +109,7 @@ class _Share:
             try:
                 parts.append(compute(block))
             except Exception as error:  # raised below, on all ranks
-                report.error, report.row = SentError.of(error), self._blocks.rows(block).start
+                report.error, report.world = SentError.of(error), self._blocks.worlds(block).start
                 break
         mine = [torch.cat(part) for part in zip(*parts, strict=True)] if report.error is None else []
         report.like = tuple((tuple(tensor.shape[1:]), tensor.dtype) for tensor in mine)
@@ -122,12 +122,12 @@ class _Share:
         return [self._ranks.gather_tensors(tensor, counts, what) for tensor in mine or empty]
 
     def _check(self, reports: Sequence[_Report], what: str) -> None:
-        """Raises what the first row's error is, on all ranks."""
+        """Raises what the first world's error is, on all ranks."""
         failed = [rank for rank, report in enumerate(reports) if report.error is not None]
         if failed:
             report = reports[failed[0]]
             assert report.error is not None
-            raise _in_all_rows(report.error.error(), report.row, f"on rank {failed[0]}, computing {what}")
+            raise _in_all_worlds(report.error.error(), report.world, f"on rank {failed[0]}, computing {what}")
         other = [rank for rank, report in enumerate(reports) if report.checksum != reports[0].checksum]
         if other:
             raise RankError(
@@ -137,7 +137,7 @@ class _Share:
 
 
 class _OverRanks(torch.autograd.Function):
-    """A call of `rows_over_ranks` as one node of torch's graph."""
+    """A call of `worlds_over_ranks` as one node of torch's graph."""
 
     @staticmethod
     def forward(ctx: Any, share: _Share, *inputs: torch.Tensor) -> torch.Tensor:
@@ -149,7 +149,7 @@ class _OverRanks(torch.autograd.Function):
         return (None, *ctx.share.backward(adjoint, ctx.needs_input_grad[1:]))
 
 
-def _in_all_rows(error: Any, first: int, where: str) -> Exception:
+def _in_all_worlds(error: Any, first: int, where: str) -> Exception:
     """An error of a block as one of the whole: its worlds are counted from the first block's."""
     if isinstance(error, RangeError):
         error.worlds = tuple(first + world for world in error.worlds)
