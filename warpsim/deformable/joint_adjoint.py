@@ -14,15 +14,8 @@ from warpsim.core.indexing import natural
 from warpsim.core.precision import real, vec3
 from warpsim.deformable.border import Border, Chain, System, push
 from warpsim.deformable.contact import prepare_contacts
-from warpsim.deformable.elimination import (
-    complete_bodies,
-    complete_system,
-    factor_middle,
-    factor_systems,
-    load_right,
-    reduce_right,
-)
-from warpsim.deformable.joint_newton import assemble_system, couple
+from warpsim.deformable.elimination import factor_middle, factor_systems
+from warpsim.deformable.joint_newton import assemble_system, complete_all, couple, reduce_all
 from warpsim.solve.hessian import ENVELOPE, FOREST, HessianKernels, HessianStorage
 from warpsim.solve.sparsity import TreeSparsity
 
@@ -72,15 +65,11 @@ def _joint_adjoint_kernel(storage: HessianStorage) -> wp.Kernel:
         for d in range(b.count[w]):
             solve_hessian(t, w, factor, envelope, b.inverse[d])
         factor_middle(b, w)
-        for k in range(systems.shape[0]):
-            s = systems[k]
-            load_right(s, w, s.vectors.gradient, real(1.0))
-            reduce_right(s, b, w)
+        reduce_all(systems, b, w, real(1.0))
         solve_hessian(t, w, factor, envelope, b.right)
-        complete_bodies(t.nv, b, w)
+        complete_all(systems, t.nv, b, w, real(1.0))
         for k in range(systems.shape[0]):
             s = systems[k]
-            complete_system(s, b, w, s.vectors.gradient, real(1.0))
             for i in range(s.x.shape[1]):
                 s.multiplier[w, i] = vec3()
                 if s.inertia.node[i] >= 0:

@@ -54,11 +54,13 @@ _EPSILON = wp.constant(real(EPSILON))
 
 
 @wp.func
-def begin_system(s: System, w: int):
+def begin_all(systems: wp.array(dtype=System), w: int):
     """Nothing accelerates; contacts of the start of the step."""
-    for i in range(s.x.shape[1]):
-        s.vectors.acceleration[w, i] = vec3()
-    prepare_contacts(s.contacts, w, s.inertia.time_step[w], s.x, s.v)
+    for k in range(systems.shape[0]):
+        s = systems[k]
+        for i in range(s.x.shape[1]):
+            s.vectors.acceleration[w, i] = vec3()
+        prepare_contacts(s.contacts, w, s.inertia.time_step[w], s.x, s.v)
 
 
 @wp.func
@@ -210,6 +212,44 @@ def advance_all(
 
 
 @wp.func
+def assemble_all(
+    systems: wp.array(dtype=System),
+    c: Chain,
+    t: TreeSparsity,
+    v: NewtonVectors,
+    w: int,
+    a: wp.array2d(dtype=real),
+    convex: int,
+):
+    """Gradients and Hessians of all systems; adds their part to the bodies' gradient."""
+    for k in range(systems.shape[0]):
+        s = systems[k]
+        assemble_system(s, c, w, a, convex)
+        push_bodies(s, c, w, v.gradient)
+    for d in range(t.nv):
+        if t.dof_prescribed[d] == 1:
+            v.gradient[w, d] = real(0.0)
+
+
+@wp.func
+def reduce_all(systems: wp.array(dtype=System), b: Border, w: int, sign: real):
+    """b.right less what eliminating the systems takes of it; their right-hand sides are sign times their gradients."""
+    for k in range(systems.shape[0]):
+        s = systems[k]
+        load_right(s, w, s.vectors.gradient, sign)
+        reduce_right(s, b, w)
+
+
+@wp.func
+def complete_all(systems: wp.array(dtype=System), nv: int, b: Border, w: int, sign: real):
+    """The solution, of bodies in b.right, of systems in their factors' vectors, from the bodies' own one."""
+    complete_bodies(nv, b, w)
+    for k in range(systems.shape[0]):
+        s = systems[k]
+        complete_system(s, b, w, s.vectors.gradient, sign)
+
+
+@wp.func
 def finish_systems(systems: wp.array(dtype=System), w: int, iterations: int, code: int):
     """The report of each."""
     for k in range(systems.shape[0]):
@@ -248,20 +288,12 @@ def _joint_newton_kernel(storage: HessianStorage) -> wp.Kernel:
             for d in range(t.nv):
                 a[w, d] = real(wp.static(float("nan")))
         inertia = trace_of(t, w, matrix)
-        for k in range(systems.shape[0]):
-            s = systems[k]
-            begin_system(s, w)
+        begin_all(systems, w)
         code, count, convex, shifted, still, running = int(UNCONVERGED), int(0), int(0), int(1), int(0), int(1)
         # each function stands once in the loop: they are long
         while running == 1:
             evaluate(t, rows, v, w, matrix, implicit, rest, a)
-            for k in range(systems.shape[0]):
-                s = systems[k]
-                assemble_system(s, c, w, a, convex)
-                push_bodies(s, c, w, v.gradient)
-            for d in range(t.nv):
-                if t.dof_prescribed[d] == 1:
-                    v.gradient[w, d] = real(0.0)
+            assemble_all(systems, c, t, v, w, a, convex)
             if convex == 0:
                 found = measure(systems, w)
                 norm = wp.sqrt(dot(t.nv, w, v.gradient, v.gradient)) / inertia
@@ -293,15 +325,9 @@ def _joint_newton_kernel(storage: HessianStorage) -> wp.Kernel:
                     shifted = convex
                     for d in range(t.nv):
                         b.right[w, d] = -v.gradient[w, d]
-                    for k in range(systems.shape[0]):
-                        s = systems[k]
-                        load_right(s, w, s.vectors.gradient, real(-1.0))
-                        reduce_right(s, b, w)
+                    reduce_all(systems, b, w, real(-1.0))
                     solve_hessian(t, w, factor, envelope, b.right)
-                    complete_bodies(t.nv, b, w)
-                    for k in range(systems.shape[0]):
-                        s = systems[k]
-                        complete_system(s, b, w, s.vectors.gradient, real(-1.0))
+                    complete_all(systems, t.nv, b, w, real(-1.0))
                     size = wp.sqrt(dot(t.nv, w, a, a))
                     moved = advance_all(systems, c, t, rows, v, w, matrix, implicit, b.right, a)
                     still = wp.where(moved <= real(16.0) * _EPSILON * size, 1, 0)
