@@ -16,6 +16,7 @@ _PUBLIC = {
     "NetworkPolicy": "warpsim.sim.network_policy",
     "Randomization": "warpsim.sim.randomization",
     "identify": "warpsim.identification.fit",
+    "Twin": "warpsim.identification.twin",
     "Parameter": "warpsim.identification.parameter",
     "Recording": "warpsim.identification.recordings",
     "optimize": "warpsim.task.solve",

@@ -15,6 +15,7 @@ from simulator_support import PENDULUM_USD
 from warpsim.cli.main import main
 from warpsim.core.errors import InputError
 from warpsim.identification.fit import stages
+from warpsim.identification.gauss_newton import GaussNewton, Setting
 from warpsim.identification.prediction import Contacts
 from warpsim.identification.robust import curvature_product, sample_losses, sample_weights
 from warpsim.identification.uncertainty import student_quantile
@@ -187,6 +188,33 @@ def test_a_schedule_ends_at_the_physical_model():
     assert [(s.samples, s.contacts.softening) for s in made] == [(24, 0.004), (44, 0.004), (80, 0.004), (80, 0.0)]
 
 
+def test_averaged_predictions_change_nothing_where_a_loss_is_smooth(pendulum):
+    data = pendulum_recordings(6, 9, samples=30)
+    plain = fitted(pendulum, data, horizons=())
+    averaged = fitted(pendulum, data, horizons=(), spread=0.1)
+    sure = plain.uncertainty.half_width
+    assert (np.abs(averaged.values - plain.values) < 0.2 * sure).all()
+    assert averaged.uncertainty.half_width == pytest.approx(sure, rel=0.2)
+    with pytest.raises(InputError, match="spread=-1"):
+        fitted(pendulum, data, spread=-1)
+
+
+def test_ripples_are_averaged_out():
+    """The plane through a cloud has the slope that matters, also where a bound cuts the cloud."""
+    solver = GaussNewton.__new__(GaussNewton)
+    solver.lower, solver.upper = np.array([-1.0, -9.0]), np.array([9.0, 9.0])  # the first one cuts the cloud
+
+    def rugged(x, z, setting):
+        made = 2 * x[:, :1] - 3 * x[:, 1:] + 0.01 * torch.sin(500 * x).sum(-1, keepdim=True)
+        return made[:, None, None]  # (c, R, samples, m)
+
+    solver.residuals = rugged
+    x, z = torch.tensor([[-0.9, 0.5]]), torch.zeros(1, 1, 0, dtype=torch.float64)
+    mean, slopes = solver._averaged(x.double(), z, Setting(2, Contacts(), 1, spread=0.3))
+    assert slopes.flatten().tolist() == pytest.approx([2.0, -3.0], rel=0.02)  # a derivative is off by up to 5
+    assert float(mean) == pytest.approx(2 * -0.9 - 3 * 0.5, abs=0.02)
+
+
 def test_softening_is_what_the_fit_ends_with(tmp_path):
     scene = tmp_path / "cube.xml"
     scene.write_text(CUBE.format(friction=0.3, com=0))
@@ -198,6 +226,9 @@ def test_softening_is_what_the_fit_ends_with(tmp_path):
     assert soft.contacts.softening == 0.004 and hard.contacts.softening == 0.0
     assert abs(hard.values[0] - 0.2) < abs(soft.values[0] - 0.2)  # contacts that act early bias what they act on
     assert len(hard.loss_check.cosine) == 4 and hard.loss_check.advice
+    for found, told in ((soft, True), (hard, False)):
+        found.save(tmp_path / "out")
+        assert ("softened by 0.004 m" in (tmp_path / "out" / "fitted.xml").read_text()) is told
 
 
 def test_mistakes_are_explained(pendulum):

@@ -70,8 +70,10 @@ def test_a_single_row_is_left_out_with_a_note(cube, tosses):
 
 def test_another_order_of_quaternions_is_recognized(cube, tosses):
     other = [altered(t, lambda s: s.__setitem__((slice(None), slice(3, 7)), np.roll(s[:, 3:7], -1, 1))) for t in tosses]
-    with pytest.raises(InputError, match=r"order \(x, y, z, w\)"):
+    with pytest.raises(InputError, match=r"toss 0, samples 0 to 11: .* order \(x, y, z, w\)"):
         prepared(cube, other)
+    with pytest.raises(InputError, match="toss 2, samples 0 to 11"):  # one among good ones
+        prepared(cube, [*tosses[:2], other[2], tosses[3]])
 
 
 @pytest.mark.parametrize(("columns", "factor", "unit"), [((7, 10), 1000.0, "mm"), ((10, 13), 180 / np.pi, "degrees")])
@@ -139,9 +141,64 @@ def test_hdf5_and_parquet_hold_the_same(tmp_path):
         np.testing.assert_allclose(read[0].times, [0, 0.1, 0.2])
 
 
-@pytest.mark.parametrize(("suffix", "library"), [("h5", "h5py"), ("parquet", "pyarrow")])
+def write_mcap(path, topics, encoding="json"):
+    """Topics → (time in ms, JSON) each."""
+    writer_module = pytest.importorskip("mcap.writer")
+    with path.open("wb") as stream:
+        writer = writer_module.Writer(stream)
+        writer.start()
+        for topic, messages in topics.items():
+            channel = writer.register_channel(topic, encoding, 0)
+            for milliseconds, text in messages:
+                writer.add_message(channel, milliseconds * 10**6, text.encode(), milliseconds * 10**6)
+        writer.finish()
+
+
+def test_mcap_topics_are_channels(tmp_path):
+    topics = {
+        "/one/joint:hinge": [(0, "0.1"), (100, '{"data": [0.2]}'), (200, "[0.3]")],
+        "/one/qd": [(3, "[1.0]"), (198, "[null]")],
+        "/one/controls": [(0, "[5]"), (150, "[6]")],
+        "/two/joint:hinge": [(0, "1.0"), (100, "2.0")],
+        "/two/qd": [(0, "[0.0]")],
+    }
+    write_mcap(tmp_path / "a.mcap", topics)
+    one, two = read_recordings(tmp_path / "a.mcap", units={"joint:hinge": "deg"})
+    assert (one.name, two.name) == ("one", "two")
+    np.testing.assert_allclose(np.degrees(one.channels["joint:hinge"][:, 0]), [0.1, 0.2, 0.3])
+    np.testing.assert_array_equal(one.channels["qd"][:, 0], [1.0, np.nan, np.nan])
+    np.testing.assert_array_equal(one.controls, [[5.0], [5.0], [6.0]])
+    np.testing.assert_allclose(one.times, [0, 0.1, 0.2])
+    write_mcap(tmp_path / "swing.mcap", {"q": [(0, "1"), (10, "2")]})
+    assert [r.name for r in read_recordings(tmp_path / "swing.mcap")] == ["swing"]
+
+
+@pytest.mark.parametrize(
+    ("topics", "encoding", "said"),
+    [
+        ({"q": [(0, "1"), (10, '"fast"')]}, "json", "topic 'q', message 1: .*fast.* is no number"),
+        ({"q": [(0, "[1]"), (10, "[1, 2]")]}, "json", "topic 'q', message 1: 2 numbers, the first one has 1"),
+        ({"/js": [(0, "x")]}, "cdr", "topic '/js', message 0: encoded as 'cdr'"),
+        ({"controls": [(0, "1")]}, "json", "nothing that was measured"),
+        ({}, "json", "it holds no messages"),
+    ],
+)
+def test_mcap_that_cannot_be_read_is_explained(tmp_path, topics, encoding, said):
+    write_mcap(tmp_path / "a.mcap", topics, encoding)
+    with pytest.raises(InputError, match=said):
+        read_recordings(tmp_path / "a.mcap")
+
+
+def test_a_file_that_is_no_mcap_is_explained(tmp_path):
+    pytest.importorskip("mcap")
+    (tmp_path / "a.mcap").write_bytes(b"no such thing at all")
+    with pytest.raises(InputError, match=r"not a readable \.mcap file"):
+        read_recordings(tmp_path / "a.mcap")
+
+
+@pytest.mark.parametrize(("suffix", "library"), [("h5", "h5py"), ("parquet", "pyarrow"), ("mcap", "mcap")])
 def test_a_missing_library_is_named(tmp_path, monkeypatch, suffix, library):
-    for name in (library, f"{library}.parquet"):
+    for name in (library, f"{library}.parquet", f"{library}.reader"):
         monkeypatch.setitem(sys.modules, name, None)  # as Python marks a module that cannot be imported
     (tmp_path / f"a.{suffix}").write_bytes(b"")
     with pytest.raises(InputError, match=rf'{library}: pip install "warpsim\[data\]"'):

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
-
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
-    return example
+from example_support import load_example as _load
 
 
 @pytest.mark.long
@@ -49,6 +38,12 @@ def test_an_example_solves_its_task(name, tmp_path):
 def test_a_cube_is_identified_from_made_up_tosses(tmp_path):
     _load("identify_real_cube").main(output=str(tmp_path / "out"))
     assert (tmp_path / "out" / "fitted.xml").is_file()
+
+
+@pytest.mark.long
+def test_an_arm_is_identified_and_followed(tmp_path):
+    _load("identify_arm").main(output=str(tmp_path / "out"))
+    assert (tmp_path / "out" / "report.html").is_file()
 
 
 def test_the_pour_falls_into_the_tray(tmp_path):

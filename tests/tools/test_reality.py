@@ -12,7 +12,7 @@ import pytest
 from tools.reality.cma import minimize
 from tools.reality.halvings import compared
 from tools.reality.mujoco_side import authors_model, rollouts
-from tools.reality.protocol import RATE, ROWS, SPLITS, WIDTH, errors, split
+from tools.reality.protocol import RATE, SAMPLES, SPLITS, WIDTH, errors, split
 from tools.reality.windows import one_impact
 
 
@@ -26,7 +26,7 @@ def test_development_tosses_are_in_no_test():
 
 
 def test_errors_of_a_known_shift_and_rotation():
-    truth = np.zeros((3, ROWS, 13))
+    truth = np.zeros((3, SAMPLES, 13))
     truth[..., 3] = 1.0
     made = truth.copy()
     made[:, 1:, 1] = 0.1 * WIDTH
@@ -55,6 +55,7 @@ def test_a_window_ends_before_the_second_touch():
     truth[0, :, 3:7] = tilt
     truth[0, :, 2] = reach + np.array([0.05, 0.02, 0.001, 0.001, 0.01, 0.02, 0.01, 0.002, 0.01, 0.02, 0.02, 0.02])
     assert np.flatnonzero(one_impact(truth)[0]).tolist() == [1, 2, 3, 4, 5, 6]
+    assert np.flatnonzero(one_impact(truth, flight=False)[0]).tolist() == [2, 3, 4, 5, 6]
 
 
 def test_cma_finds_a_bent_valley_within_bounds():

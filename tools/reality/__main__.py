@@ -71,7 +71,7 @@ def run_split(recordings: list[Recording], seed: int, methods: Sequence[str]) ->
     if "softened" in methods:
         fit = _fit(recordings, train, test, OPTIONS)
         made += _judged(f"warpsim, {len(train)} tosses", seed, fit)
-        made.append(_in_windows(recordings, fit, test, seed))
+        made += _in_windows(recordings, fit, test, seed)
     if "few" in methods:
         made += _judged(f"warpsim, {FEW} tosses", seed, _fit(recordings, train[:FEW], test, OPTIONS))
     if "scheduled" in methods:
@@ -120,15 +120,18 @@ def _smoothed_starts(fit: IdentifiedScene) -> tuple[torch.Tensor, torch.Tensor]:
     return smoothed(fit.predictor, torch.tensor(fit.held_out), fit.x, OPTIONS["start_samples"], fit.contacts, moves)
 
 
-def _in_windows(recordings: list[Recording], fit: IdentifiedScene, test: np.ndarray, seed: int) -> dict[str, Any]:
-    """Errors in windows with one impact, from smoothed starts."""
+def _in_windows(recordings: list[Recording], fit: IdentifiedScene, test: np.ndarray, seed: int) -> list[dict[str, Any]]:
+    """Errors in windows with one impact, from smoothed starts, with the flight before it and without."""
     truth, chosen = measured(recordings, test), torch.tensor(fit.held_out)
     with_starts(fit.predictor, chosen, *_smoothed_starts(fit))
     with torch.no_grad():
         own = torch.zeros(len(chosen), 0, dtype=torch.float64)
         motion = fit.predictor.rollout(fit.x.expand(len(chosen), -1), own, chosen, SAMPLES, fit.contacts)
-    position, rotation = errors(motion.q.transpose(0, 1).numpy(), truth, one_impact(truth))
-    return _row("warpsim, windows with one impact", seed, "smoothed", position, rotation, fit.rollouts, fit.seconds)
+    rows = []
+    for name, flight in (("windows with one impact", True), ("windows with one impact, from the touch on", False)):
+        position, rotation = errors(motion.q.transpose(0, 1).numpy(), truth, one_impact(truth, flight=flight))
+        rows.append(_row(f"warpsim, {name}", seed, "smoothed", position, rotation, fit.rollouts, fit.seconds))
+    return rows
 
 
 def _in_mujoco(

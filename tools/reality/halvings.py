@@ -1,4 +1,4 @@
-"""Whether intervals are true on real tosses: `python -m tools.reality.halvings tosses.npz [--halvings 10]`.
+"""Whether intervals are true on real tosses: `python -m tools.reality.halvings tosses.npz [--seeds 0 1 …]`.
 
 The training tosses of a split are halved at random, both halves fitted, and each value compared with the other half's.
 Two estimates that are equally sure differ by √2 as much as one from the truth: a true 95 % interval of one holds the
@@ -24,17 +24,19 @@ def main() -> None:
     """Measures, prints, writes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", help="tosses.npz")
-    parser.add_argument("--halvings", type=int, default=10)
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(10)), help="one halving each")
     parser.add_argument("--split", type=int, default=0, help="seed of the split whose training tosses are halved")
     parser.add_argument("--iterations", type=int, default=6, help="at most, per stage")
-    parser.add_argument("--bootstrap", type=int, default=0, help="fits of resampled tosses per interval; 0: sandwich")
+    parser.add_argument("--spread", type=float, default=0.0, help="of the cloud over which predictions are averaged")
+    parser.add_argument("--bootstrap", type=int, default=0, help="fits of resampled tosses per interval; 0: none")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     recordings = read_recordings(arguments.data)
     train, _ = split(arguments.split, len(recordings))
-    options = {**OPTIONS, "iterations": arguments.iterations, "tolerance": 1e-4, "bootstrap": arguments.bootstrap}
+    asked = {key: getattr(arguments, key) for key in ("iterations", "spread", "bootstrap")}
+    options = {**OPTIONS, "tolerance": 1e-4, **asked}
     rows = []
-    for seed in range(arguments.halvings):
+    for seed in arguments.seeds:
         rows.append(halving(recordings, train, seed, options))
         print(f"halving {seed}: {rows[-1]['held']} of {rows[-1]['known']}", flush=True)
     print(summary(rows))

@@ -1,4 +1,8 @@
-"""Windows with one impact: up to the row before a second corner touches, or the first one touches again."""
+"""Windows with one impact: up to the row before a second corner touches, or the first one touches again.
+
+A corner touches when its measured height is below `TOUCH`. A toss whose first touch is of two corners at once has the
+rows before it only. With flight, a window begins at row 1; without, at the row of the first touch.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,12 @@ TOUCH = 0.003
 _CORNERS = WIDTH / 2 * np.array(list(product((-1.0, 1.0), repeat=3)))
 
 
-def one_impact(truth: np.ndarray) -> np.ndarray:
+def one_impact(truth: np.ndarray, *, flight: bool = True) -> np.ndarray:
     """(tosses, rows): rows 1 and later that lie in the window.
 
     Args:
         truth: (tosses, rows, 7 or more): position and quaternion (w, x, y, z), measured.
+        flight: Whether rows before the first touch count.
     """
     low = _heights(truth) < TOUCH  # (tosses, rows, 8)
     inside = np.zeros(truth.shape[:2], dtype=bool)
@@ -31,7 +36,7 @@ def one_impact(truth: np.ndarray) -> np.ndarray:
         again = touching[:, corner] & np.r_[False, ~touching[:-1, corner]]
         again[: first + 1] = False
         ends = np.flatnonzero(others | again)
-        inside[toss, 1 : ends[0] if len(ends) else None] = True
+        inside[toss, 1 if flight else max(1, first) : ends[0] if len(ends) else None] = True
     return inside
 
 

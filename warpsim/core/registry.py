@@ -28,6 +28,8 @@ PROVIDERS = {
     "deformable.compile": ("warpsim.deformable.matter", "DeformableMatter"),
     "open_hdf5": ("h5py", "File"),
     "read_parquet": ("pyarrow.parquet", "read_table"),
+    "mcap_reader": ("mcap.reader", "make_reader"),
+    "mcap_error": ("mcap.exceptions", "McapError"),
     "matter:liquid": ("warpsim.particles.kind", "LiquidKind"),
 }
 """Name → module and function or class."""

@@ -5,5 +5,15 @@ from warpsim.identification.outcome import IdentifiedScene
 from warpsim.identification.parameter import Parameter
 from warpsim.identification.reading import read_recordings
 from warpsim.identification.recordings import Recording, Recordings
+from warpsim.identification.twin import Estimate, Twin
 
-__all__ = ["IdentifiedScene", "Parameter", "Recording", "Recordings", "identify", "read_recordings"]
+__all__ = [
+    "Estimate",
+    "IdentifiedScene",
+    "Parameter",
+    "Recording",
+    "Recordings",
+    "Twin",
+    "identify",
+    "read_recordings",
+]

@@ -58,6 +58,7 @@ def identify(
     check: bool = True,
     threads: int = 1,
     difference: float = 1e-3,
+    spread: float = 0.0,
     bootstrap: int = 0,
     folds: int = 0,
 ) -> IdentifiedScene:
@@ -89,6 +90,8 @@ def identify(
         check: Whether the loss's exact gradient is compared with differences first.
         threads: That share the worlds.
         difference: Step of the Jacobian's differences, in units of the parameters' scales.
+        spread: Size of a cloud of values, in units of the parameters' scales, over which predictions are averaged in
+            a last stage: for losses that are rugged at the size of the intervals; 0: there is no such stage.
         bootstrap: Fits of resampled recordings that intervals are made from; 0: from the scores (see `Uncertainty`).
         folds: Into how many parts the fitted recordings are divided for cross validation; 0: none.
 
@@ -106,7 +109,7 @@ def identify(
         seed=seed, threads=threads,
     )  # fmt: skip
     contacts = [Contacts(float(s), impacts) for s in np.atleast_1d(np.asarray(softening, dtype=np.float64))]
-    settings = stages(ready.predictor.grid.samples, contacts, horizons, iterations, tolerance)
+    settings = stages(ready.predictor.grid.samples, contacts, horizons, iterations, tolerance, spread)
     moves = start_moves(ready.predictor, position_noise, velocity_noise)
     fitting = Fitting(ready, ready.predictor.grid, settings, moves, start, start_samples, method, width, difference)
     return _outcome(fitting, scene, check=check, bootstrap=bootstrap, folds=folds, seed=seed, began=began)
@@ -158,12 +161,21 @@ def _check_choices(start: str, method: str) -> None:
 
 
 def stages(
-    samples: int, contacts: Sequence[Contacts], horizons: Sequence[float], iterations: int, tolerance: float
+    samples: int,
+    contacts: Sequence[Contacts],
+    horizons: Sequence[float],
+    iterations: int,
+    tolerance: float,
+    spread: float = 0.0,
 ) -> list[Setting]:
-    """Short horizons with the first kind of contacts, then all samples with each kind in turn."""
+    """Short horizons with the first kind of contacts, all samples with each kind in turn, predictions averaged."""
+    if not spread >= 0:
+        raise InputError(f"spread={spread}: give 0 or more, in units of the parameters' scales")
     short = [max(2, int(np.ceil(share * samples))) for share in horizons]
     first = [Setting(n, contacts[0], iterations, max(tolerance, 3e-3)) for n in dict.fromkeys(short) if n < samples]
-    return [*first, *(Setting(samples, kind, iterations, tolerance) for kind in contacts)]
+    whole = [Setting(samples, kind, iterations, tolerance) for kind in contacts]
+    averaged = [Setting(samples, contacts[-1], iterations, tolerance, spread)] if spread else []
+    return [*first, *whole, *averaged]
 
 
 def prepare(

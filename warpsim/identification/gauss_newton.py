@@ -7,6 +7,7 @@ normal equations (Schur complement), which leaves n unknowns. Several dampings a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,6 +23,8 @@ _TRIALS = ((1e-3, 1.0), (1e-1, 1.0), (1e-1, 0.4))
 """Tried side by side: damping as a share of the diagonal, and length as a share of the step."""
 _STRONGER = 30.0
 _ATTEMPTS = 3
+_POINTS = 32
+"""Of a cloud, at least."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,14 @@ class Setting:
         contacts: How they are modeled.
         iterations: At most.
         tolerance: Share of the loss below which an iteration's gain ends the stage.
+        spread: Size, in units of x, of the cloud of values over which predictions are averaged; 0: none.
     """
 
     samples: int
     contacts: Contacts
     iterations: int
     tolerance: float = 3e-3
+    spread: float = 0.0
 
 
 class Normal(NamedTuple):
@@ -52,9 +57,11 @@ class Normal(NamedTuple):
         hxx: (n, n): Gauss–Newton Hessian.
         hxz: (R, n, k).
         hzz: (R, k, k).
-        sharp_hxx: As hxx, with the robust loss's exact curvature; for statistics.
+        sharp_hxx: (R, n, n): each recording's share of hxx, without the prior, with the robust loss's exact
+            curvature; for statistics.
         sharp_hxz: Likewise.
         sharp_hzz: Likewise.
+        prior: (n, n): the prior's share of hxx.
         jacobian: (R, samples − 1, m, n + k).
         residuals: (R, samples − 1, m).
     """
@@ -69,6 +76,7 @@ class Normal(NamedTuple):
     sharp_hxx: torch.Tensor
     sharp_hxz: torch.Tensor
     sharp_hzz: torch.Tensor
+    prior: torch.Tensor
     jacobian: torch.Tensor
     residuals: torch.Tensor
 
@@ -138,20 +146,8 @@ class GaussNewton:
     @torch.no_grad()
     def linearize(self, setting: Setting) -> Normal:
         """Normal equations here."""
-        n, k, h = (len(self.x) if self._shared else 0), self.z.shape[1], self._difference
-        away_x, away_z = [self.x], [self.z]
-        for i in range(n):
-            step = h if self.x[i].item() + h <= self.upper[i] else -h
-            away_x.append(self.x + step * torch.eye(len(self.x), dtype=torch.float64)[i])
-            away_z.append(self.z)
-        for i in range(k):
-            away_x.append(self.x)
-            away_z.append(self.z + h * torch.eye(k, dtype=torch.float64)[i])
-        xs, zs = torch.stack(away_x), torch.stack(away_z)
-        made = self.residuals(xs, zs, setting)
-        steps = torch.tensor([float((xs[1 + i] - self.x)[i]) for i in range(n)] + [h] * k, dtype=torch.float64)
-        here = made[0]
-        jacobian = ((made[1:] - here) / steps[:, None, None, None]).permute(1, 2, 3, 0)
+        n = len(self.x) if self._shared else 0
+        here, jacobian = self._sloped(setting, n)
         weighted = sample_weights(here, self.robust)[..., None] * here
         slopes = torch.einsum("ralj,ral->rj", jacobian, weighted)
         plain = sample_weights(here, self.robust)[..., None, None] * jacobian
@@ -161,19 +157,52 @@ class GaussNewton:
         own = torch.diag(self._own_weight**2)
         prior = torch.diag(self._weight**2)[:n, :n]
         return Normal(
-            loss=float(self.losses(self.x[None], self.z[None], made[:1])[0]),
+            loss=float(self.losses(self.x[None], self.z[None], here[None])[0]),
             gx=slopes[:, :n].sum(0) + (self._weight**2 * self.x)[:n],
             gz=slopes[:, n:] + self._own_weight**2 * self.z,
             scores=slopes[:, :n],
             hxx=hessian[:, :n, :n].sum(0) + prior,
             hxz=hessian[:, :n, n:],
             hzz=hessian[:, n:, n:] + own,
-            sharp_hxx=exact[:, :n, :n].sum(0) + prior,
+            sharp_hxx=exact[:, :n, :n],
             sharp_hxz=exact[:, :n, n:],
             sharp_hzz=exact[:, n:, n:] + own,
+            prior=prior,
             jacobian=jacobian,
             residuals=here,
         )
+
+    def _sloped(self, setting: Setting, n: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """(R, samples − 1, m) residuals here; (R, samples − 1, m, n + k) their slopes by the first n of x and by z."""
+        k, h = self.z.shape[1], self._difference
+        away_x, away_z, steps = [self.x], [self.z], []
+        for i in range(0 if setting.spread else n):
+            steps.append(h if self.x[i].item() + h <= self.upper[i] else -h)
+            away_x.append(self.x + steps[-1] * torch.eye(len(self.x), dtype=torch.float64)[i])
+            away_z.append(self.z)
+        for i in range(k):
+            steps.append(h)
+            away_x.append(self.x)
+            away_z.append(self.z + h * torch.eye(k, dtype=torch.float64)[i])
+        made = self.residuals(torch.stack(away_x), torch.stack(away_z), setting)
+        slopes = ((made[1:] - made[0]) / torch.tensor(steps, dtype=torch.float64)[:, None, None, None]).movedim(0, -1)
+        if not setting.spread:
+            return made[0], slopes
+        mean, along = self._averaged(self.x[None], self.z[None], setting)
+        return mean[0], torch.cat([along[0], slopes], -1)
+
+    def _averaged(self, x: torch.Tensor, z: torch.Tensor, setting: Setting) -> tuple[torch.Tensor, torch.Tensor]:
+        """(c, R, samples − 1, m), (c, R, samples − 1, m, n): the plane through residuals of a cloud around candidates.
+
+        A loss that is rugged at the scale of its own interval has no slope to go by, and the plane has.
+        """
+        low, high = torch.tensor(self.lower), torch.tensor(self.upper)
+        points = torch.minimum(torch.maximum(x[:, None] + setting.spread * _cloud(x.shape[1]), low), high)
+        count = points.shape[1]
+        made = self.residuals(points.flatten(0, 1), z.repeat_interleave(count, 0), setting)
+        design = torch.cat([torch.ones_like(points[..., :1]), points - x[:, None]], -1)
+        plane = torch.einsum("cip,cpral->crali", torch.linalg.pinv(design), made.unflatten(0, (len(x), count)))
+        return plane[..., 0], plane[..., 1:]
 
     @torch.no_grad()
     def run(self, setting: Setting) -> float:
@@ -203,8 +232,9 @@ class GaussNewton:
     def _best_step(self, normal: Normal, setting: Setting) -> tuple[float, torch.Tensor, torch.Tensor] | None:
         """The best of the steps that lower the loss."""
         factor = 1.0
+        trials = _TRIALS[:1] if setting.spread else _TRIALS  # a cloud is a large batch by itself
         for _ in range(_ATTEMPTS):
-            tried = [self._step(normal, factor * damping, length) for damping, length in _TRIALS]
+            tried = [self._step(normal, factor * damping, length) for damping, length in trials]
             x, z = torch.stack([t[0] for t in tried]), torch.stack([t[1] for t in tried])
             losses = self._tried_losses(x, z, setting)
             best = int(losses.argmin())
@@ -216,7 +246,8 @@ class GaussNewton:
     def _tried_losses(self, x: torch.Tensor, z: torch.Tensor, setting: Setting) -> torch.Tensor:
         """(c,) losses, infinite where a candidate cannot be simulated."""
         try:
-            return self.losses(x, z, self.residuals(x, z, setting)).nan_to_num(torch.inf)
+            made = self._averaged(x, z, setting)[0] if setting.spread else self.residuals(x, z, setting)
+            return self.losses(x, z, made).nan_to_num(torch.inf)
         except SimulationError:
             if len(x) == 1:
                 return torch.full((1,), torch.inf, dtype=torch.float64)
@@ -241,6 +272,15 @@ class GaussNewton:
         """(n,) shared numbers that are at a bound."""
         x = self.x.numpy()
         return torch.tensor((x <= self.lower + 1e-9) | (x >= self.upper - 1e-9))
+
+
+def _cloud(n: int) -> torch.Tensor:
+    """(points, n) of unit variance along every axis: both ends of random orthogonal frames, always the same ones."""
+    generator = torch.Generator().manual_seed(0)
+    frames = max(1, math.ceil(_POINTS / (2 * n)))
+    drawn = torch.randn(frames, n, n, generator=generator, dtype=torch.float64)
+    ends = math.sqrt(n) * torch.linalg.qr(drawn)[0].flatten(0, 1)
+    return torch.cat([ends, -ends])
 
 
 def _damped(hessian: torch.Tensor, damping: float) -> torch.Tensor:

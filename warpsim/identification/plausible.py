@@ -17,6 +17,8 @@ _ROTATIONS = {"free": 3, "ball": 0}
 _UNITS = {1000.0: "mm", 100.0: "cm", 180 / np.pi: "degrees", 1 / 1000.0: "km"}
 _NEAR = 0.3
 """Share by which the ratio of velocities and differences may be off a unit's."""
+_ENOUGH = 5
+"""Rows from which on velocities are compared."""
 _DEEP = 0.2
 """Share of the smallest shape that a start may lie inside another before it is called wrong."""
 
@@ -93,29 +95,36 @@ def _moved(q: np.ndarray, times: np.ndarray, sim: Simulator) -> np.ndarray:
 
 
 def _check_rates(recordings: list[Recording], sim: Simulator) -> None:
-    by_samples, stated, reordered = [], [], []
+    by_samples, stated = [], []
     for recording in recordings:
         q, qd = recording.channels["q"], recording.channels["qd"]
         if qd.shape[1:] != (sim.nv,):
             raise InputError(f"{recording.name}: 'qd' has shape {qd.shape}; the scene has {sim.nv} velocities")
-        by_samples.append(_moved(q, recording.times, sim))
-        stated.append((qd[1:] + qd[:-1]) / 2)
-        other = q.copy()
-        for part in _quaternions(sim):
-            other[:, part] = q[:, [part.stop - 1, part.start, part.start + 1, part.start + 2]]
-        reordered.append(_moved(other, recording.times, sim))
-    samples, told, turned = (np.concatenate(a) for a in (by_samples, stated, reordered))
-    good = np.isfinite(samples).all(-1) & np.isfinite(told).all(-1) & np.isfinite(turned).all(-1)
-    samples, told, turned = samples[good], told[good], turned[good]
-    if len(samples) < 5:
+        samples, told = _moved(q, recording.times, sim), (qd[1:] + qd[:-1]) / 2
+        good = np.isfinite(samples).all(-1) & np.isfinite(told).all(-1)
+        if _quaternions(sim):
+            _check_order(recording, samples, told, good, sim)
+        by_samples.append(samples[good])
+        stated.append(told[good])
+    samples, told = np.concatenate(by_samples), np.concatenate(stated)
+    if len(samples) >= _ENOUGH:
+        _check_units(recordings[0].name, samples, told, sim)
+
+
+def _check_order(recording: Recording, samples: np.ndarray, told: np.ndarray, good: np.ndarray, sim: Simulator) -> None:
+    """Whether a recording's velocities agree with quaternions in the other order; the rest as in `_check_rates`."""
+    if good.sum() < _ENOUGH:
         return
-    as_is, other_way = (np.median(np.linalg.norm(a - told, axis=-1)) for a in (samples, turned))
-    if _quaternions(sim) and other_way < 0.3 * as_is:
+    other = recording.channels["q"].copy()
+    for part in _quaternions(sim):
+        other[:, part] = other[:, [part.stop - 1, part.start, part.start + 1, part.start + 2]]
+    turned = _moved(other, recording.times, sim)
+    as_is, other_way = (np.median(np.linalg.norm((a - told)[good], axis=-1)) for a in (samples, turned))
+    if other_way < 0.3 * as_is:
         raise InputError(
-            f"{recordings[0].name} and others: the velocities agree with quaternions in the order (x, y, z, w), not "
-            "(w, x, y, z); reorder them"
+            f"{recording.name}, samples 0 to {recording.samples - 1}: the velocities agree with quaternions in the "
+            "order (x, y, z, w), not (w, x, y, z); reorder them"
         )
-    _check_units(recordings[0].name, samples, told, sim)
 
 
 def _check_units(name: str, samples: np.ndarray, told: np.ndarray, sim: Simulator) -> None:

@@ -8,7 +8,7 @@ recordings one after another. "states" stands for "q" and "qd" side by side.
 `controls[0]` …); empty cells were not measured.
 
 `.h5` and `.hdf5`: the arrays of an `.npz` as datasets of the root; `.parquet`: the columns of a `.csv`, nulls were not
-measured. Both need the extra `data` (h5py, pyarrow).
+measured. `.mcap`: see `warpsim.identification.mcap_reading`. They need the extra `data` (h5py, pyarrow, mcap).
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import zipfile
 from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from warpsim.core.errors import InputError
 from warpsim.core.registry import provided
+from warpsim.identification.mcap_reading import read_mcap
 from warpsim.identification.recordings import Recording, in_si
 
 _RESERVED = ("lengths", "rate", "times", "names", "controls", "q0", "qd0", "format")
@@ -33,7 +34,7 @@ def read_recordings(path: str | PathLike[str], *, units: Mapping[str, str] | Non
     """Reads a data set; `identify` looks it through.
 
     Args:
-        path: `.npz`, `.csv`, `.h5`, `.hdf5` or `.parquet`, in the formats above.
+        path: `.npz`, `.csv`, `.h5`, `.hdf5`, `.parquet` or `.mcap`, in the formats above.
         units: Of channels that are not in SI and radians, e.g. {"joint:elbow": "deg"}.
     """
     file = Path(fspath(path))
@@ -45,8 +46,12 @@ def read_recordings(path: str | PathLike[str], *, units: Mapping[str, str] | Non
         return _from_arrays(file, _opened(file, arrays[file.suffix]), units or {})
     if file.suffix in tables:
         return _from_table(file, _opened(file, tables[file.suffix]), units or {})
+    if file.suffix == ".mcap":
+        make_reader, error = _reader("mcap_reader", "mcap", file), cast("type[Exception]", provided("mcap_error"))
+        return read_mcap(file, make_reader, error, units or {})
     raise InputError(
-        f"{file}: recordings are read from {', '.join((*arrays, *tables))}; see docs/identification.md for the formats"
+        f"{file}: recordings are read from {', '.join((*arrays, *tables, '.mcap'))}; see docs/identification.md for "
+        "the formats"
     )
 
 

@@ -1,9 +1,11 @@
 """How sure a fit is: intervals from how recordings differ, not from how samples do.
 
-Samples of one recording err together, so that counting them as independent makes intervals several times too small. The
-sandwich H⁻¹·(Σ s·sᵀ)·H⁻¹ over the recordings' scores s (Liang and Zeger, 1986) needs only that recordings are
-independent of each other; with few recordings it is widened by R/(R − 1) and Student's t. A search that ended before
-its optimum is off by about the step that it would take next, which is added.
+Rows of one recording err together, so that counting them as independent makes intervals several times too small.
+Intervals come from the delete-one jackknife over recordings, to first order: without recording r, whose score is s and
+whose share of the Hessian H is K, the values move by (H − K)⁻¹·s. It needs only that recordings are independent of each
+other. The plain sandwich H⁻¹·(Σ s·sᵀ)·H⁻¹ (Liang and Zeger, 1986) leaves out that a fit bends toward each recording,
+which makes it too small where recordings are few. A search that ended before its optimum is off by about the step that
+it would take next, which is added.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from statistics import NormalDist
 import numpy as np
 import torch
 
-from warpsim.identification.gauss_newton import GaussNewton, Normal, eliminated
+from warpsim.identification.gauss_newton import GaussNewton, Normal
 from warpsim.optimizers.identification import FitEnd, Identification
 from warpsim.optimizers.identification import identify as describe
 
@@ -49,8 +51,9 @@ def clustered(solver: GaussNewton, normal: Normal, names: list[str], *, confiden
     recordings, n = normal.scores.shape
     scale = torch.tensor(np.concatenate([p.scale for p in solver.predictor.shared]))
     values = torch.cat([p.values(x) for p, x in _split(solver)])
-    bread, slope = eliminated(normal.sharp_hxx, normal.sharp_hxz, normal.sharp_hzz, normal.gx, normal.gz)
-    bread = (bread + bread.T) / 2
+    shares, scores = _own_shares(normal)
+    bread = normal.prior + shares.sum(0)
+    slope = normal.gx + (scores - normal.scores).sum(0)
     spectrum, axes = torch.linalg.eigh(bread)
     root = spectrum.clamp_min(0).sqrt()[:, None] * axes.T
     count = int((normal.residuals != 0).sum())
@@ -66,11 +69,7 @@ def clustered(solver: GaussNewton, normal: Normal, names: list[str], *, confiden
         at_bound=solver.at_bound,
     )
     told = describe(end)
-    scores = _own_scores(normal)
-    inverse = torch.linalg.pinv(bread, rtol=1e-10, hermitian=True)
-    spread = scores - scores.mean(0)
-    meat = spread.T @ spread * recordings / max(recordings - 1, 1)
-    covariance = scale[:, None] * (inverse @ meat @ inverse) * scale
+    covariance = scale[:, None] * _jackknife(bread, slope, shares, scores) * scale
     known = told.determined & (recordings > 1)
     left = scale * _step_left(bread, slope, ~solver.at_bound)
     covariance = torch.where(known & known[:, None], covariance, 0.0)
@@ -119,12 +118,29 @@ def _split(solver: GaussNewton) -> list[tuple]:
     return list(zip(parts, torch.split(solver.x, [p.size for p in parts]), strict=True))
 
 
-def _own_scores(normal: Normal) -> torch.Tensor:
-    """(R, n): the recordings' scores once their nuisance values follow."""
+def _own_shares(normal: Normal) -> tuple[torch.Tensor, torch.Tensor]:
+    """(R, n, n), (R, n): the recordings' shares of the Hessian and scores, once their nuisance values follow."""
     if not normal.hzz.shape[-1]:
-        return normal.scores
-    solved = torch.linalg.solve(normal.sharp_hzz, normal.gz[..., None])
-    return normal.scores - (normal.sharp_hxz @ solved)[..., 0]
+        return normal.sharp_hxx, normal.scores
+    solved = torch.linalg.solve(normal.sharp_hzz, torch.cat([normal.sharp_hxz.mT, normal.gz[..., None]], -1))
+    shares = normal.sharp_hxx - normal.sharp_hxz @ solved[..., :-1]
+    return (shares + shares.mT) / 2, normal.scores - (normal.sharp_hxz @ solved[..., -1:])[..., 0]
+
+
+def _jackknife(bread: torch.Tensor, slope: torch.Tensor, shares: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    """(n, n) covariance of x: how far it moves when one recording is left out.
+
+    Args:
+        bread: (n, n) Hessian.
+        slope: (n,) gradient; not quite zero where a search ended early.
+        shares: (R, n, n) of the Hessian.
+        scores: (R, n).
+    """
+    recordings = len(scores)
+    inverse = torch.linalg.pinv(bread - shares, rtol=1e-10, hermitian=True)
+    moved = (inverse @ (scores - slope)[..., None])[..., 0]
+    spread = moved - moved.mean(0)
+    return spread.T @ spread * (recordings - 1) / recordings
 
 
 def _told(told: Identification) -> list[str]:

@@ -67,7 +67,7 @@ def write_fitted(
     if is_usd(path):
         return _write_layer(folder / "fitted.usda", path, scene, values)
     if path.suffix.lower() in MJCF_SUFFIXES:
-        made = write_mjcf(folder / "fitted.xml", path, scene, values, timestep)
+        made = write_mjcf(folder / "fitted.xml", path, scene, values, timestep, contacts.softening)
         fitted = load_scene(made)
         fitted = replace(fitted, options=replace(fitted.options, contact_softening=contacts.softening))
         stage, _ = export_scene(fitted)
@@ -91,8 +91,10 @@ def _write_layer(target: Path, source: Path, scene: Scene, values: Sequence[Fitt
     return write_result(target, source, scene, values=written)
 
 
-def write_mjcf(target: Path, source: Path, scene: Scene, values: Sequence[FittedValue], timestep: float) -> Path:
-    """The source as MJCF with the fitted values in it.
+def write_mjcf(
+    target: Path, source: Path, scene: Scene, values: Sequence[FittedValue], timestep: float, softening: float = 0.0
+) -> Path:
+    """The source as MJCF with the fitted values in it; softening, which MJCF cannot hold, is told in a comment.
 
     Raises:
         InputError: A value has no place in MJCF, or a thing no name by which it could be found.
@@ -107,9 +109,11 @@ def write_mjcf(target: Path, source: Path, scene: Scene, values: Sequence[Fitted
         spec.compile()
     except ValueError as error:
         raise InputError(f"MuJoCo refuses the fitted values: {str(error).strip()}") from error
-    text = spec.to_xml()
+    text, said = spec.to_xml(), f"{MARK.decode()}: fitted from {source.name}"
+    if softening:
+        said += f", with contacts softened by {softening:g} m: MuJoCo has none of it, and moves somewhat otherwise"
     with replacing(target) as temporary:
-        temporary.write_text(f"<!-- {MARK.decode()}: fitted from {source.name} -->\n{text}", encoding="utf-8")
+        temporary.write_text(f"<!-- {said} -->\n{text}", encoding="utf-8")
     return target
 
 
@@ -121,6 +125,8 @@ def _set_mjcf(spec: Any, scene: Scene, value: FittedValue) -> None:
     if group == "world":
         setter(spec.option, value.numbers)
         return
+    if not value.item:
+        raise InputError(f'{value.name}: fit its items one by one ("{value.name}:ITEM") to write them as MJCF')
     place = value.item[0]
     if group == "body":
         body = scene.bodies[place - 1]  # body 0 is the world
@@ -129,6 +135,8 @@ def _set_mjcf(spec: Any, scene: Scene, value: FittedValue) -> None:
             _state_inertia(spec, thing, body)
     elif group == "shape":
         thing = spec.geom(scene.shapes[place].name)
+    elif group == "actuator":
+        thing = spec.actuator(scene.actuators[place].name)
     else:
         thing = spec.joint(_joint_of_dof(scene, place))
     if thing is None:
@@ -207,6 +215,8 @@ _MJCF: dict[str, Callable[[Any, np.ndarray], None]] = {
     "shape.solimp": _assign("solimp"),
     "shape.margin": _assign("margin"),
     "shape.size": _assign("size"),
+    "actuator.gain": _assign("gainprm"),
+    "actuator.bias": _assign("biasprm"),
     "joint.damping": _assign_first("damping"),
     "joint.stiffness": _assign_first("stiffness"),
     "joint.armature": _assign_first("armature"),

@@ -44,6 +44,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the choice of these")
     parser.add_argument("--iterations", type=natural, default=10, help="at most, per stage (default: 10)")
     parser.add_argument("--bootstrap", type=natural, default=0, help="fits of resampled recordings for the intervals")
+    parser.add_argument("--spread", type=float, default=0.0, help="of values over which predictions are averaged")
     parser.add_argument("--folds", type=natural, default=0, help="of a cross validation")
     parser.add_argument("--threads", type=natural, default=1, help="that share the worlds")
     add_force(parser)
@@ -84,6 +85,7 @@ def _fitted(arguments: argparse.Namespace) -> IdentifiedScene:
         seed=arguments.seed,
         iterations=arguments.iterations,
         threads=arguments.threads,
+        spread=arguments.spread,
         bootstrap=arguments.bootstrap,
         folds=arguments.folds,
     )
