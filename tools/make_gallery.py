@@ -69,6 +69,7 @@ SHOTS = {
     "quadruped_trot": Shot(0.6, page="result.html"),
     "quickstart": Shot(0.9),
     "residual_force": Shot(0.3),
+    "soft_grasp": Shot(0.7, "-o"),
     "swing_design": Shot(0.7),
     "tumble_shot": Shot(0.6),
     "wave_equation": Shot(1.0),
