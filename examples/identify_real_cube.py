@@ -83,6 +83,19 @@ def fit(scene: Path, data: Path, real: bool) -> IdentifiedScene:
     )
 
 
+def toss(folder: Path) -> Path:
+    """A page of four tosses of the fitted cube, side by side."""
+    sim = ws.Simulator(folder / "fitted.xml", worlds=4)
+    rng = np.random.default_rng(1)
+    q, qd = np.zeros((4, 7)), np.zeros((4, 6))
+    q[:, 2], q[:, 3:] = 0.25, rng.normal(size=(4, 4))
+    q[:, 3:] /= np.linalg.norm(q[:, 3:], axis=1, keepdims=True)
+    qd[:, 0], qd[:, 3:] = 0.6, rng.normal(0, 5, (4, 3))
+    shown = ("body_position", "body_rotation", "contact_points", "contact_point_forces")
+    motion = sim.rollout(round(0.9 / sim.timestep), q=q, qd=qd, outputs=shown, keep_every=2)
+    return motion.save(folder / "toss.html")[0]
+
+
 def main(data: str | None = None, output: str | None = None) -> IdentifiedScene:
     """Fits, prints, checks."""
     with tempfile.TemporaryDirectory() as temporary:
@@ -103,13 +116,13 @@ def main(data: str | None = None, output: str | None = None) -> IdentifiedScene:
             assert abs(values["body.com:cube[2]"] - 0.005) < 0.001, "the center of mass should have been found"
             assert abs(values["body.inertia:cube factor"] / (0.00105 / 0.00081) - 1) < 0.05, "and the inertia"
         if output:
-            print("wrote", ", ".join(str(path) for path in found.save(output)))
+            print("wrote", ", ".join(str(path) for path in (*found.save(output), toss(Path(output)))))
     return found
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", help="the real tosses, .npz")
-    parser.add_argument("--output", help="a folder for report and fitted scene")
+    parser.add_argument("--output", help="a folder for report, fitted scene and a page of tosses")
     arguments = parser.parse_args()
     main(arguments.data, arguments.output)

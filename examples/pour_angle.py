@@ -16,7 +16,19 @@ import torch
 
 from warpsim.particles import Domain, Liquid, ParticleProgram, WallShape, box_lattice
 from warpsim.tape import CheckpointedTape
-from warpsim.view.page import CloudDrawable, Page, Take, write_page
+from warpsim.view.page import (
+    BOX,
+    ENDLESS,
+    PLANE,
+    BodyInfo,
+    CloudDrawable,
+    Item,
+    Look,
+    Page,
+    RigidDrawable,
+    Take,
+    write_page,
+)
 
 CELL, STEP, STEPS = 0.01, 5e-4, 700
 WIDTH, HEIGHT, THICK = 0.03, 0.04, 0.01
@@ -140,21 +152,30 @@ def main(page: str | None = None) -> None:
     print(f"tilt {np.rad2deg(best[1][0]):.1f} deg, slide {best[1][1]:.3f} m: {share:.1%} falls into the tray")
     assert first <= 0.05 and share >= 0.8, (first, share)
     if page:
-        write_page(page, _page(x))
+        write_page(page, _page(x, best[1]))
 
 
-def _page(x: np.ndarray) -> Page:
-    """The liquid as a cloud of points."""
-    cloud = CloudDrawable("/liquid", np.array([0.1, 0.3, 0.8]), CELL / 4)
+def _page(x: np.ndarray, values: np.ndarray) -> Page:
+    """The liquid as a cloud of points, the cup that is tilted, and the tray that it shall hit."""
     frames = len(x)
-    take = Take(
-        "pour",
-        np.arange(frames) * 20 * STEP,
-        np.zeros((frames, 0, 3)),
-        np.zeros((frames, 0, 4)),
-        points={"/liquid": x},
-    )
-    return Page("Pouring by gradients", [], [cloud], [take])
+    shapes, offsets = cup()
+    moved = motion(*torch.tensor(values), torch.tensor(offsets))
+    steps = np.minimum(20 * np.arange(frames), STEPS - 1)
+    positions, rotations = (moved[f"wall_{name}"].numpy()[steps, 0] for name in ("position", "rotation"))
+    names = [f"/cup/wall{k}" for k in range(len(shapes))]
+    glass, wood = np.array([0.55, 0.7, 0.85]), np.array([0.45, 0.25, 0.12])
+    place, ground = np.eye(4), np.eye(4)
+    place[:3, 3], ground[2, 3] = (TRAY, 0.0, THICK / 2), 0.0
+    items = [
+        Item(name, BOX, np.array(shape.size), np.eye(4), glass, name, look=Look(opacity=0.35))
+        for name, shape in zip(names, shapes, strict=True)
+    ]
+    items.append(Item("/tray", BOX, np.array([TRAY_HALF, TRAY_HALF, THICK / 2]), place, wood, None))
+    items.append(Item("/table", PLANE, np.array([ENDLESS, ENDLESS, 0.0]), ground, np.array([0.7, 0.7, 0.72]), None))
+    cloud = CloudDrawable("/liquid", np.array([0.05, 0.25, 0.8]), CELL / 4)
+    take = Take("pour", np.arange(frames) * 20 * STEP, positions, rotations, points={"/liquid": x})
+    drawables = [*(RigidDrawable(item) for item in items), cloud]
+    return Page("Pouring by gradients", [BodyInfo(name) for name in names], drawables, [take])
 
 
 if __name__ == "__main__":

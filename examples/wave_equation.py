@@ -8,7 +8,7 @@ Each world is one shot: a tap at one place, recorded by microphones along the ri
 speed c² of every cell, the same in all shots. Starting from a uniform membrane, gradient descent on the difference
 between recorded and simulated traces reveals the soft patch (seismologists call this full-waveform inversion).
 
-    python examples/wave_equation.py --picture found.png
+    python examples/wave_equation.py --output found.html
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import warp as wp
 from PIL import Image
 
 from warpsim.tape import Arena, Arrays, CheckpointedTape, Field
+from warpsim.view.page import Page, SurfaceDrawable, Take, write_page
 
 TIME_STEP = wp.constant(wp.float64(0.4))
 """In units of a cell's width divided by the largest wave speed; stable below 1/√2."""
@@ -136,7 +137,8 @@ def invert(size: int = 40, steps: int = 260, iterations: int = 40, memory: str =
         memory: For the tape.
 
     Returns:
-        `truth` and `found` (size, size), and the `misfit` after each iteration.
+        `truth` and `found` (size, size), the `course` (iterations + 1, size, size) to the latter, and the `misfit`
+        after each iteration.
     """
     sources, microphones = layout(size)
     program = Membrane(soft_patch(size), sources, microphones)
@@ -149,7 +151,8 @@ def invert(size: int = 40, steps: int = 260, iterations: int = 40, memory: str =
     speed2 = np.ones((size, size))
     interior = np.zeros((size, size), dtype=bool)
     interior[9:-9, 9:-9] = True
-    mean, square, misfits = np.zeros_like(speed2), np.zeros_like(speed2), []
+    mean, square = np.zeros_like(speed2), np.zeros_like(speed2)
+    misfits, course = [], [speed2]
     for iteration in range(1, iterations + 1):
         program.parameters["speed2"].assign(np.repeat(speed2[None], len(sources), axis=0))
         run = tape.forward(at_rest, tap, keep_outputs=["heard"])
@@ -161,7 +164,8 @@ def invert(size: int = 40, steps: int = 260, iterations: int = 40, memory: str =
         square = 0.99 * square + 0.01 * gradient**2
         step = (mean / (1 - 0.9**iteration)) / (np.sqrt(square / (1 - 0.99**iteration)) + 1e-12)
         speed2 = speed2 - 0.02 * step * interior
-    return {"truth": soft_patch(size), "found": speed2, "misfit": np.array(misfits)}
+        course.append(speed2)
+    return {"truth": soft_patch(size), "found": speed2, "course": np.array(course), "misfit": np.array(misfits)}
 
 
 def save_picture(path: Path, truth: np.ndarray, found: np.ndarray) -> None:
@@ -171,11 +175,42 @@ def save_picture(path: Path, truth: np.ndarray, found: np.ndarray) -> None:
     image.resize((image.width * 8, image.height * 8), Image.Resampling.NEAREST).save(path)
 
 
+def save_page(path: Path, truth: np.ndarray, course: np.ndarray) -> None:
+    """Writes a page: the squared wave speed as a height, found beside true, ten iterations a second."""
+    size = len(truth)
+    x, y = np.meshgrid(np.linspace(-0.5, 0.5, size), np.linspace(-0.5, 0.5, size), indexing="ij")
+
+    def heights(speed2: np.ndarray, aside: float) -> np.ndarray:
+        z = 0.5 * speed2
+        return np.stack([np.broadcast_to(x + aside, z.shape), np.broadcast_to(y, z.shape), z], -1)
+
+    corner = (np.arange(size - 1)[:, None] * size + np.arange(size - 1)).reshape(-1, 1)
+    faces = np.concatenate([corner + [0, size, 1], corner + [1, size, size + 1]])
+    frames = len(course)
+    points = {
+        "/found": heights(course, -0.6).reshape(frames, -1, 3),
+        "/truth": np.repeat(heights(truth, 0.6).reshape(1, -1, 3), frames, axis=0),
+    }
+    colors = {"/found": np.array([0.7, 0.3, 0.08]), "/truth": np.array([0.1, 0.3, 0.7])}
+    surfaces = [SurfaceDrawable(name, faces, color) for name, color in colors.items()]
+    none = np.zeros((frames, 0, 3)), np.zeros((frames, 0, 4))
+    write_page(
+        path,
+        Page(
+            "What lies hidden in a membrane",
+            [],
+            surfaces,
+            [Take("search", np.arange(frames) / 10, *none, points=points)],
+        ),
+    )
+
+
 def main() -> None:
     """Runs the inversion and checks that the patch was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--iterations", type=int, default=40)
     parser.add_argument("--picture", type=Path)
+    parser.add_argument("--output", type=Path, help="page to write")
     arguments = parser.parse_args()
     result = invert(iterations=arguments.iterations)
     truth, found, misfit = result["truth"], result["found"], result["misfit"]
@@ -184,6 +219,8 @@ def main() -> None:
     print(f"correlation of the found with the true membrane: {likeness:.3f}")
     if arguments.picture is not None:
         save_picture(arguments.picture, truth, found)
+    if arguments.output is not None:
+        save_page(arguments.output, truth, result["course"])
     assert misfit[-1] < 0.02 * misfit[0]
     assert likeness > 0.9
 

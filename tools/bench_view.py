@@ -1,14 +1,19 @@
-"""Sizes of pages and the time to write them: `python tools/bench_view.py [--markdown FILE]`.
+"""Sizes of pages, the time to write them, and the time to a first picture: `python tools/bench_view.py [--docs]`.
 
-Motions are made up, so that no simulation is timed: a robot whose joints swing, and a cloth that waves.
+Motions are made up, so that no simulation is timed: a robot whose joints swing, and a cloth that waves. Times are those
+of the processor, since machines are shared; of pictures, that of the whole command, from its start to the file.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
+import resource
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +28,9 @@ from warpsim.view.page.scene_content import motions_page
 PROJECT = Path(__file__).resolve().parents[1]
 FRAMES = 1000
 REPEATS = 5
+DOCS = PROJECT / "docs" / "viewer.md"
+BEGIN, END = "<!-- made by tools/bench_view.py --docs -->", "<!-- end -->"
+"""What stands between these is replaced."""
 
 
 def waving(scene: Scene, frames: int = FRAMES, seed: int = 0) -> Motion:
@@ -85,23 +93,49 @@ def cases() -> dict[str, Callable[[Path], Path]]:
     return found
 
 
+def page_rows(folder: Path) -> Iterator[str]:
+    """Sizes and times of pages, each written a few times; the same content must give the same bytes."""
+    yield f"| page, {FRAMES} frames | MB | s, first | s, least of {REPEATS} |"
+    yield "|---|---|---|---|"
+    for name, write in cases().items():
+        seconds, texts = [], set()
+        for _ in range(REPEATS):
+            start = time.process_time()
+            path = write(folder / "page.html")
+            seconds.append(time.process_time() - start)
+            texts.add(path.read_bytes())
+        assert len(texts) == 1, f"{name}: the same content gave different bytes"
+        yield f"| {name} | {path.stat().st_size / 1e6:.2f} | {seconds[0]:.3f} | {min(seconds):.3f} |"
+
+
+def picture_rows(folder: Path) -> Iterator[str]:
+    """Processor time of `warpsim render` for one picture, kernels in Warp's cache."""
+    yield f"| first picture by `warpsim render` | s, least of {REPEATS} |"
+    yield "|---|---|"
+    for name in ("humanoid", "stack", "cloth_lay"):
+        command = [sys.executable, "-m", "warpsim", "render", str(PROJECT / "scenes" / f"{name}.usda"), "--force"]
+        seconds = []
+        for _ in range(REPEATS + 1):  # the first one may compile
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([*command, "-o", str(folder / "first.png")], check=True, stdout=subprocess.DEVNULL)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        yield f"| {name} | {min(seconds[1:]):.2f} |"
+
+
 def main() -> None:
-    """Writes each page a few times and prints a table."""
+    """Prints both tables, and puts them into the documentation if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--markdown", help="write the table to a file, too")
-    lines = [f"| page, {FRAMES} frames | MB | s, first | s, least of {REPEATS} |", "|---|---|---|---|"]
+    parser.add_argument("--docs", action="store_true", help=f"put the tables into {DOCS.relative_to(PROJECT)}")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for name, write in cases().items():
-            seconds = []
-            for _ in range(REPEATS):
-                start = time.perf_counter()
-                size = write(Path(folder) / "page.html").stat().st_size
-                seconds.append(time.perf_counter() - start)
-            lines.append(f"| {name} | {size / 1e6:.2f} | {seconds[0]:.3f} | {min(seconds):.3f} |")
-    print("\n".join(lines))
-    target = parser.parse_args().markdown
-    if target:
-        Path(target).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        tables = "\n".join([*page_rows(Path(folder)), "", *picture_rows(Path(folder))])
+    print(tables)
+    if arguments.docs:
+        text = DOCS.read_text(encoding="utf-8")
+        DOCS.write_text(
+            re.sub(f"(?<={BEGIN}\n).*?(?={END})", f"\n{tables}\n\n", text, flags=re.DOTALL), encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

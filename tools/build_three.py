@@ -22,7 +22,7 @@ PACKAGES = {"three": "0.187.0", "esbuild": "0.28.2"}
 NAMES = """
     BackSide Box3 BoxGeometry BufferAttribute BufferGeometry CapsuleGeometry CircleGeometry Color ConeGeometry
     CylinderGeometry DirectionalLight DoubleSide DynamicDrawUsage Fog FrontSide Group HemisphereLight InstancedMesh
-    Line LineBasicMaterial LineDashedMaterial LineSegments LinearSRGBColorSpace Matrix4 Mesh MeshBasicMaterial
+    LineBasicMaterial LineSegments LinearSRGBColorSpace Matrix4 Mesh MeshBasicMaterial
     MeshStandardMaterial NeutralToneMapping PCFShadowMap PMREMGenerator PerspectiveCamera PlaneGeometry Quaternion
     Raycaster RepeatWrapping SRGBColorSpace Scene ShaderMaterial SphereGeometry Texture TorusGeometry Vector2
     Vector3 WebGLRenderer

@@ -6,6 +6,8 @@ A hook of MkDocs (see `mkdocs.yml`): they are made while the site is built, so t
 from __future__ import annotations
 
 import argparse
+import ast
+import base64
 import os
 import sys
 from collections.abc import Iterator
@@ -24,6 +26,7 @@ from warpsim.cli.main import COMMANDS, make_parser  # noqa: E402
 from warpsim.io.usd.reader import open_stage  # noqa: E402
 from warpsim.task.targets import with_targets  # noqa: E402
 from warpsim.view.page import page_html  # noqa: E402
+from warpsim.view.page.html import packed_html  # noqa: E402
 from warpsim.view.page.stage_content import stage_page  # noqa: E402
 
 HELP_COLUMNS = "100"
@@ -40,6 +43,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         **{f"api/{package}.md": api_page(package) for package in warpsim.PUBLIC_PACKAGES},
     }
     pages |= {f"gallery/{name}.html": scene_page(name) for name in scene_names()}
+    pages |= {f"gallery/examples/{name}.html": example_page(name) for name in example_names()}
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
     return files
@@ -50,6 +54,23 @@ def scene_names() -> list[str]:
     return sorted(path.stem for path in (ROOT / "scenes").glob("*.usda"))
 
 
+def example_names() -> list[str]:
+    """Of the examples."""
+    return sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
+
+
+def example_page(name: str) -> str:
+    """What an example made, as `tools/make_gallery.py` kept it, in today's viewer."""
+    kept = (ROOT / "docs" / "gallery" / f"{name}.bin").read_bytes()
+    return packed_html(name, base64.b64encode(kept).decode("ascii"))
+
+
+def example_summary(name: str) -> str:
+    """The first sentence of an example's docstring."""
+    text = ast.get_docstring(ast.parse((ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8"))) or ""
+    return text.partition("\n")[0].rstrip(".")
+
+
 def scene_page(name: str) -> str:
     """An example scene, with its task's targets, to orbit and to click on."""
     stage = open_stage(ROOT / "scenes" / f"{name}.usda")
@@ -57,12 +78,34 @@ def scene_page(name: str) -> str:
 
 
 def gallery_page() -> str:
-    """Thumbnails of all example scenes, each a link to its page."""
-    cells = [f"[![{name}](images/gallery/{name}.png)<br>{name}](gallery/{name}.html)" for name in scene_names()]
-    cells += [""] * (-len(cells) % 3)
-    rows = [f"| {' | '.join(cells[k : k + 3])} |" for k in range(0, len(cells), 3)]
-    head = "The scenes in `scenes/`, as `warpsim view scenes/NAME.usda` shows them: a click opens the page."
-    return "\n".join(["# Gallery", "", head, "", "| | | |", "|---|---|---|", *rows])
+    """Thumbnails of all examples and scenes, each a link to its page."""
+    examples = [
+        f"[![{name}](images/gallery/examples/{name}.jpg)](gallery/examples/{name}.html)<br>`{name}`: {about}"
+        for name, about in ((name, example_summary(name)) for name in example_names())
+    ]
+    scenes = [f"[![{name}](images/gallery/{name}.png)<br>{name}](gallery/{name}.html)" for name in scene_names()]
+    return "\n".join(
+        [
+            "# Gallery",
+            "",
+            "What the programs in `examples/` make: a click opens the page, to orbit, to play, to click on things.",
+            "`tools/make_gallery.py` runs them and takes the pictures.",
+            "",
+            *_cells(examples),
+            "",
+            "## Scenes",
+            "",
+            "The files in `scenes/`, as `warpsim view scenes/NAME.usda` shows them.",
+            "",
+            *_cells(scenes),
+        ]
+    )
+
+
+def _cells(cells: list[str]) -> list[str]:
+    """A table of three columns."""
+    filled = cells + [""] * (-len(cells) % 3)
+    return ["| | | |", "|---|---|---|", *(f"| {' | '.join(filled[k : k + 3])} |" for k in range(0, len(filled), 3))]
 
 
 def api_index() -> str:

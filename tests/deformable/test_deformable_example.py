@@ -10,7 +10,10 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.mark.parametrize("name", ["cloth_throw", "cloth_identify", pytest.param("cloth_lay", marks=pytest.mark.long)])
+QUICK, LONG = ("cloth_throw", "cloth_identify"), ("cloth_lay", "soft_grasp")
+
+
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])
 def test_an_example_succeeds(name, tmp_path):
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     example = importlib.util.module_from_spec(spec)

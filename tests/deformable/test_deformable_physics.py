@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from deformable_support import block, final_state, grid_sheet, mixed_matter, set
 from warpsim.deformable.description import Curve, Matter, Sheet, Volume
 from warpsim.deformable.model import build
 from warpsim.deformable.program import DeformableProgram
+from warpsim.geometry.quadratic import with_middles
 from warpsim.tape import CheckpointedTape
 
 STATIC = 10.0
@@ -21,7 +24,7 @@ def boundary(points: np.ndarray, axes: int) -> np.ndarray:
     return np.flatnonzero(((points[:, :axes] == low) | (points[:, :axes] == high)).any(axis=1))
 
 
-@pytest.mark.parametrize("kind", ["triangles", "tetrahedra"])
+@pytest.mark.parametrize("kind", ["triangles", "tetrahedra", "quadratic tetrahedra"])
 def test_patch(kind, rng):
     """With its border moved by an affine map, the inside follows the same map."""
     if kind == "triangles":
@@ -30,9 +33,12 @@ def test_patch(kind, rng):
     else:
         points, elements = block((3, 3, 3), (1.0, 1.0, 1.0))
         part, axes = Volume(elements, young=1e4, density=10.0), 3
-    border = boundary(points, axes)
-    inside = np.setdiff1d(np.arange(len(points)), border)
+    inside = np.setdiff1d(np.arange(len(points)), boundary(points, axes))
     points[inside, :axes] += 0.04 * rng.standard_normal((len(inside), axes))
+    if kind == "quadratic tetrahedra":
+        points, middles = with_middles(points, elements)
+        part = replace(part, tetrahedra=np.concatenate([elements, middles], axis=1))
+    border = boundary(points, axes)
     matter = Matter(points, [part], pinned=border)
     model = build(matter, time_step=STATIC, gravity=(0.0, 0.0, 0.0))
     affine = 1.3 * np.eye(3) + 0.05 * rng.standard_normal((3, 3))  # in tension, or a sheet would buckle

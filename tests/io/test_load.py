@@ -85,6 +85,13 @@ def test_attached_and_replicated_models():
     assert np.abs(path_of(text).reshape(21, -1) - mujoco_path(mujoco.MjModel.from_xml_string(text))).max() < 1e-9
 
 
+def test_a_usd_file_with_a_wrong_line_names_the_line(tmp_path):
+    path = tmp_path / "wrong é.usda"
+    path.write_text('#usda 1.0\ndef Xform "World"\n{\n    double x = \n}\n')
+    with pytest.raises(SceneError, match=r"wrong é\.usda:[45]:\d+: \S.*check the path and the file's syntax"):
+        ws.load_scene(path)
+
+
 def test_what_cannot_be_read_is_refused():
     with pytest.raises(InputError, match="MjModel"):
         ws.load_scene(3.0)

@@ -14,7 +14,7 @@ from warpsim.tape.calls import CallTable
 
 ROOT = Path(ws.__file__).parent
 MAXIMUM = 8
-SEARCH = 14
+SEARCH = 11
 """Names of a search above a rollout: of L-BFGS in its line search, which evaluates a task's loss."""
 FORWARD = (
     "in_turn.<locals>.alone",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import warpsim
 from warpsim.cli.main import COMMANDS, make_parser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,6 +94,14 @@ def command_lines() -> list[list[str]]:
 @pytest.mark.parametrize("words", command_lines(), ids=" ".join)
 def test_a_command_line_is_understood(words):
     make_parser(words[0]).parse_args(words)
+
+
+def test_every_page_stands_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    listed = set(re.findall(r"(\S+\.md)$", navigation, re.M))
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    made = {f"api/{package}.md" for package in warpsim.PUBLIC_PACKAGES}
+    assert pages | made <= listed
 
 
 @pytest.mark.long

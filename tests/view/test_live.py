@@ -6,13 +6,12 @@ import json
 import socket
 import threading
 import time
-from http.client import HTTPConnection
-from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
 from browser_support import PATIENCE, Browser, require_browser
+from live_support import connected, parts, status, until
 from page_support import ball_page
 from warpsim.core.errors import InputError, WarpsimError
 from warpsim.core.numpy_quaternions import quat_to_matrix
@@ -22,7 +21,7 @@ from warpsim.sim.simulator import Simulator
 from warpsim.view.live.states import pack_states
 from warpsim.view.live.wishes import Drag, Pause, Slide, read_wish
 
-client = pytest.importorskip("websockets.sync.client", reason="websockets is the live viewer's server")
+pytest.importorskip("websockets", reason="websockets is the live viewer's server")
 SIZES = {"worlds": 2, "bodies": 3, "sliders": 1}
 
 
@@ -42,58 +41,31 @@ def viewer():
         yield opened
 
 
-def status(viewer, path: str, **headers: str) -> int:
-    """Of a plain request."""
-    port = urlsplit(viewer.url).port
-    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-    connection.putrequest("GET", path, skip_host=True)
-    for name, value in {"Host": f"127.0.0.1:{port}", **headers}.items():
-        connection.putheader(name, value)
-    connection.endheaders()
-    answer = connection.getresponse()
-    answer.read()
-    connection.close()
-    return answer.status
-
-
-def parts(viewer) -> tuple[int, str]:
-    where = urlsplit(viewer.url)
-    return where.port, where.query
-
-
-def connected(viewer, **changes: str):
-    port, query = parts(viewer)
-    origin = changes.get("origin", f"http://127.0.0.1:{port}")
-    headers = {"Host": changes["host"]} if "host" in changes else None
-    address = f"ws://127.0.0.1:{port}/socket?{changes.get('query', query)}"
-    return client.connect(address, origin=origin, additional_headers=headers, open_timeout=PATIENCE, max_size=None)
-
-
 def test_who_has_the_address_gets_the_page_and_nothing_else(viewer):
-    port, query = parts(viewer)
-    assert status(viewer, f"/?{query}") == 200
-    assert status(viewer, f"/?{query}", Host=f"localhost:{port}") == 200
+    port, query = parts(viewer.url)
+    assert status(viewer.url, f"/?{query}") == 200
+    assert status(viewer.url, f"/?{query}", Host=f"localhost:{port}") == 200
     for path in ("/", "/?token=", f"/?{query}x", f"/?{query}&token=x"):
-        assert status(viewer, path) == 403, path
+        assert status(viewer.url, path) == 403, path
     for host in ("example.org", f"example.org:{port}", "127.0.0.1", f"127.0.0.1:{port + 1}"):
-        assert status(viewer, f"/?{query}", Host=host) == 403, host
+        assert status(viewer.url, f"/?{query}", Host=host) == 403, host
     for path in ("/etc/passwd", "/../pyproject.toml", "/index.html", "//"):
-        assert status(viewer, f"{path}?{query}") == 404, path
+        assert status(viewer.url, f"{path}?{query}") == 404, path
 
 
 def test_the_socket_refuses_wrong_tokens_and_origins(viewer):
-    port, query = parts(viewer)
-    with connected(viewer) as opened:
+    port, query = parts(viewer.url)
+    with connected(viewer.url) as opened:
         assert isinstance(opened.recv(timeout=PATIENCE), str)
     refused = [{"query": "token=wrong"}, {"query": ""}, {"origin": "http://example.org"}]
     refused += [{"origin": f"http://127.0.0.1:{port + 1}"}, {"origin": "null"}, {"origin": None}]
     for change in refused:
-        with pytest.raises(Exception, match="403"), connected(viewer, **change):
+        with pytest.raises(Exception, match="403"), connected(viewer.url, **change):
             pass
 
 
 def test_it_listens_on_the_loopback_alone(viewer):
-    port, _ = parts(viewer)
+    port, _ = parts(viewer.url)
     assert viewer._server._server.socket.getsockname()[0] == "127.0.0.1"
     other = next((a[4][0] for a in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)), "127.0.0.1")
     if not other.startswith("127."):
@@ -181,13 +153,6 @@ def browser(tmp_path_factory):
     opened.close()
 
 
-def until(condition) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def test_a_browser_follows_pauses_steps_and_pulls(browser, viewer):
     ended = threading.Event()
 
@@ -238,7 +203,7 @@ def test_a_browser_follows_pauses_steps_and_pulls(browser, viewer):
 
 def test_a_rollout_plays_while_something_else_goes_on(viewer):
     trajectory = viewer.sim.rollout(40, qd=[1.0, 0, 0, 0, 0, 0])
-    with connected(viewer) as opened:
+    with connected(viewer.url) as opened:
         viewer.play(trajectory, label="iteration 3")
         seen, labels = set(), set()
         end = time.monotonic() + PATIENCE
@@ -251,3 +216,38 @@ def test_a_rollout_plays_while_something_else_goes_on(viewer):
                 seen.add((np.frombuffer(message, "<f8", 1)[0], float(np.frombuffer(message, "<f4", 1, 16)[0])))
     viewer._stop_playing()
     assert len(seen) >= 3 and all(x == pytest.approx(t, abs=1e-5) for t, x in seen)  # 1 m/s
+
+
+def test_a_search_waits_while_the_viewer_wants_a_pause(viewer):
+    """The rollout plays on; each step lets the search go on once, and its losses are drawn."""
+    trajectory = viewer.sim.rollout(10, qd=[1.0, 0, 0, 0, 0, 0])
+    passed = []
+
+    def search() -> None:
+        for iteration in range(4):
+            viewer.play(
+                trajectory, label=f"iteration {iteration}", losses=[(k, 1.0 / (1 + k)) for k in range(iteration + 1)]
+            )
+            viewer.hold()
+            passed.append(iteration)
+
+    with connected(viewer.url) as opened:
+        until(lambda: viewer.watchers == 1)
+        viewer.paused = True
+        thread = threading.Thread(target=search, daemon=True)
+        thread.start()
+        time.sleep(0.3)
+        assert passed == []
+        opened.send(json.dumps({"kind": "step", "frames": 1}))
+        until(lambda: passed == [0])
+        time.sleep(0.3)
+        assert passed == [0]
+        told = {}
+        while told.get("label") != "iteration 1":
+            message = opened.recv(timeout=PATIENCE)
+            told = json.loads(message) if isinstance(message, str) else told
+        assert told["losses"] == [[0, 1.0], [1, 0.5]] and told["paused"]
+        opened.send(json.dumps({"kind": "pause", "on": False}))
+        thread.join(PATIENCE)
+        assert passed == [0, 1, 2, 3]
+    viewer._stop_playing()

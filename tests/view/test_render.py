@@ -37,6 +37,7 @@ from warpsim.view.raycast import Camera, fit_camera, look_at, render_rollout, re
 from warpsim.view.raycast.shading import (
     AMBIENT_DOWN,
     AMBIENT_UP,
+    CHECK,
     GROUND,
     GROUND_SHARE,
     LINE,
@@ -350,7 +351,8 @@ def test_endless_ground_reaches_the_horizon_and_has_no_acne():
     camera = look_at(np.array([0.0, -5.0, 2.0]), np.array([0.0, 0.0, 1.5]), aspect=1.5)
     image = picture(stage, camera).astype(int)
     lower = image[HEIGHT // 2 :]
-    darkest = lit(0.25 * (GROUND + GROUND_SHARE * (0.8 - GROUND)) + 0.75 * LINE, (0, 0, 1))
+    own = (1.0 - CHECK) * (GROUND + GROUND_SHARE * (0.8 - GROUND))
+    darkest = lit(0.6 * own + 0.4 * LINE, (0, 0, 1))
     assert (lower >= darkest - 1).all()  # a sunlit grid, nowhere in its own shadow
     assert (darkest > lit(GROUND, (0, 0, 1), sunlit=False)).all()
     sky = backdrop(camera).astype(int)
@@ -528,7 +530,7 @@ def test_contact_forces_are_arrows_from_where_they_act():
     assert x.min() == pytest.approx(-0.008 * size, abs=0.005) and x.max() == pytest.approx(0.44 * size, abs=0.005)
     assert ((rows + 0.5) / HEIGHT).mean() == pytest.approx(0.5, abs=0.02)
     starts, ends = force_segments(ContactFrame(np.zeros((2, 3)), np.array([[0, 0, 1.0], [0, 0, 99.0]])), 2.0, 1.0)
-    assert ends[:, 2] == pytest.approx([0.2, 0.7]) and not starts.any()  # the longest arrow is 0.7 of the size
+    assert ends[:, 2] == pytest.approx([0.2, 0.5]) and not starts.any()  # the longest arrow is half of the size
 
 
 def test_saved_contacts_are_drawn(tmp_path):

@@ -153,28 +153,35 @@ def test_colliders_are_hidden_as_by_mujocos_converter(assets_dir, robot):
     assert sum(hidden_colliders(ours).values()) > 10
 
 
-def rays_that_hit(model: mujoco.MjModel, camera: Camera) -> np.ndarray:
-    """(height, width) bool: whether MuJoCo's ray through the middle of a pixel meets a collider."""
+def seen_by_mujoco(model: mujoco.MjModel, camera: Camera) -> np.ndarray:
+    """Share of each pixel that colliders cover: that of its four rays which meet one in MuJoCo."""
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     groups = np.array([0, 0, 0, 1, 0, 0], dtype=np.uint8)
-    hits = np.zeros((HEIGHT, WIDTH), dtype=bool)
-    for row, column in np.ndindex(HEIGHT, WIDTH):
-        x = (2 * (column + 0.5) / WIDTH - 1) * camera.half_width
-        y = (1 - 2 * (row + 0.5) / HEIGHT) * camera.half_height
+    hits = np.zeros((2 * HEIGHT, 2 * WIDTH), dtype=bool)
+    for row, column in np.ndindex(*hits.shape):
+        x = ((column + 0.5) / WIDTH - 1) * camera.half_width
+        y = (1 - (row + 0.5) / HEIGHT) * camera.half_height
         start = camera.position + x * camera.right + y * camera.up
         hits[row, column] = mujoco.mj_ray(model, data, start, camera.forward, groups, 1, -1, np.zeros(1, np.int32)) >= 0
-    return hits
+    return hits.reshape(HEIGHT, 2, WIDTH, 2).mean(axis=(1, 3))
 
 
-@pytest.mark.parametrize("robot", ["skydio_x2", "unitree_a1"])
-def test_robots_are_seen_where_mujocos_rays_meet_them(assets_dir, robot):
-    """These two have no looks in their MJCF files as they stand here."""
+@pytest.mark.parametrize(
+    ("robot", "missing"), [pytest.param("skydio_x2", 0.03, marks=pytest.mark.long), ("unitree_a1", 0.0)]
+)
+def test_robots_are_seen_where_mujocos_rays_meet_them(assets_dir, robot, missing):
+    """These two have no looks in their MJCF files as they stand here.
+
+    Rays that see nothing in MuJoCo see nothing here; the others see the same, but for those that pass between the rims
+    of ellipsoids and the meshes inside them that USD has instead, which only the first robot has.
+    """
     path = next((assets_dir / robot / "mjcf").glob("*.xml"))
     stage, _ = export_scene(read_mjcf(path, strict=False))
     camera = top_view(0.4)
-    hits = rays_that_hit(mujoco.MjModel.from_xml_path(str(path)), camera)
+    wanted = seen_by_mujoco(mujoco.MjModel.from_xml_path(str(path)), camera)
     covered = silhouette(stage, camera)
-    assert hits.sum() > 500
-    wrong = np.where(hits, covered < 0.4, covered > 0.6)  # of pixels on rims that are half covered either will do
-    assert wrong.sum() < 0.05 * hits.sum()
+    assert wanted.sum() > 500
+    assert (covered - wanted).max() < 0.01
+    lost = wanted - covered > 0.01
+    assert (wanted - covered)[lost].sum() <= missing * wanted.sum()

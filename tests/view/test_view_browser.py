@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import numpy as np
@@ -224,6 +225,34 @@ def test_the_search_can_be_watched(browser, tmp_path, rng):
         settle(browser)
     assert seen == {"i0", "i1"}
     assert browser.errors == []
+
+
+def test_what_moves_is_framed_beside_the_cards(browser, tmp_path):
+    """In a wide window the first view is that of a narrower one, moved to where no cards stand."""
+    width, height = 1000, 460
+    page = dataclasses.replace(
+        ball_page(), notes=["a line", "another", "a third"], loss=LossCurve(np.arange(2), np.array([1.0, 0.1]))
+    )
+    places = [PLACES[0], PLACES[1], PLACES[2]]
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+    try:
+        browser.open(write_page(tmp_path / "notes.html", page))
+        card = browser.run("document.querySelector('.head').getBoundingClientRect().right")
+        seen = np.array([browser.run(f"page.project({[float(v) for v in place]})") for place in places])
+        assert 0 < card < 0.4 * width and seen[:, 0].min() > card
+        # Its camera is the ray caster's for what is left of the window.
+        position, _, _ = browser.run("page.camera()")
+        wanted = page_focus(page).camera((width - card) / height)
+        assert np.array(position) == pytest.approx(wanted.position, abs=1e-6)
+        toward = places[1] - wanted.position
+        across = toward @ wanted.right / (toward @ wanted.forward) / wanted.half_width
+        assert seen[1, 0] == pytest.approx(card + 0.5 * (1.0 + across) * (width - card), abs=0.5)
+        x, y = seen[0]
+        assert browser.run(f"page.pick({x}, {y})") == BALL  # clicks know of it
+    finally:
+        browser.call(
+            "Emulation.setDeviceMetricsOverride", width=WIDTH, height=HEIGHT, deviceScaleFactor=1, mobile=False
+        )
 
 
 def test_every_pose_is_the_motion_s(browser, tmp_path, rng):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from common import BLUE, DARK, ORANGE, WHITE, servo, write
-from pxr import Sdf, Usd
+from pxr import Sdf, Usd, UsdGeom
 
 from warpsim.io.usd import author
 
@@ -27,18 +27,21 @@ LINKS = (
     ("Palm", "Y", (0.26, 0, 0.32), (0.32, 0, 0.31), 0.025, 0.5, (-110, 110), 200, 16, 30),
     ("Hand", "X", (0.32, 0, 0.31), (0.36, 0, 0.31), 0.02, 0.3, (-170, 170), 100, 8, 20),
 )
+GLASS = 0.4  # opacity
 SIDES = {"Left": (0, -1), "Right": (0, 1), "Front": (1, -1), "Back": (1, 1)}
 
 
 def vessel(parent: Usd.Prim, width: float, height: float, at: np.ndarray, color: tuple) -> None:
-    """A square vessel of five boxes; `at` is the middle of its floor's upper side in the parent's frame."""
+    """A square glass of five boxes; `at` is the middle of its floor's upper side in the parent's frame."""
     outer = width / 2 + WALL
-    author.box(parent, "Floor", (outer, outer, WALL / 2), position=at - [0, 0, WALL / 2], color=color)
+    boxes = [author.box(parent, "Floor", (outer, outer, WALL / 2), position=at - [0, 0, WALL / 2], color=color)]
     for name, (axis, sign) in SIDES.items():
         size, place = [outer, outer, (height + WALL) / 2], at + [0, 0, (height - WALL) / 2]
         size[axis] = WALL / 2
         place[axis] += sign * (width + WALL) / 2
-        author.box(parent, name, size, position=place, color=color)
+        boxes.append(author.box(parent, name, size, position=place, color=color))
+    for box in boxes:
+        UsdGeom.Gprim(box).CreateDisplayOpacityAttr([GLASS])
 
 
 def arm(world: Usd.Prim) -> Usd.Prim:

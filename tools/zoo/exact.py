@@ -57,6 +57,7 @@ def place(model: mujoco.MjModel, state: State) -> mujoco.MjData:
     """MuJoCo's data at a state, with its constraints."""
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:], data.act[:], data.ctrl[:] = state.q, state.qd, state.activation, state.control
+    model.opt.ccd_tolerance = state.tolerance
     mujoco.mj_forward(model, data)
     return data
 

@@ -8,6 +8,9 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
+FINE, COARSE = 1e-18, 1e-15
+"""MuJoCo's `ccd_tolerance`. Normals are off by the root of it; at the finer one its search gives up on some hulls that
+overlap, and lists no contact at all."""
 _TRIES = 40
 _CALM = 1e5
 """Accelerations beyond this (m/s² or rad/s²) are of states that overlap too deeply to mean anything."""
@@ -36,6 +39,8 @@ class State:
     control: np.ndarray
     qacc: np.ndarray
     contacts: list[Touch]
+    tolerance: float
+    """`ccd_tolerance` at which MuJoCo's search found the most contacts, the finer of equals."""
 
 
 def load_exact(path: Path) -> mujoco.MjModel:
@@ -43,7 +48,7 @@ def load_exact(path: Path) -> mujoco.MjModel:
     model = mujoco.MjModel.from_xml_path(str(path))
     model.opt.tolerance, model.opt.iterations = 0.0, 200
     model.opt.ls_tolerance, model.opt.ls_iterations = 1e-10, 200
-    model.opt.ccd_tolerance, model.opt.ccd_iterations = 1e-18, 500  # normals are off by the root of it
+    model.opt.ccd_tolerance, model.opt.ccd_iterations = FINE, 500
     model.opt.noslip_iterations = 0
     return model
 
@@ -116,11 +121,21 @@ def random_states(model: mujoco.MjModel, count: int, seed: int) -> list[State]:
             if (calm and (data.ncon or i % 2)) or last:
                 break
         kept = [a.copy() for a in (data.qpos, data.qvel, data.act, data.ctrl)]
+        states.append(_evaluate(model, data, kept))
+    return states
+
+
+def _evaluate(model: mujoco.MjModel, data: mujoco.MjData, kept: list[np.ndarray]) -> State:
+    """MuJoCo's answers at a state."""
+    found = []
+    for tolerance in (FINE, COARSE):
+        model.opt.ccd_tolerance = tolerance
         mujoco.mj_resetData(model, data)
         data.qpos[:], data.qvel[:], data.act[:], data.ctrl[:] = kept
         mujoco.mj_forward(model, data)
-        states.append(State(*kept, data.qacc.copy(), _contacts(data)))
-    return states
+        found.append(State(*kept, data.qacc.copy(), _contacts(data), tolerance))
+    model.opt.ccd_tolerance = FINE
+    return max(found, key=lambda state: len({touch.pair for touch in state.contacts}))
 
 
 def motion(model: mujoco.MjModel, state: State, steps: int) -> np.ndarray:
@@ -128,7 +143,9 @@ def motion(model: mujoco.MjModel, state: State, steps: int) -> np.ndarray:
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:], data.act[:], data.ctrl[:] = state.q, state.qd, state.activation, state.control
     rows = []
+    model.opt.ccd_tolerance = state.tolerance
     for _ in range(steps):
         mujoco.mj_step(model, data)
         rows.append(np.concatenate([data.qpos, data.qvel]))
+    model.opt.ccd_tolerance = FINE
     return np.array(rows)

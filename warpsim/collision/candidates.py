@@ -47,7 +47,11 @@ FIELD_PAIRS: Candidates = (
     | {(kind, "mesh"): 8 for kind in _CONVEX_KINDS if kind != "sphere"}
     | {("heightfield", kind): 1 if kind == "sphere" else 8 for kind in (*_CONVEX_KINDS, "mesh")}
 )
-CLOSED_FORMS_FIRST = (PRIMITIVE_PAIRS, BOX_PAIRS, CONVEX_PAIRS, FIELD_PAIRS)
+PRISM_CONTACTS = 50
+"""Most contacts of a shape with a height field's prisms, as in MuJoCo."""
+PRISM_PAIRS: Candidates = {("prisms", kind): PRISM_CONTACTS for kind in _CONVEX_KINDS}
+"""Height fields that collide by prisms have a kind of their own here alone."""
+CLOSED_FORMS_FIRST = (PRIMITIVE_PAIRS, BOX_PAIRS, CONVEX_PAIRS, PRISM_PAIRS, FIELD_PAIRS)
 """The order in which the families are asked for a pair."""
 
 
@@ -73,13 +77,27 @@ def family_of(first: str, second: str, exact: bool = False) -> Candidates:
     )
 
 
+def family_case(scene: Scene, a: int, b: int, exact: bool = False) -> tuple[str, str]:
+    """The kinds by which the family of an ordered pair of shapes is found; `exact` as in `family_of`.
+
+    The distance to a height field is that to its smooth surface, however it collides.
+    """
+    first, second = scene.shapes[a], scene.shapes[b]
+    prisms = first.kind == "heightfield" and scene.meshes[first.mesh].prisms is not None and not exact
+    return ("prisms" if prisms and second.kind in _CONVEX_KINDS else first.kind), second.kind
+
+
 def count_candidates(scene: Scene, pairs: np.ndarray) -> int:
     """Contacts that given pairs of a scene's shapes, (n, 2), can have together."""
-    kinds = [shape.kind for shape in scene.shapes]
-    cases = [(kinds[a], kinds[b]) for a, b in pairs]
+    cases = [family_case(scene, a, b) for a, b in pairs]
     return sum(family_of(*case)[case] for case in cases)
 
 
 def default_room(candidates: int, shapes: int) -> int:
-    """Contact places of a world at first: all candidates of a small scene, a share of a large one's."""
+    """Contact places of a world at first: all candidates of a small scene, a share of a large one's.
+
+    Args:
+        candidates: Contacts that all pairs can have together.
+        shapes: Those that are in some pair.
+    """
     return min(candidates, max(32, 4 * shapes))

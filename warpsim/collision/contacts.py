@@ -29,7 +29,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.collision.broad import BroadPhase
-from warpsim.collision.candidates import default_room
+from warpsim.collision.candidates import default_room, family_case
 from warpsim.collision.geometry import Geometry, build_geometry
 from warpsim.collision.groups import GROUPS, PairGroup, group_of
 from warpsim.collision.kinds import KIND_CODE, pair_case
@@ -109,13 +109,14 @@ class PairTable:
                 f"the geometry lacks shape {scene.shapes[absent[0]].name!r}; build it with this shape in it"
             )
         cases = [(kinds[a], kinds[b]) for a, b in pairs]
+        families = [family_case(scene, int(a), int(b), exact) for a, b in pairs]
         order = sorted(
-            range(len(pairs)), key=lambda i: (GROUPS.index(group_of(*cases[i], exact)), pair_case(*cases[i]), i)
+            range(len(pairs)), key=lambda i: (GROUPS.index(group_of(*families[i], exact)), pair_case(*cases[i]), i)
         )
-        cases = [cases[i] for i in order]
-        counts = np.array([group_of(*case, exact).candidates[case] for case in cases], np.int64)
+        cases, families = [cases[i] for i in order], [families[i] for i in order]
+        groups = [group_of(*family, exact) for family in families]
+        counts = np.array([g.candidates[family] for g, family in zip(groups, families, strict=True)], np.int64)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        groups = [group_of(*case, exact) for case in cases]
         ranges = []
         for group in GROUPS:
             members = [i for i, g in enumerate(groups) if g is group]
@@ -150,7 +151,7 @@ class PairTable:
     @property
     def max_contacts(self) -> int:
         """A default for the contact places of a world: all candidates of a small scene, a share of a large one's."""
-        return default_room(self.candidates, self.shape_kind.shape[0])
+        return default_room(self.candidates, len(np.unique(self.pair_shapes.numpy())))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,10 @@ _FEATURE = wp.constant(wp.int64((1 << 30) - 1))
 """Mask of one feature's bits: hulls may have 3.5e8 vertices, edges or faces, more than memory holds."""
 
 
+PRISM_FEATURES = wp.constant(32)
+"""Room for the features of one prism of a height field, which stand at 32 times its number."""
+
+
 @wp.func
 def contact_code(type: int, first: int, second: int) -> wp.int64:
     """Type (2 bits), feature of the first shape (30), of the second (30)."""

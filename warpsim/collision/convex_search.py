@@ -5,16 +5,20 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.collision.convex_contact import point_of, refined_normal
+from warpsim.collision.convex_feature import constraint_count
 from warpsim.collision.core import Core, support_of, to_world
+from warpsim.collision.corner_feature import facing_face, feature_of_corners
 from warpsim.collision.gjk import Closest
 from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, HULL
-from warpsim.collision.support import HullData
-from warpsim.core.precision import real, vec3
+from warpsim.collision.support import HullData, is_polytope
+from warpsim.core.precision import EPSILON, real, vec3
 
 POLISH_STEPS = wp.constant(64)
 """Most Newton steps on a normal."""
 EXPLAINED = wp.constant(real(1e-8))
 """Share of the shapes' sizes by which the gap of two features may fall short of the distance found."""
+FLAT_EXPLAINED = wp.constant(real(max(1e-12, 1024.0 * EPSILON)))
+"""The same for polytopes, whose features come from the search itself."""
 SQUARE = wp.constant(real(1.0 - 1e-10))
 """Cosine above which a normal is a face's: flat shapes at rest on one another touch by their faces, not by a corner."""
 
@@ -22,14 +26,8 @@ SQUARE = wp.constant(real(1.0 - 1e-10))
 @wp.func
 def classify_hull(hulls: HullData, shape: int, scale: real, point: vec3, way: vec3, tolerance: real) -> int:
     """Vertex, edge or face of a hull on which a point lies (shape's frame)."""
-    face = int(0)
-    best = real(-2.0)
-    for i in range(hulls.face_start[shape], hulls.face_start[shape + 1]):
-        cosine = wp.dot(hulls.face_normal[i], way)
-        if cosine > best:
-            best = cosine
-            face = i - hulls.face_start[shape]
-    if best > SQUARE:
+    face = facing_face(hulls, shape, way)
+    if wp.dot(hulls.face_normal[hulls.face_start[shape] + face], way) > SQUARE:
         return 3 * face + 2
     local = point / scale
     near = tolerance / scale
@@ -142,15 +140,44 @@ class Touch:
     feature_a: int
     feature_b: int
     normal: vec3  # unit, from A to B, world frame
+    gap: real  # along the normal, m; less what the features claim beyond it
+
+
+@wp.func
+def feature_seed(a: Core, b: Core, touch: Touch, found: Closest) -> vec3:
+    """What `convex_contact` takes of a search: the normal, or where a face leaves it open the touching point."""
+    count_a = constraint_count(a.kind, touch.feature_a)
+    count_b = constraint_count(b.kind, touch.feature_b)
+    if count_a == 2 and count_b > 0:
+        return found.point_b
+    if count_b == 2 and count_a > 0:
+        return found.point_a
+    return touch.normal
+
+
+@wp.func
+def try_features(a: Core, b: Core, hulls: HullData, trial: Touch, slack: real) -> Touch:
+    """The normal that two features call for, near a first guess, and the gap along it."""
+    out = trial
+    out.normal = polished_normal(a, trial.feature_a, b, trial.feature_b, hulls, trial.normal)
+    n = refined_normal(a, trial.feature_a, b, trial.feature_b, hulls, out.normal)
+    gap = gap_along(a, b, hulls, n)
+    # Features that are not the outermost ones along their own normal claim more than there is.
+    claimed = wp.dot(n, point_of(b, trial.feature_b, hulls, -n) - point_of(a, trial.feature_a, hulls, n))
+    if claimed > gap + slack:
+        gap -= claimed - gap
+    out.gap = gap
+    return out
 
 
 @wp.func
 def find_features(a: Core, b: Core, hulls: HullData, found: Closest, radius_a: real, radius_b: real) -> Touch:
-    """Features of the touching points: those of the first of three tolerances that explain the distance, or the best.
+    """Features of the touching points: the first tried that explain the distance, or the best.
 
-    On round shapes the touching points may all be corners or rim points where an edge or a side touches: the normal is
-    then at a ridge of the gap, and a step goes past it. As a last try the features are those midway between the
-    support points before and after that step.
+    Of polytopes first those that the corners of the touching simplex span. Then those on which the points lie within
+    three tolerances. On round shapes the touching points may all be corners or rim points where an edge or a side
+    touches: the normal is then at a ridge of the gap, and a step goes past it. As a last try the features are those
+    midway between the support points before and after that step.
 
     Args:
         a: First core.
@@ -161,35 +188,34 @@ def find_features(a: Core, b: Core, hulls: HullData, found: Closest, radius_a: r
         radius_b: Of the second.
     """
     best = Touch()
-    best_gap = real(-1.0e30)
+    best.gap = real(-1.0e30)
     slack = EXPLAINED * (radius_a + radius_b)
-    enough = found.distance - slack
+    trial = Touch()
+    if is_polytope(a.kind) and is_polytope(b.kind):
+        trial.normal = found.normal
+        trial.feature_a = feature_of_corners(a, found.corners_a, wp.transpose(a.frame) @ found.normal, hulls)
+        trial.feature_b = feature_of_corners(b, found.corners_b, wp.transpose(b.frame) @ (-found.normal), hulls)
+        best = try_features(a, b, hulls, trial, FLAT_EXPLAINED * (radius_a + radius_b))
+        if best.gap >= found.distance - FLAT_EXPLAINED * (radius_a + radius_b):
+            return best
     better = real(0.0)
     point_a = found.point_a
     point_b = found.point_b
     share = real(1e-6)
     tries = int(0)
-    while tries < 4 and best_gap < enough:
+    while tries < 4 and best.gap < found.distance - slack:
         if tries == 3:
             past = refined_normal(a, best.feature_a, b, best.feature_b, hulls, best.normal)
             point_a = real(0.5) * (support_of(a, hulls, best.normal) + support_of(a, hulls, past))
             point_b = real(0.5) * (support_of(b, hulls, -best.normal) + support_of(b, hulls, -past))
             share = real(1e-6)
             better = slack  # nothing changes hands by rounding
-        feature_a = classify(a, point_a, wp.transpose(a.frame) @ found.normal, hulls, share * radius_a)
-        feature_b = classify(b, point_b, wp.transpose(b.frame) @ (-found.normal), hulls, share * radius_b)
-        n = polished_normal(a, feature_a, b, feature_b, hulls, found.normal)
-        rebuilt = refined_normal(a, feature_a, b, feature_b, hulls, n)
-        gap = gap_along(a, b, hulls, rebuilt)
-        # Features that are not the outermost ones along their own normal claim more than there is.
-        claimed = wp.dot(rebuilt, point_of(b, feature_b, hulls, -rebuilt) - point_of(a, feature_a, hulls, rebuilt))
-        if claimed > gap + slack:
-            gap -= claimed - gap
-        if gap > best_gap + better:
-            best_gap = gap
-            best.feature_a = feature_a
-            best.feature_b = feature_b
-            best.normal = n
+        trial.normal = found.normal
+        trial.feature_a = classify(a, point_a, wp.transpose(a.frame) @ found.normal, hulls, share * radius_a)
+        trial.feature_b = classify(b, point_b, wp.transpose(b.frame) @ (-found.normal), hulls, share * radius_b)
+        trial = try_features(a, b, hulls, trial, slack)
+        if trial.gap > best.gap + better:
+            best = trial
         share *= real(100.0)
         tries += 1
     return best

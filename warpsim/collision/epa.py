@@ -9,10 +9,10 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.collision.core import Core, support_of, to_world
-from warpsim.collision.gjk import Closest, add_support, gjk
+from warpsim.collision.gjk import Closest, add_support, gjk, three_rows
 from warpsim.collision.maths import TINY
 from warpsim.collision.simplex import triangle_weights
-from warpsim.collision.support import HullData
+from warpsim.collision.support import HullData, is_polytope
 from warpsim.core.precision import EPSILON, real, vec3
 
 EPA_VERTICES = wp.constant(96)
@@ -22,7 +22,10 @@ SIMPLEX_PLACES = wp.constant(5)
 EPA_FACES = wp.constant(192)
 EPA_EDGES = wp.constant(64)
 EPA_ACCURACY = wp.constant(real(max(1e-9, 64.0 * EPSILON)))
-"""Relative accuracy of EPA's depth: finer facets than this turn over by rounding; Newton steps on the normal follow."""
+"""Accuracy (m) of the depth of curved cores: finer facets than this turn over by rounding; Newton steps on the normal
+follow."""
+FLAT_ACCURACY = wp.constant(real(64.0 * EPSILON))
+"""Of polytopes, whose search ends at a facet of their difference, as a share of its extent."""
 
 
 @wp.func
@@ -111,6 +114,7 @@ def nearest_face(faces: int, offset: wp.array(dtype=real)) -> int:
 def facing_origin(
     best: wp.vec3i,
     depth: real,
+    accuracy: real,
     faces: int,
     w: wp.array(dtype=vec3),
     corner: wp.array(dtype=wp.vec3i),
@@ -123,7 +127,7 @@ def facing_origin(
     chosen = best
     least = real(1.0e30)
     for f in range(faces):
-        if offset[f] <= depth + EPA_ACCURACY * (real(1.0) + depth):
+        if offset[f] <= depth + accuracy:
             c = corner[f]
             weights = triangle_weights(w[c[0]], w[c[1]], w[c[2]])
             nearest = wp.length(w[c[0]] * weights[0] + w[c[1]] * weights[1] + w[c[2]] * weights[2])
@@ -183,6 +187,9 @@ def epa(
     n = complete_simplex(a, b, hulls, count, w, wa, wb)
     if n < 4:
         return _depth_of_flat(a, b, hulls)
+    accuracy = EPA_ACCURACY
+    if is_polytope(a.kind) and is_polytope(b.kind):
+        accuracy = FLAT_ACCURACY * (wp.length(w[0]) + wp.length(w[1]) + wp.length(w[2]) + wp.length(w[3]))
     _add_first_faces(w, corner, normal, offset)
     faces = int(4)
     best = nearest_face(faces, offset)
@@ -201,8 +208,8 @@ def epa(
         nearest = corner[best]
         add_support(a, b, hulls, way, n, w, wa, wb)
         extent = wp.dot(way, w[n])
-        if extent - depth <= EPA_ACCURACY * (real(1.0) + depth):
-            nearest = facing_origin(nearest, depth, faces, w, corner, offset)
+        if extent - depth <= accuracy:
+            nearest = facing_origin(nearest, depth, accuracy, faces, w, corner, offset)
             converged = True
             break
         if extent < least:
@@ -242,6 +249,8 @@ def epa(
     result.distance = -depth
     result.point_a = wa[p] * weights[0] + wa[q] * weights[1] + wa[r] * weights[2]
     result.point_b = wb[p] * weights[0] + wb[q] * weights[1] + wb[r] * weights[2]
+    result.corners_a = three_rows(wa, p, q, r)
+    result.corners_b = three_rows(wb, p, q, r)
     return result
 
 

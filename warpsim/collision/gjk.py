@@ -13,7 +13,7 @@ from warpsim.collision.core import Core, support_of, to_world
 from warpsim.collision.maths import TINY
 from warpsim.collision.simplex import nearest_weights
 from warpsim.collision.support import HullData
-from warpsim.core.precision import EPSILON, real, vec3
+from warpsim.core.precision import EPSILON, mat33, real, vec3
 
 GJK_STEPS = wp.constant(64)
 RELATIVE = wp.constant(real(64.0 * EPSILON))
@@ -28,6 +28,8 @@ class Closest:
     distance: real  # of the cores, m
     point_a: vec3  # on A's core, in A's frame
     point_b: vec3
+    corners_a: mat33  # rows: the support points of A, in its frame, that span the touching simplex; some are equal
+    corners_b: mat33
 
 
 @wp.func
@@ -47,6 +49,15 @@ def add_support(
     wa[i] = local_a
     wb[i] = local_b
     w[i] = to_world(a, local_a) - to_world(b, local_b)
+
+
+@wp.func
+def three_rows(points: wp.array(dtype=vec3), i: int, j: int, k: int) -> mat33:
+    """Three of some points as the rows of a matrix."""
+    p = points[i]
+    q = points[j]
+    r = points[k]
+    return mat33(p[0], p[1], p[2], q[0], q[1], q[2], r[0], r[1], r[2])
 
 
 @wp.func
@@ -105,6 +116,8 @@ def gjk(
         count = kept
         result.point_a = pa
         result.point_b = pb
+        result.corners_a = three_rows(wa, 0, wp.min(kept, 2) - 1, wp.min(kept, 3) - 1)
+        result.corners_b = three_rows(wb, 0, wp.min(kept, 2) - 1, wp.min(kept, 3) - 1)
         result.distance = wp.sqrt(vv)
         if vv < real(1e-24):
             out_count[0] = kept

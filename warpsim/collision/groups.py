@@ -11,6 +11,7 @@ from warpsim.collision.candidates import (
     CONVEX_PAIRS,
     FIELD_PAIRS,
     PRIMITIVE_PAIRS,
+    PRISM_PAIRS,
     Candidates,
     family_of,
 )
@@ -18,6 +19,7 @@ from warpsim.collision.narrow_box import narrow_box_kernel
 from warpsim.collision.narrow_convex import narrow_convex_kernel
 from warpsim.collision.narrow_field import narrow_field_kernel
 from warpsim.collision.narrow_primitive import narrow_primitive_kernel
+from warpsim.collision.narrow_prism import narrow_prism_kernel
 from warpsim.collision.rebuild_box import rebuild_box_kernel
 from warpsim.collision.rebuild_convex import rebuild_convex_kernel
 from warpsim.collision.rebuild_field import rebuild_field_kernel
@@ -54,7 +56,9 @@ CONVEX = PairGroup(
 )
 FIELD = PairGroup("field", narrow_field_kernel, rebuild_field_kernel, FIELD_PAIRS, geometry=("hulls", "grids"))
 
-GROUPS = (CONVEX, FIELD, BOX, PRIMITIVE)
+PRISM = PairGroup("prism", narrow_prism_kernel, rebuild_convex_kernel, PRISM_PAIRS, geometry=("hulls",), seeded=True)
+
+GROUPS = (CONVEX, PRISM, FIELD, BOX, PRIMITIVE)
 """In the order of a table's pairs; those with seeds come first."""
 
 

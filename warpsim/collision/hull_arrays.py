@@ -8,10 +8,17 @@ import numpy as np
 import warp as wp
 
 from warpsim.collision.oriented_box import HullBoxes
+from warpsim.collision.prism_arrays import EDGES, FACES, Prisms, make_prisms
 from warpsim.collision.support import HullData
 from warpsim.core.precision import numpy_real, vec3
 from warpsim.geometry.hulls import Hull, convex_hull, shape_mesh
 from warpsim.scene.description import Scene
+
+_DIAGONALS = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [1.0, -1.0, 1.0], [-1.0, 1.0, 1.0]])
+_LARGE = 40
+"""Vertices from which on a hull's furthest one is climbed to."""
+_WAYS = np.array([s * np.array(w) for w in np.concatenate([np.eye(3), _DIAGONALS]) for s in (1.0, -1.0)])
+"""Where such a climb may begin."""
 
 
 def starts_of(parts: Sequence[np.ndarray | None]) -> np.ndarray:
@@ -52,14 +59,20 @@ def hull_data(
     vertices = [None if h is None else h.vertices for h in hulls]
     edges = [None if h is None else h.edges for h in hulls]
     faces = [None if h is None else h.faces for h in hulls]
+    prisms = _prisms(scene, wanted)
+    count = len(prisms.vertices)
     data = HullData()
-    data.vertex_start = wp.array(starts_of(vertices), dtype=wp.int32, device=device)
-    data.vertex = wp.array(stacked(vertices, 3, numpy_real), dtype=vec3, device=device)
-    data.edge_start = wp.array(starts_of(edges), dtype=wp.int32, device=device)
+    data.prism_grid = wp.array(prisms.grid, dtype=wp.vec3i, device=device)
+    data.vertex_start = wp.array(_starts_with_prisms(vertices, count, 6), dtype=wp.int32, device=device)
+    corners = [*vertices, prisms.vertices.reshape(-1, 3)]
+    data.vertex = wp.array(stacked(corners, 3, numpy_real), dtype=vec3, device=device)
+    data.edge_start = wp.array(_starts_with_prisms(edges, count, len(EDGES)), dtype=wp.int32, device=device)
+    edges = [*edges, np.tile(EDGES, (count, 1))]
     data.edge = wp.array(stacked(edges, 2, np.int32).reshape(-1, 2), dtype=wp.int32, device=device)
-    data.face_start = wp.array(starts_of(faces), dtype=wp.int32, device=device)
+    data.face_start = wp.array(_starts_with_prisms(faces, count, len(FACES)), dtype=wp.int32, device=device)
+    faces = [*faces, np.tile(FACES, (count, 1))]
     data.face_vertex = wp.array(stacked(faces, 3, np.int32).reshape(-1, 3), dtype=wp.int32, device=device)
-    normals = [None if h is None else h.normals for h in hulls]
+    normals = [*(None if h is None else h.normals for h in hulls), prisms.normals.reshape(-1, 3)]
     data.face_normal = wp.array(stacked(normals, 3, numpy_real), dtype=vec3, device=device)
     outlines = [None if h is None else h.outline_normals for h in hulls]
     data.patch_start = wp.array(starts_of(outlines), dtype=wp.int32, device=device)
@@ -70,8 +83,33 @@ def hull_data(
     meeting = [patches for h in hulls if h is not None for patches in _patches_of_vertices(h)]
     data.vertex_patch_start = wp.array(starts_of(meeting), dtype=wp.int32, device=device)
     data.vertex_patch = wp.array(np.concatenate([*meeting, []]).astype(np.int32), dtype=wp.int32, device=device)
+    around = [neighbors for h in hulls if h is not None for neighbors in _neighbors(h)]
+    data.neighbor_start = wp.array(starts_of(around), dtype=wp.int32, device=device)
+    data.neighbor = wp.array(np.concatenate([*around, []]).astype(np.int32), dtype=wp.int32, device=device)
+    extremes = np.array([_extremes(h) for h in hulls], np.int32).reshape(-1, len(_WAYS))
+    data.extreme = wp.array(extremes, dtype=wp.int32, device=device)
     radii = np.array([0.0 if h is None else np.linalg.norm(h.vertices, axis=1).max() for h in hulls])
     return data, _boxes(vertices, device), radii
+
+
+def _starts_with_prisms(parts: Sequence[np.ndarray | None], count: int, each: int) -> np.ndarray:
+    """Offsets of the shapes' parts and of a number of prisms after them."""
+    starts = starts_of(parts)
+    return np.concatenate([starts, starts[-1] + each * np.arange(1, count + 1, dtype=np.int32)]).astype(np.int32)
+
+
+def _prisms(scene: Scene, wanted: Collection[int]) -> Prisms:
+    """The prisms of all wanted height fields that collide by them."""
+    made: list[Prisms] = []
+    grid = np.zeros((len(scene.shapes), 3), np.int32)
+    first = len(scene.shapes)
+    for i, shape in enumerate(scene.shapes):
+        if shape.kind == "heightfield" and i in wanted and shape_mesh(scene, shape).prisms is not None:
+            made.append(make_prisms(shape_mesh(scene, shape)))
+            grid[i] = (*made[-1].grid[0][:2], first)
+            first += len(made[-1].vertices)
+    vertices = np.concatenate([np.zeros((0, 6, 3)), *(p.vertices for p in made)])
+    return Prisms(vertices, np.concatenate([np.zeros((0, 5, 3)), *(p.normals for p in made)]), grid)
 
 
 def _boxes(vertices: Sequence[np.ndarray | None], device: wp.DeviceLike) -> HullBoxes:
@@ -82,6 +120,20 @@ def _boxes(vertices: Sequence[np.ndarray | None], device: wp.DeviceLike) -> Hull
     boxes.center = wp.array((0.5 * (low + high)).astype(numpy_real), dtype=vec3, device=device)
     boxes.half = wp.array((0.5 * (high - low)).astype(numpy_real), dtype=vec3, device=device)
     return boxes
+
+
+def _neighbors(hull: Hull) -> list[np.ndarray]:
+    """For each vertex those it has an edge to, ascending; edges are pairs of numbers."""
+    both = np.unique(np.concatenate([hull.edges, hull.edges[:, ::-1]]), axis=0)
+    return np.split(both[:, 1], np.searchsorted(both[:, 0], np.arange(1, len(hull.vertices))))
+
+
+def _extremes(hull: Hull | None) -> np.ndarray:
+    """The vertices furthest along `_WAYS` that have edges; −1 where all vertices are as quickly tried."""
+    if hull is None or len(hull.vertices) < _LARGE:
+        return np.full(len(_WAYS), -1)
+    reached = np.unique(hull.edges)
+    return reached[np.argmax(hull.vertices[reached] @ _WAYS.T, axis=0)]
 
 
 def _patches_of_vertices(hull: Hull) -> list[np.ndarray]:

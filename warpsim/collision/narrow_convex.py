@@ -19,7 +19,7 @@ from warpsim.collision.convex_code import contact_code
 from warpsim.collision.convex_contact import convex_contact
 from warpsim.collision.convex_feature import constraint_count
 from warpsim.collision.convex_plane import face_plane, plane_point, point_count
-from warpsim.collision.convex_search import find_features
+from warpsim.collision.convex_search import feature_seed, find_features
 from warpsim.collision.core import Core
 from warpsim.collision.epa import closest_cores
 from warpsim.collision.kinds import BOX, HULL, PLANE
@@ -201,11 +201,7 @@ def find_convex(
         count += find_on_face(b, feature_b, a, hulls, margin, True, world, start + count, candidate_feature)
     if count > 0:
         return count
-    seed = touch.normal
-    if count_a == 2 and count_b > 0:
-        seed = found.point_b
-    elif count_b == 2 and count_a > 0:
-        seed = found.point_a
+    seed = feature_seed(a, b, touch, found)
     distance, _point, _normal = convex_contact(a, feature_a, b, feature_b, hulls, seed)
     if distance >= margin:
         return 0

@@ -66,7 +66,7 @@ def next_polygon(core: Core, feature: int, way: vec3, hulls: HullData, after: in
     """The next polygon (number above `after`) that a core's feature belongs to, or −1.
 
     Polygons that a file names may part a hull otherwise than its own faces: a face or edge that lies in none of them
-    has the one that looks the way it touches.
+    touches alone, as in MuJoCo.
 
     `way` is the world direction in which the core touches: it tells which cap a cylinder's feature belongs to.
     """
@@ -82,8 +82,6 @@ def next_polygon(core: Core, feature: int, way: vec3, hulls: HullData, after: in
                         holds = loop_place(hulls, core.shape, patch, other) >= 0
                 if holds:
                     return patch
-        if after < 0:
-            return facing_polygon(core, vertex, way, hulls)
         return -1
     if core.kind == BOX:
         for patch in range(after + 1, 6):

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.collision.convex_code import contact_type, first_feature, second_feature
+from warpsim.collision.convex_code import (
+    PRISM_FEATURES,
+    contact_code,
+    contact_type,
+    first_feature,
+    second_feature,
+)
 from warpsim.collision.convex_contact import convex_contact
 from warpsim.collision.convex_plane import face_plane, plane_point
 from warpsim.collision.core import Core
-from warpsim.collision.kinds import KINDS
+from warpsim.collision.kinds import HEIGHTFIELD, HULL, KINDS
 from warpsim.collision.maths import contact_frame
 from warpsim.collision.patch_contact import patch_contact, reference_is_second
 from warpsim.collision.support import HullData
@@ -68,9 +74,16 @@ def rebuild_convex_kernel(
         return
     i = pair_shapes[pair, 0]
     j = pair_shapes[pair, 1]
+    code = contact_feature[world, place]
+    kind = pair_case[pair] // KINDS
+    hull = i
+    if kind == HEIGHTFIELD:
+        kind = HULL
+        hull = hulls.prism_grid[i][2] + first_feature(code) // PRISM_FEATURES
+        code = contact_code(0, first_feature(code) % PRISM_FEATURES, second_feature(code))
     a = Core(
-        pair_case[pair] // KINDS,
-        i,
+        kind,
+        hull,
         shape_position[world, i],
         quat_matrix(shape_rotation[world, i]),
         shape_size[world, i],
@@ -82,9 +95,7 @@ def rebuild_convex_kernel(
         quat_matrix(shape_rotation[world, j]),
         shape_size[world, j],
     )
-    distance, point, normal = convex_pair_contact(
-        a, b, contact_feature[world, place], contact_seed[world, place], hulls
-    )
+    distance, point, normal = convex_pair_contact(a, b, code, contact_seed[world, place], hulls)
     contact_distance[world, place] = distance
     contact_point[world, place] = point
     contact_axes[world, place] = contact_frame(normal, vec3())

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import warp as wp
 
-from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, SPHERE
+from warpsim.collision.kinds import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, SPHERE
 from warpsim.collision.maths import TINY
 from warpsim.core.precision import real, vec3
 
 
 @wp.struct
 class HullData:
-    """Convex hulls of all shapes, flat; a shape's part is [start[shape], start[shape + 1])."""
+    """Convex hulls of all shapes, flat; a shape's part is [start[shape], start[shape + 1]).
+
+    The ns shapes are followed by the prisms of height fields (np in all), without patches.
+    """
 
     vertex_start: wp.array(dtype=int)  # (ns + 1,)
     vertex: wp.array(dtype=vec3)  # m, at scale one
@@ -29,6 +32,10 @@ class HullData:
     loop: wp.array(dtype=int)  # vertex numbers within the shape, round each patch
     vertex_patch_start: wp.array(dtype=int)  # (nv + 1,)
     vertex_patch: wp.array(dtype=int)  # patches, within the shape, that a vertex is a corner of, ascending
+    neighbor_start: wp.array(dtype=int)  # (nv + 1,)
+    neighbor: wp.array(dtype=int)  # vertices, within the shape, that a vertex has an edge to, ascending
+    extreme: wp.array2d(dtype=int)  # (ns, 14) vertices furthest along ± the axes and the diagonals; −1: a small hull
+    prism_grid: wp.array(dtype=wp.vec3i)  # (ns,) of a height field: rows, columns, and the hull that is its first prism
 
 
 @wp.func
@@ -37,6 +44,12 @@ def core_radius(kind: int, size: vec3) -> real:
     if kind == SPHERE or kind == CAPSULE:
         return size[0]
     return real(0.0)
+
+
+@wp.func
+def is_polytope(kind: int) -> bool:
+    """Whether a shape's core has corners, edges and flat faces only: then searches end at its features exactly."""
+    return kind == BOX or kind == HULL or kind == CAPSULE or kind == SPHERE
 
 
 @wp.func
@@ -57,8 +70,40 @@ def rim_support(m: vec3, radius: real, z: real) -> vec3:
 
 
 @wp.func
+def climb_hull(hulls: HullData, shape: int, m: vec3) -> int:
+    """`hull_support` of a hull with many vertices, from the best of some that depend on the hull alone.
+
+    A vertex no neighbor of which lies further along m is the furthest of a convex hull. Among equals it goes on to
+    lower numbers, so that it ends at one that depends on m alone.
+    """
+    first = hulls.vertex_start[shape]
+    best = hulls.extreme[shape, 0]
+    furthest = wp.dot(hulls.vertex[first + best], m)
+    for k in range(1, hulls.extreme.shape[1]):
+        i = hulls.extreme[shape, k]
+        along = wp.dot(hulls.vertex[first + i], m)
+        if along > furthest:
+            furthest = along
+            best = i
+    climbing = bool(True)
+    while climbing:
+        here = best
+        for k in range(hulls.neighbor_start[first + here], hulls.neighbor_start[first + here + 1]):
+            i = hulls.neighbor[k]
+            along = wp.dot(hulls.vertex[first + i], m)
+            if along > furthest or (along == furthest and i < best):
+                furthest = along
+                best = i
+        climbing = best != here
+    return best
+
+
+@wp.func
 def hull_support(hulls: HullData, shape: int, m: vec3) -> int:
-    """Number, within the hull, of the vertex furthest along m; the lowest number among equals."""
+    """Number, within the hull, of the vertex furthest along m; of a small hull the lowest number among equals."""
+    if shape < hulls.extreme.shape[0]:
+        if hulls.extreme[shape, 0] >= 0:
+            return climb_hull(hulls, shape, m)
     first = hulls.vertex_start[shape]
     best = int(0)
     furthest = real(-1.0e30)

@@ -11,9 +11,10 @@ from warpsim.core.precision import quat, vec3, vec6
 from warpsim.core.spatial import quat_rotate
 from warpsim.core.stages import stage
 from warpsim.matter.matter import Bodies
+from warpsim.rigid.dynamics.kinematics import twists_of_rates
 from warpsim.rigid.model.model import Model
-from warpsim.rigid.step.observe import Observation, make_observation, observe
-from warpsim.rigid.work.state import State
+from warpsim.rigid.step.observe import Observation, body_rates, make_observation, observe
+from warpsim.rigid.work.state import State, Work
 from warpsim.tape.arena import Arena
 
 OBSERVED = ("body_position", "body_rotation", "body_velocity")
@@ -51,10 +52,13 @@ class BodyWork:
     mass: wp.array  # the model's own
     wrenches: list[wp.array]  # (W, nbody) vec6, one per matter that meets bodies
     sums: list[wp.array]  # with the control's, then with one matter's more each
+    twist: wp.array  # (W, nv + 1) vec6: if q̈ were the velocity
+    acceleration: wp.array  # (W, nbody) vec6
 
     def seen_by(self, place: int) -> Bodies:
         """The bodies, for one of the matters that meet them."""
-        return Bodies(self.position, self.rotation, self.velocity, self.com, self.mass, self.wrenches[place])
+        motion = (self.position, self.rotation, self.velocity, self.com, self.mass)
+        return Bodies(*motion, self.wrenches[place], self.acceleration)
 
 
 def make_body_work(m: Model, arena: Arena, matters: int) -> BodyWork:
@@ -69,6 +73,8 @@ def make_body_work(m: Model, arena: Arena, matters: int) -> BodyWork:
         mass=m.body.mass,
         wrenches=[arena.array(shape, vec6, accumulator=True) for _ in range(matters)],
         sums=[arena.array(shape, vec6) for _ in range(matters)],
+        twist=arena.array((m.worlds, m.nv + 1), vec6),
+        acceleration=arena.array(shape, vec6),
     )
 
 
@@ -84,6 +90,13 @@ def observe_bodies(m: Model, s: State, work: BodyWork) -> None:
         outputs=[work.com],
         device=m.device,
     )
+
+
+@stage
+def observe_accelerations(m: Model, rigid: Work, work: BodyWork) -> None:
+    """Fills Jq̈ of the bodies after their step."""
+    twists_of_rates(m, rigid.qdd, rigid.axis, work.twist)
+    body_rates(m, rigid.origin, rigid.link_position, work.twist, work.acceleration)
 
 
 @stage

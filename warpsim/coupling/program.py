@@ -9,15 +9,23 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from warpsim.core.errors import unknown_name
+from warpsim.core.errors import SceneError, unknown_name
 from warpsim.core.stages import run_stage
-from warpsim.coupling.bodies import BodyWork, make_body_work, observe_bodies, sum_wrenches
+from warpsim.coupling.bodies import (
+    BodyWork,
+    make_body_work,
+    observe_accelerations,
+    observe_bodies,
+    sum_wrenches,
+)
 from warpsim.coupling.fields import own_arrays, scene_fields, scene_name
 from warpsim.matter.matter import Environment, Matter, Shapes
 from warpsim.rigid.model.fields import control_fields, observable_fields, output_fields
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.step.observe import Observation, make_observation, observe
 from warpsim.rigid.step.program import RigidProgram, StepWork, world_range
+from warpsim.rigid.step.step import Partner
+from warpsim.rigid.work.state import Work
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field, Shortage, SlotValues
 
@@ -32,6 +40,7 @@ class CoupledWork:
     still: Observation | None  # where no body moves and some are to be shown
     bodies: BodyWork | None  # None where no matter meets bodies
     matters: dict[str, Any]
+    joint: Any  # of what is solved for together with the bodies
 
 
 class CoupledProgram:
@@ -90,6 +99,11 @@ class CoupledProgram:
         self._held = dict(held) if held is not None else _zeros(unused, self.device)
         self._still = () if model.nv else tuple(name for name in outputs if name in rigid_outputs)
         self._meeting = [m.name for m in self.matters if m.meets_bodies]
+        joining = [m for m in self.matters if m.joins_bodies and self.rigid is not None]
+        self._joining = [m.name for m in joining]
+        self._joint = type(joining[0]).join(joining, model) if joining else None
+        if joining:
+            _check_integrator(model, joining)
 
     def make_work(self, arena: Arena) -> CoupledWork:
         """Intermediates of one step."""
@@ -98,6 +112,7 @@ class CoupledProgram:
             still=make_observation(self.model, arena, self._still) if self._still else None,
             bodies=make_body_work(self.model, arena, len(self._meeting)) if self._meeting else None,
             matters={m.name: m.make_work(arena) for m in self.matters},
+            joint=None if self._joint is None else self._joint.make_work(arena),
         )
 
     def step(
@@ -113,11 +128,12 @@ class CoupledProgram:
         """One time step of everything, and the outputs of the state it reaches."""
         rigid, space = self.rigid, work.rigid
 
-        def bodies(given: Arrays) -> None:
+        def bodies(given: Arrays, partner: Partner | None) -> Work | None:
             if rigid is not None and space is not None:
-                rigid.step(state, given, space, next_state, outputs, tape=tape)
+                rigid.step(state, given, space, next_state, outputs, tape=tape, partner=partner)
             if work.still is not None:
                 observe(self.model, no_motion(self.model), work.still, outputs, self._still)
+            return None if space is None else space.first
 
         self.around(state, inputs, work, next_state, bodies, outputs, tape)
 
@@ -127,11 +143,14 @@ class CoupledProgram:
         inputs: Arrays,
         work: CoupledWork,
         next_state: Arrays,
-        bodies: Callable[[Arrays], None],
+        bodies: Callable[[Arrays, Partner | None], Work | None],
         outputs: Arrays = NO_ARRAYS,
         tape: wp.Tape | None = None,
     ) -> None:
-        """What matters do before and after a step of the bodies, which `bodies` takes under the given controls."""
+        """What matters do before and after a step of the bodies.
+
+        `bodies` takes it under the given controls, with what is solved for together with them, and returns its work.
+        """
         controls = {**self._held, **inputs}
         if work.bodies is not None:
             observe_bodies(self.model, state if self.model.nv else no_motion(self.model), work.bodies)
@@ -145,9 +164,29 @@ class CoupledProgram:
                 m.forces(s, u, w, e)
 
             run_stage(scene_name(matter, "forces"), forces)
-        bodies(Arrays("input", {**inputs, **self._wrench(inputs, work)}))
+        partner = None
+        if self._joint is not None:
+            partner = self._joint.partner(self._joined(state, controls, work, around), work.joint)
+        done = bodies(Arrays("input", {**inputs, **self._wrench(inputs, work)}), partner)
+        if done is not None and work.bodies is not None and self._shows_forces(outputs):
+            observe_accelerations(self.model, done, work.bodies)
         for matter in self.matters:
             self._finish(matter, state, controls, work, around[matter.name], next_state, outputs)
+
+    def _joined(
+        self, state: Arrays, controls: Mapping[str, wp.array], work: CoupledWork, around: Mapping[str, Environment]
+    ) -> list[tuple[Arrays, Arrays, Any, Environment]]:
+        """State, controls, intermediates and surroundings of each matter that joins the bodies."""
+        return [
+            (
+                own_arrays(m, "state", m.state, state),
+                own_arrays(m, "controls", m.controls, controls),
+                work.matters[m.name],
+                around[m.name],
+            )
+            for m in self.matters
+            if m.name in self._joining
+        ]
 
     def _finish(
         self,
@@ -169,12 +208,16 @@ class CoupledProgram:
         if shown:
             run_stage(scene_name(matter, "observe"), lambda: matter.observe(after, shown))
 
+    def _shows_forces(self, outputs: Arrays) -> bool:
+        """Whether what a matter that joins the bodies reports depends on their accelerations."""
+        return any(f"{name}.contact_force" in outputs for name in self._joining)
+
     def _around(self, matter: Matter, work: CoupledWork, tape: wp.Tape | None) -> Environment:
         world, bodies, shape = self.model.world, None, self.model.shape
         if work.bodies is not None and matter.name in self._meeting:
             bodies = work.bodies.seen_by(self._meeting.index(matter.name))
         shapes = Shapes(shape.position, shape.rotation, shape.size)
-        return Environment(world.timestep, world.gravity, bodies, shapes, tape)
+        return Environment(world.timestep, world.gravity, bodies, shapes, tape, matter.name in self._joining)
 
     def _wrench(self, inputs: Arrays, work: CoupledWork) -> dict[str, wp.array]:
         """The control's wrench with those of matters added, where any exert one."""
@@ -219,6 +262,15 @@ class CoupledProgram:
             )
             for first, last, part in zip(edges[:-1], edges[1:], rigid, strict=True)
         ]
+
+
+def _check_integrator(model: Model, matters: Sequence[Matter]) -> None:
+    """Raises where bodies cannot be solved for together with matters."""
+    names = ", ".join(m.name for m in matters)
+    if model.options.integrator == "rk4":
+        raise SceneError(f'integrator "rk4" cannot solve for bodies together with {names}; use "euler"')
+    if model.has_impacts:
+        raise SceneError(f"impacts=True cannot solve for bodies together with {names}; leave it out")
 
 
 def no_motion(model: Model) -> Arrays:

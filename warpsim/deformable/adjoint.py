@@ -203,6 +203,33 @@ def _add_kernel(
     adj_x[w, i] += by_start[w, i]
 
 
+@wp.kernel(enable_backward=False)
+def _begin_kernel(
+    a: wp.array2d(dtype=vec3),
+    # out
+    acceleration: wp.array2d(dtype=vec3),
+    by_end: wp.array2d(dtype=vec3),
+    by_start: wp.array2d(dtype=vec3),
+    seed: wp.array2d(dtype=real),
+):
+    """What `_multiplier_kernel` leaves beside λ."""
+    w = natural(wp.tid())
+    seed[0, w] = real(-1.0)
+    seed[1, w] = real(-1.0)
+    for i in range(a.shape[1]):
+        acceleration[w, i] = a[w, i]
+        by_end[w, i] = vec3()
+        by_start[w, i] = vec3()
+
+
+@wp.kernel(enable_backward=False)
+def _pin_kernel(m: Inertia, adj_elastic: wp.array2d(dtype=vec3), multiplier: wp.array2d(dtype=vec3)):
+    """−R̄ at pinned vertices, as in `_pin_multiplier_kernel`."""
+    w, i = wp.tid()
+    if m.kind[i] == PINNED:
+        multiplier[w, i] = -adj_elastic[w, m.pin[i]]
+
+
 class StepAdjoint:
     """Adds to the gradients of a step's state, controls, surroundings and parameters those of its next state."""
 
@@ -234,7 +261,7 @@ class StepAdjoint:
             elastic: ∇Ψ of pinned vertices; counts where it has a gradient.
         """
         x, v, end, next_v = state["x"], state["v"], next_state["x"], next_state["v"]
-        inertia, p, scratch = terms.inertia, self._model.physical, self._scratch
+        inertia, scratch = terms.inertia, self._scratch
         worlds, count = x.shape
         if elastic.grad is not None and elastic.size:
             rooms = [scratch.multiplier, scratch.by_end, scratch.by_start]
@@ -255,8 +282,54 @@ class StepAdjoint:
                 scratch.seed,
             ],
         )
-        self._elements(terms, x, end)
         self._rows(terms, state)
+        self._pull_all(terms, state, control, next_state)
+
+    def run_with(
+        self,
+        terms: Terms,
+        state: Mapping[str, wp.array],
+        control: Mapping[str, wp.array],
+        next_state: Mapping[str, wp.array],
+        elastic: wp.array,
+        acceleration: wp.array,
+    ) -> None:
+        """One step's, after a solve with bodies that has left λ of free vertices in the scratch.
+
+        Args:
+            terms: As in `run`, with the following.
+            state: x and v.
+            control: force and pin.
+            next_state: x and v.
+            elastic: ∇Ψ of pinned vertices.
+            acceleration: (W, n) the step's, m/s².
+        """
+        scratch = self._scratch
+        rooms = [scratch.acceleration, scratch.by_end, scratch.by_start, scratch.seed]
+        self._launch(_begin_kernel, state["x"].shape[0], [acceleration], rooms)
+        self._rows(terms, state)
+        if len(self._model.pinned):
+            pins = [terms.inertia, elastic.grad]
+            self._launch(_pin_kernel, state["x"].shape, pins, [scratch.multiplier])
+        self._pull_all(terms, state, control, next_state)
+
+    @property
+    def multiplier(self) -> wp.array:
+        """(W, n) λ."""
+        return self._scratch.multiplier
+
+    def _pull_all(
+        self,
+        terms: Terms,
+        state: Mapping[str, wp.array],
+        control: Mapping[str, wp.array],
+        next_state: Mapping[str, wp.array],
+    ) -> None:
+        """θ̄ = −∂_θ(λᵀr) of everything, for the λ in the scratch."""
+        x, v, end, next_v = state["x"], state["v"], next_state["x"], next_state["v"]
+        inertia, p, scratch = terms.inertia, self._model.physical, self._scratch
+        worlds, count = x.shape
+        self._elements(terms, x, end)
         shared = [scratch.multiplier, scratch.by_start, scratch.by_end, v, next_v, end.grad, next_v.grad]
         self._launch(
             _vertex_kernel,

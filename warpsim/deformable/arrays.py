@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from warpsim.core.precision import mat33, numpy_real, quat, real, vec3, vec6
+from warpsim.core.precision import numpy_real, quat, real, vec3, vec6
 from warpsim.deformable.bend import Bends
 from warpsim.deformable.description import Matter
 from warpsim.deformable.membrane import Membrane
@@ -19,11 +19,11 @@ from warpsim.deformable.types import mat22, vec4
 
 STRUCTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "membrane": (Membrane, {"area": real, "shape": mat22, "mu": real, "lam": real, "viscosity": real}),
-    "tetrahedra": (Tetrahedra, {"volume": real, "shape": mat33, "mu": real, "lam": real, "viscosity": real}),
+    "tetrahedra": (Tetrahedra, {"volume": real, "shape": [vec3], "mu": real, "lam": real, "viscosity": real}),
     "segments": (Segments, {"length": real, "stiffness": real, "viscosity": real}),
     "bends": (Bends, {"coefficient": vec4, "stiffness": real}),
 }
-"""Kind of element → its struct, and the types of its derived parameters."""
+"""Kind of element → its struct, and the types of its derived parameters; in brackets: one for each corner."""
 _INNER = {"membrane": ("plate", "mass"), "tetrahedra": ("mass",), "segments": ("beam", "mass")}
 
 
@@ -41,9 +41,9 @@ class Rooms:
     device: wp.Device
     gradients: bool
 
-    def empty(self, count: int, dtype: Any) -> wp.array:
-        """(W, count) zeros."""
-        return wp.zeros((self.worlds, count), dtype=dtype, device=self.device, requires_grad=self.gradients)
+    def empty(self, sizes: tuple[int, ...], dtype: Any) -> wp.array:
+        """(W, *sizes) zeros."""
+        return wp.zeros((self.worlds, *sizes), dtype=dtype, device=self.device, requires_grad=self.gradients)
 
     def filled(self, values: Any, dtype: Any) -> wp.array:
         """The same values in every world."""
@@ -55,13 +55,16 @@ def element_arrays(
     rooms: Rooms, stencils: Mapping[str, np.ndarray], vertices: int
 ) -> tuple[dict[str, wp.array], dict[str, wp.array]]:
     """Room for masses and for what the elements of all kinds read, and for the intermediates of its derivation."""
-    physical = {"mass": rooms.empty(vertices, real)}
+    physical = {"mass": rooms.empty((vertices,), real)}
     inner: dict[str, wp.array] = {}
     for name, corners in stencils.items():
         if len(corners):
             types = STRUCTS[name][1].items()
-            physical |= {f"{name}.{p}": rooms.empty(len(corners), dtype) for p, dtype in types}
-            inner |= {f"{name}.{p}": rooms.empty(len(corners), real) for p in _INNER.get(name, ())}
+            for p, dtype in types:
+                each = isinstance(dtype, list)
+                sizes = corners.shape if each else corners.shape[:1]
+                physical[f"{name}.{p}"] = rooms.empty(sizes, dtype[0] if each else dtype)
+            inner |= {f"{name}.{p}": rooms.empty(corners.shape[:1], real) for p in _INNER.get(name, ())}
     return physical, inner
 
 
@@ -78,8 +81,7 @@ def contact_arrays(rooms: Rooms, matter: Matter, weights: np.ndarray) -> dict[st
         return found
     for name, dtype in (("position", vec3), ("rotation", quat), ("size", vec3), ("friction", real)):
         found[f"obstacles.{name}"] = rooms.filled(np.array([getattr(o, name) for o in matter.obstacles]), dtype)
-    found["obstacles.velocity"] = rooms.empty(len(matter.obstacles), vec6)
-    found["obstacles.yielding"] = rooms.empty(len(matter.obstacles), real)
+    found["obstacles.velocity"] = rooms.empty((len(matter.obstacles),), vec6)
     count = len(np.asarray(matter.points))
     given = {"stiffness": matter.contact_stiffness, "damping": matter.contact_damping, "radius": matter.radius}
     for name, value in given.items():

@@ -7,9 +7,8 @@ cost is 0 above the cone, where y_n ≥ μ‖y_t‖; ½D(y_n² + ι‖y_t‖²) 
 ½D(y_n − μ‖y_t‖)²/(1 + μ²/ι) between. The term μ‖u_t‖/h takes back the lift that sliding at the start of the step would
 cause; ι makes sticking creep less.
 
-Within a step a shape moves at its velocity of the start, so a stiff contact could throw a light body. D and ιD are
-therefore taken in series with what the body yields: D/(1 + Dσ), with σ = 2n/m for n contacts on a body of mass m. What
-all of them exert then changes its velocity by less than what it is relative to the matter. σ = 0 for what stands still.
+a is relative to the shape: less Jq̈ of the body that carries it, at the sample, with J of the start of the step. Where
+bodies are unknowns of the same solve q̈ is theirs, else it is zero.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from warpsim.collision.grid import GridData, grid_sdf, has_grid
 from warpsim.collision.kinds import HULL
 from warpsim.collision.sdf import primitive_sdf
 from warpsim.collision.support import HullData
-from warpsim.core.precision import mat33, quat, real, vec2, vec3, vec6
+from warpsim.core.precision import mat33, quat, real, vec3, vec6
 from warpsim.core.spatial import angular, linear, quat_rotate, quat_rotate_back, quat_unit
 from warpsim.deformable.samples import sampled
 
@@ -30,8 +29,6 @@ STICKING = wp.constant(real(100.0))
 _NEAR = wp.constant(real(0.02))
 """m: rows of samples that are farther from a shape than this, and than what they move in some steps, are left out."""
 _STEPS = wp.constant(real(4.0))
-_MARGIN = wp.constant(real(2e-3))
-"""m: contacts are counted smoothly as they come closer than this."""
 
 
 @wp.struct
@@ -59,7 +56,8 @@ class Contacts:
     velocity: wp.array2d(dtype=vec6)  # (W, n) rad/s, m/s: angular, then linear at the position
     size: wp.array2d(dtype=vec3)  # (W, n) m
     friction: wp.array2d(dtype=real)  # (W, n) μ
-    yielding: wp.array2d(dtype=real)  # (W, n) σ, 1/kg
+    acceleration: wp.array2d(dtype=vec6)  # (W, n) rad/s², m/s²: Jq̈, as the velocity
+    step: wp.array2d(dtype=vec6)  # (W, n) how it changes along the direction of a line search
     stiffness: wp.array2d(dtype=real)  # (W, samples) k, N/m
     damping: wp.array2d(dtype=real)  # (W, samples) c, N s/m
     radius: wp.array2d(dtype=real)  # (W, samples) m
@@ -67,6 +65,7 @@ class Contacts:
     pair: wp.array2d(dtype=wp.int32)  # (W, n · samples) shape · samples + sample
     normal: wp.array2d(dtype=vec3)  # (W, n · samples), pair by pair
     bias: wp.array2d(dtype=vec3)  # (W, n · samples) y − a
+    at: wp.array2d(dtype=vec3)  # (W, n · samples) m: where the sample is
 
 
 @wp.func
@@ -102,36 +101,36 @@ def contact_bias(n: vec3, r: real, u: vec3, mu: real, k: real, c: real, h: real)
 
 
 @wp.func
-def contact_gradient(n: vec3, y: vec3, weight: real, sticking: real, mu: real) -> vec3:
+def contact_gradient(n: vec3, y: vec3, weight: real, mu: real) -> vec3:
     """Gradient of a row's cost by a: what the sample exerts on the shape, N."""
     yn = wp.dot(n, y)
     yt = y - yn * n
     t = wp.length(yt)
     if yn >= mu * t:
         return vec3()
-    if -mu * yn >= sticking * t:
-        return weight * (yn * n + sticking * yt)
-    scaled = weight * (yn - mu * t) / (real(1.0) + mu * mu / sticking)
+    if -mu * yn >= STICKING * t:
+        return weight * (yn * n + STICKING * yt)
+    scaled = weight * (yn - mu * t) / (real(1.0) + mu * mu / STICKING)
     if t > real(0.0):
         return scaled * (n - (mu / t) * yt)
     return scaled * n
 
 
 @wp.func
-def contact_cost(n: vec3, y: vec3, weight: real, sticking: real, mu: real) -> real:
+def contact_cost(n: vec3, y: vec3, weight: real, mu: real) -> real:
     """A row's cost."""
     yn = wp.dot(n, y)
     t = wp.length(y - yn * n)
     if yn >= mu * t:
         return real(0.0)
-    if -mu * yn >= sticking * t:
-        return real(0.5) * weight * (yn * yn + sticking * t * t)
+    if -mu * yn >= STICKING * t:
+        return real(0.5) * weight * (yn * yn + STICKING * t * t)
     gap = yn - mu * t
-    return real(0.5) * weight * gap * gap / (real(1.0) + mu * mu / sticking)
+    return real(0.5) * weight * gap * gap / (real(1.0) + mu * mu / STICKING)
 
 
 @wp.func
-def contact_hessian(n: vec3, y: vec3, weight: real, sticking: real, mu: real) -> mat33:
+def contact_hessian(n: vec3, y: vec3, weight: real, mu: real) -> mat33:
     """Second derivative of a row's cost by a, kg."""
     yn = wp.dot(n, y)
     yt = y - yn * n
@@ -139,9 +138,9 @@ def contact_hessian(n: vec3, y: vec3, weight: real, sticking: real, mu: real) ->
     if yn >= mu * t:
         return mat33()
     tangential = wp.identity(n=3, dtype=real) - wp.outer(n, n)
-    if -mu * yn >= sticking * t:
-        return weight * (wp.outer(n, n) + sticking * tangential)
-    scaled = weight / (real(1.0) + mu * mu / sticking)
+    if -mu * yn >= STICKING * t:
+        return weight * (wp.outer(n, n) + STICKING * tangential)
+    scaled = weight / (real(1.0) + mu * mu / STICKING)
     if t > real(0.0):
         side = n - (mu / t) * yt
         turn = tangential - wp.outer(yt, yt) / (t * t)
@@ -150,34 +149,23 @@ def contact_hessian(n: vec3, y: vec3, weight: real, sticking: real, mu: real) ->
 
 
 @wp.func
-def in_series(weight: real, yielding: real) -> real:
-    """A weight and what the other side yields, kg."""
-    return weight / (real(1.0) + weight * yielding)
+def contact_weight(k: real, c: real, h: real) -> real:
+    """D of a row, kg."""
+    return h * (h * k + c)
 
 
 @wp.func
-def contact_weights(k: real, c: real, h: real, yielding: real) -> vec2:
-    """D of a row, kg, and ι, both with what the body yields."""
-    weight = h * (h * k + c)
-    normal = in_series(weight, yielding)
-    return vec2(normal, in_series(STICKING * weight, yielding) / normal)
+def row_weight(c: Contacts, w: int, i: int, h: real) -> real:
+    """`contact_weight` of a sample."""
+    return contact_weight(c.stiffness[w, i], c.damping[w, i], h)
 
 
 @wp.func
-def row_weights(c: Contacts, w: int, s: int, i: int, h: real) -> vec2:
-    """`contact_weights` of a pair."""
-    return contact_weights(c.stiffness[w, i], c.damping[w, i], h, c.yielding[w, s])
-
-
-@wp.func
-def closing(gap: real) -> real:
-    """1 where a gap will be closed, 0 beyond a margin, smooth between."""
-    if gap <= real(0.0):
-        return real(1.0)
-    if gap >= _MARGIN:
-        return real(0.0)
-    share = gap / _MARGIN
-    return (real(1.0) - share) * (real(1.0) - share) * (real(1.0) + real(2.0) * share)
+def row_motion(c: Contacts, w: int, k: int, a: wp.array2d(dtype=vec3)) -> vec3:
+    """y of pair k where its vertices accelerate at a, and its shape as `c.acceleration` says."""
+    s, i = c.pair[w, k] // c.samples, c.pair[w, k] % c.samples
+    own = sampled(c.corner, c.share, i, w, a)
+    return c.bias[w, k] + own - velocity_at(c.acceleration[w, s], c.position[w, s], c.at[w, k])
 
 
 @wp.func
@@ -195,6 +183,7 @@ def prepare_contacts(c: Contacts, w: int, h: real, x: wp.array2d(dtype=vec3), v:
                 u = sampled(c.corner, c.share, i, w, v) - velocity_at(c.velocity[w, s], c.position[w, s], at)
                 if r < _NEAR + _STEPS * h * wp.length(u):
                     c.pair[w, found] = s * c.samples + i
+                    c.at[w, found] = at
                     c.normal[w, found] = n
                     c.bias[w, found] = contact_bias(n, r, u, c.friction[w, s], c.stiffness[w, i], c.damping[w, i], h)
                     found += 1
@@ -209,8 +198,8 @@ def row_gradient(c: Contacts, w: int, s: int, i: int, h: real, x: vec3, v: vec3,
     distance, n = contact_normal(c.surfaces, s, c.kind[s], position, c.rotation[w, s], c.size[w, s], x)
     u = v - velocity_at(c.velocity[w, s], position, x)
     bias = contact_bias(n, distance - c.radius[w, i], u, friction, k, damping, h)
-    weights = contact_weights(k, damping, h, c.yielding[w, s])
-    return contact_gradient(n, a + bias, weights[0], weights[1], friction)
+    relative = a - velocity_at(c.acceleration[w, s], position, x)
+    return contact_gradient(n, relative + bias, contact_weight(k, damping, h), friction)
 
 
 @wp.kernel

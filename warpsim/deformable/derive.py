@@ -51,9 +51,26 @@ def _sheet_kernel(
     mass[w, e] = density[w, e] * thickness[w, e] * twice / two
 
 
+@wp.func
+def _at_rest(
+    vertex: wp.array2d(dtype=wp.int32),
+    reference: wp.array2d(dtype=vec3),
+    rest: wp.array2d(dtype=vec3),
+    w: int,
+    e: int,
+) -> mat33:
+    """Derivative of places at rest by the unit tetrahedron's coordinates, at an element's point of quadrature."""
+    total = mat33()
+    for i in range(1, vertex.shape[1]):
+        edge = rest[w, vertex[e, i]] - rest[w, vertex[e, 0]]
+        total += wp.outer(edge, reference[e % reference.shape[0], i])
+    return total
+
+
 @wp.kernel
 def _volume_kernel(
     vertex: wp.array2d(dtype=wp.int32),
+    reference: wp.array2d(dtype=vec3),
     rest: wp.array2d(dtype=vec3),
     young: wp.array2d(dtype=real),
     poisson: wp.array2d(dtype=real),
@@ -61,28 +78,27 @@ def _volume_kernel(
     damping: wp.array2d(dtype=real),
     # out
     volume: wp.array2d(dtype=real),
-    shape: wp.array2d(dtype=mat33),
+    shape: wp.array3d(dtype=vec3),
     mu: wp.array2d(dtype=real),
     lam: wp.array2d(dtype=real),
     viscosity: wp.array2d(dtype=real),
     mass: wp.array2d(dtype=real),
 ):
+    """An element is a point of quadrature of a tetrahedron, with its part of the volume."""
     w, e = wp.tid()
     one, two = real(1.0), real(2.0)
-    d1 = rest[w, vertex[e, 1]] - rest[w, vertex[e, 0]]
-    d2 = rest[w, vertex[e, 2]] - rest[w, vertex[e, 0]]
-    d3 = rest[w, vertex[e, 3]] - rest[w, vertex[e, 0]]
-    six = wp.dot(d1, wp.cross(d2, d3))
-    volume[w, e] = six / real(6.0)
-    b1 = wp.cross(d2, d3) / six
-    b2 = wp.cross(d3, d1) / six
-    b3 = wp.cross(d1, d2) / six
-    shape[w, e] = mat33(b1[0], b1[1], b1[2], b2[0], b2[1], b2[2], b3[0], b3[1], b3[2])
+    d = _at_rest(vertex, reference, rest, w, e)
+    six = wp.determinant(d)
+    c = wp.matrix_from_rows(wp.cross(d[1], d[2]), wp.cross(d[2], d[0]), wp.cross(d[0], d[1]))
+    for i in range(vertex.shape[1]):
+        shape[w, e, i] = (c @ reference[e % reference.shape[0], i]) / six
+    part = six / (real(6.0) * real(reference.shape[0]))
+    volume[w, e] = part
     nu = poisson[w, e]
     mu[w, e] = young[w, e] / (two * (one + nu))
     lam[w, e] = young[w, e] * nu / ((one + nu) * (one - two * nu))
     viscosity[w, e] = damping[w, e] * young[w, e]
-    mass[w, e] = density[w, e] * six / real(6.0)
+    mass[w, e] = density[w, e] * part
 
 
 @wp.kernel
@@ -169,14 +185,18 @@ def _lump_kernel(
     first: wp.array(dtype=wp.int32),
     corner: wp.array(dtype=wp.int32),
     corners: int,
+    share: wp.array(dtype=real),
     element: wp.array2d(dtype=real),
     # in and out
     mass: wp.array2d(dtype=real),
 ):
-    """Each element's mass in equal parts to its vertices."""
+    """Each element's mass to its vertices, in equal parts unless shares are given."""
     w, i = wp.tid()
     for k in range(first[i], first[i + 1]):
-        mass[w, i] += element[w, corner[k] // corners] / real(corners)
+        if share:
+            mass[w, i] += element[w, corner[k] // corners] * share[corner[k] % corners]
+        else:
+            mass[w, i] += element[w, corner[k] // corners] / real(corners)
 
 
 def derive(
@@ -188,7 +208,8 @@ def derive(
     """Fills `physical` from `authored`.
 
     Args:
-        index: Connectivity: kinds' vertices, "hinges.side", "joints.side", "<kind>.first" and "<kind>.corner".
+        index: Connectivity: kinds' vertices, "hinges.side", "joints.side", "<kind>.first" and "<kind>.corner"; with
+            tetrahedra, "tetrahedra.reference" and "tetrahedra.share", see `interpolation`.
         authored: "rest" and materials by kind, (W, …).
         physical: What steps read, (W, …).
         inner: "<kind>.mass", "membrane.plate" and "segments.beam", (W, n): intermediates.
@@ -218,8 +239,10 @@ def derive(
             continue
         vertex, (outer, between) = index[kind], derived[kind]
         outputs = [*of(physical, kind, *outer), *of(inner, kind, *between)]
-        launch(kernel, vertex.shape[0], [vertex, rest, *of(authored, kind, *names)], outputs)
-        lump = [*of(index, kind, "first", "corner"), vertex.shape[1], inner[f"{kind}.mass"]]
+        reference = [index[f"{kind}.reference"]] if kind == "tetrahedra" else []
+        launch(kernel, vertex.shape[0], [vertex, *reference, rest, *of(authored, kind, *names)], outputs)
+        shares = index.get(f"{kind}.share")
+        lump = [*of(index, kind, "first", "corner"), vertex.shape[1], shares, inner[f"{kind}.mass"]]
         launch(_lump_kernel, mass.shape[1], lump, [mass])
     count = index["hinges"].shape[0] if "hinges" in index else 0
     if count:

@@ -43,7 +43,7 @@ class Volume:
     """A soft body: tetrahedra, of positive volume at rest.
 
     Attributes:
-        tetrahedra: (n, 4) vertices.
+        tetrahedra: (n, 4) vertices; (n, 10): with the middles of edges, quadratic, see `interpolation`.
         young, poisson, density, damping, name: As in `Sheet`.
     """
 
@@ -138,8 +138,10 @@ def vertices_of(part: Sheet | Volume | Curve) -> np.ndarray:
     if isinstance(part, Curve):
         chain = np.asarray(part.vertices, np.int32).ravel()
         return np.stack([chain[:-1], chain[1:]], axis=1)
-    given = part.triangles if isinstance(part, Sheet) else part.tetrahedra
-    return np.asarray(given, np.int32).reshape(-1, 3 if isinstance(part, Sheet) else 4)
+    if isinstance(part, Sheet):
+        return np.asarray(part.triangles, np.int32).reshape(-1, 3)
+    given = np.asarray(part.tetrahedra, np.int32)
+    return given.reshape(-1, given.shape[-1] if given.ndim == 2 else 4)
 
 
 def values_of(part: Any, attribute: str, count: int) -> np.ndarray:
@@ -203,7 +205,7 @@ def _check_material(part: Any, count: int) -> None:
 
 def _check_rest(part: Any, vertices: np.ndarray, points: np.ndarray) -> None:
     """Raises for elements without extent, and for tetrahedra that are inside out."""
-    edges = points[vertices[:, 1:]] - points[vertices[:, :1]]
+    edges = points[vertices[:, 1:4]] - points[vertices[:, :1]]
     longest = np.linalg.norm(edges, axis=2).max(axis=1, initial=0.0)
     if isinstance(part, Sheet):
         size, power = np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1), 2

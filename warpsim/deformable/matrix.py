@@ -20,13 +20,13 @@ RAISED = wp.constant(real(0.01))
 
 @wp.struct
 class Factor:
-    """The matrix of each world and its factor: diagonal blocks first, then couplings, as `Pattern` has them."""
+    """The matrix of each world and its factor: blocks as `Pattern` has them."""
 
     size: int
     plan: BlockPlan
-    blocks: wp.array2d(dtype=mat33)  # (W, size + couplings)
-    diagonal: wp.array2d(dtype=mat33)  # a view of the first
-    coupling: wp.array2d(dtype=mat33)  # a view of the others
+    blocks: wp.array2d(dtype=mat33)  # (W, …) of all vertices
+    diagonal: wp.array2d(dtype=mat33)  # a view of those on the matrix's diagonal
+    coupling: wp.array2d(dtype=mat33)  # a view of its others
     panels: wp.array2d(dtype=real)
     work: wp.array2d(dtype=real)
     vector: wp.array2d(dtype=vec3)  # (W, size) right-hand side and solution
@@ -57,12 +57,17 @@ def solve_matrix(f: Factor, w: int):
 class Pattern:
     """Which blocks there are.
 
+    Blocks of vertices that bodies carry, which are no unknowns of the matrix, are kept behind its own: first couplings,
+    then diagonal ones.
+
     Attributes:
         node: (vertices,) row of each vertex; −1: it has no unknowns.
-        couplings: (m, 2) rows, the greater first, sorted.
+        carried: (vertices,) row behind those of the matrix; −1: no body carries it.
+        couplings: (m, 2) rows, the greater first, sorted; so those of the matrix alone come first.
     """
 
     node: np.ndarray
+    carried: np.ndarray
     couplings: np.ndarray
 
     @property
@@ -70,11 +75,22 @@ class Pattern:
         """Number of block rows."""
         return int((self.node >= 0).sum())
 
-    def places(self, vertices: np.ndarray) -> np.ndarray:
+    @property
+    def inner(self) -> int:
+        """Number of couplings of the matrix itself."""
+        return int((self.couplings[:, 0] < self.size).sum())
+
+    @property
+    def blocks(self) -> int:
+        """Number of all blocks."""
+        return self.size + len(self.couplings) + int((self.carried >= 0).sum())
+
+    def places(self, vertices: np.ndarray, *, carried: bool = False) -> np.ndarray:
         """Where the blocks of elements go.
 
         Args:
             vertices: (elements, corners); a corner that repeats an earlier one of its element has no block.
+            carried: Whether those of carried vertices have a place, too.
 
         Returns:
             (elements, pairs) for corner pairs (0, 0), (1, 0), (1, 1), (2, 0) …: twice the block's index, plus 1 where
@@ -83,37 +99,45 @@ class Pattern:
         corners = vertices.shape[1] if vertices.size else 0
         pairs = [(i, j) for i in range(corners) for j in range(i + 1)]
         out = np.full((len(vertices), max(len(pairs), 1)), -1, np.int32)
-        keys = self.couplings[:, 0].astype(np.int64) * self.size + self.couplings[:, 1]
+        nodes = np.maximum(self.node, self.carried) if carried else self.node
+        stride = self.size + len(self.node)
+        keys = self.couplings[:, 0].astype(np.int64) * stride + self.couplings[:, 1]
         repeated = np.zeros(vertices.shape, bool)
         for i in range(corners):
             repeated[:, i] = (vertices[:, :i] == vertices[:, i : i + 1]).any(axis=1)
         for k, (i, j) in enumerate(pairs):
-            a, b = self.node[vertices[:, i]], self.node[vertices[:, j]]
+            a, b = nodes[vertices[:, i]], nodes[vertices[:, j]]
             row, column = np.maximum(a, b), np.minimum(a, b)
-            spot = np.where(row == column, row, self.size + np.searchsorted(keys, row * self.size + column))
+            diagonal = np.where(row < self.size, row, row + len(self.couplings))
+            spot = np.where(row == column, diagonal, self.size + np.searchsorted(keys, row * stride + column))
             there = (column >= 0) & ~repeated[:, i] & ~repeated[:, j]
             out[there, k] = (2 * spot + (a < b))[there]
         return out
 
 
-def make_pattern(vertices: int, free: np.ndarray, elements: Iterable[np.ndarray]) -> Pattern:
-    """Blocks of elements among the free vertices.
+def make_pattern(
+    vertices: int, free: np.ndarray, elements: Iterable[np.ndarray], carried: Iterable[int] = ()
+) -> Pattern:
+    """Blocks of elements among the free vertices, and those that bodies carry.
 
     Args:
         vertices: Number of them.
         free: (vertices,) which have unknowns.
         elements: Vertices (n, corners) of each kind of element: all corners of one are coupled.
+        carried: Vertices whose motion is that of bodies which are unknowns elsewhere.
     """
-    node = np.full(vertices, -1, np.int64)
+    node, behind = (np.full(vertices, -1, np.int64) for _ in range(2))
     node[free] = np.arange(int(free.sum()))
+    behind[list(carried)] = int(free.sum()) + np.arange(len(list(carried)))
+    row = np.maximum(node, behind)
     found = [np.zeros((0, 2), np.int64)]
     for kind in elements:
         corners = kind.shape[1] if kind.size else 0
         for i in range(corners):
             for j in range(i):
-                pair = node[kind[:, [i, j]]]
+                pair = row[kind[:, [i, j]]]
                 found.append(np.sort(pair[(pair >= 0).all(axis=1) & (pair[:, 0] != pair[:, 1])], axis=1)[:, ::-1])
-    return Pattern(node, np.unique(np.concatenate(found), axis=0))
+    return Pattern(node, behind, np.unique(np.concatenate(found), axis=0))
 
 
 def make_factor(pattern: Pattern, points: np.ndarray, worlds: int, device: wp.Device) -> Factor:
@@ -121,11 +145,12 @@ def make_factor(pattern: Pattern, points: np.ndarray, worlds: int, device: wp.De
     free = pattern.node >= 0
     out = Factor()
     if not pattern.size:
-        out.blocks = wp.zeros((worlds, 1), dtype=mat33, device=device)
+        out.blocks = wp.zeros((worlds, max(pattern.blocks, 1)), dtype=mat33, device=device)
         return out
-    ldl = BlockLdl(BlockPattern.of(pattern.size, pattern.couplings), worlds, places=points[free], device=device)
-    out.size, out.plan, out.panels, out.work = pattern.size, ldl.plan, ldl.panels, ldl.work
-    out.blocks = wp.zeros((worlds, pattern.size + len(pattern.couplings)), dtype=mat33, device=device)
-    out.diagonal, out.coupling = out.blocks[:, : pattern.size], out.blocks[:, pattern.size :]
+    size, inner = pattern.size, pattern.inner
+    ldl = BlockLdl(BlockPattern.of(size, pattern.couplings[:inner]), worlds, places=points[free], device=device)
+    out.size, out.plan, out.panels, out.work = size, ldl.plan, ldl.panels, ldl.work
+    out.blocks = wp.zeros((worlds, pattern.blocks), dtype=mat33, device=device)
+    out.diagonal, out.coupling = out.blocks[:, :size], out.blocks[:, size : size + inner]
     out.vector = wp.zeros((worlds, pattern.size), dtype=vec3, device=device)
     return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,7 +11,8 @@ import warp as wp
 
 from warpsim.core.precision import numpy_real, quat, real, vec3, vec6
 from warpsim.deformable import surroundings
-from warpsim.deformable.model import build
+from warpsim.deformable.joint import JointSolver, RigidSide
+from warpsim.deformable.model import DeformableModel, build
 from warpsim.deformable.parts import BENDS, FORMS, MATERIAL, parts_of
 from warpsim.deformable.report import report_kernel
 from warpsim.deformable.step_terms import Around
@@ -33,9 +35,13 @@ class DeformableWork:
     Attributes:
         step: Of the solve.
         x, v: (W, n) the solution.
-        position, rotation, velocity, size, yielding: (W, shapes) of the shapes that are touched, in the world.
+        acceleration: (W, n) of the solution, without gradient; rate: with it.
+        position, rotation, velocity, size: (W, shapes) of the shapes that are touched, in the world.
+        shape_acceleration, place_acceleration: Jq̈ of shapes and of what springs hold on to; q̈ is held fixed, in
+            `felt_acceleration` it is not.
         place, place_velocity: (W, springs) of what springs hold on to.
-        target: (W, pins) where pinned vertices are at the end of the step.
+        target: (W, pins) where pinned vertices are at the end of the step if q̈ is zero; `end` with it.
+        hold: (W, pins) where bodies hold them at its start.
     """
 
     step: StepWork
@@ -45,16 +51,22 @@ class DeformableWork:
     rotation: wp.array
     velocity: wp.array
     size: wp.array
-    yielding: wp.array
+    shape_acceleration: wp.array
+    felt_acceleration: wp.array
     place: wp.array
     place_velocity: wp.array
+    place_acceleration: wp.array
+    hold: wp.array
     target: wp.array
+    end: wp.array
+    acceleration: wp.array
+    rate: wp.array
 
 
 class DeformableMatter(Matter):
     """Implicit steps to convergence, with the adjoint of the converged step.
 
-    Bodies move it, and feel it in the same step; see `surroundings`.
+    Where it meets bodies that can move, both are solved for together; see `joint`.
     """
 
     meets_bodies = True
@@ -71,6 +83,7 @@ class DeformableMatter(Matter):
             device=self.device,
             gradients=False,
             surfaces=surfaces_of(context, data["shapes"]),
+            carried=[v for v, b in zip(data["held"].tolist(), data["held_body"], strict=True) if context.body(b) > 0],
         )
         weights = np.broadcast_to(self._model.weights, (self.worlds, len(self._model.weights)))
         self._weights = wp.array(weights.astype(numpy_real), dtype=real, device=self.device)
@@ -124,9 +137,28 @@ class DeformableMatter(Matter):
         holders = [context.body(held[v]) if v in held else -1 for v in pins]
         self._pin, self._pin_body = put(pins), put(holders)
         self._pin_control = put([moved.get(v, -1) for v in pins])
-        self._felt = {"shapes": any(b > 0 for b in bodies), "springs": any(b > 0 for b in springs)}
-        self._felt["pins"] = any(b > 0 for b in holders)
+        self.joins_bodies = any(b > 0 for b in (*bodies, *springs, *holders))
         self._stepper = Stepper(self._model)
+
+    @property
+    def model(self) -> DeformableModel:
+        """Its elements."""
+        return self._model
+
+    @property
+    def stepper(self) -> Stepper:
+        """Its steps."""
+        return self._stepper
+
+    @property
+    def bodies_met(self) -> tuple[wp.array, wp.array, wp.array, wp.array]:
+        """Bodies of its shapes and of its springs; pinned vertices, and the bodies that carry them."""
+        return self._shape_body, self._spring_body, self._pin, self._pin_body
+
+    @classmethod
+    def join(cls, matters: Sequence[Any], model: Any) -> JointSolver:
+        """Solves for bodies and deformables together."""
+        return JointSolver(matters, model)
 
     def part(self, first: int, last: int) -> Self:
         """The same matter in some worlds."""
@@ -157,79 +189,105 @@ class DeformableMatter(Matter):
         """The solution, the report, and the surroundings of one step."""
         w, m = self.worlds, self._model
         shapes, springs, pins = (max(n, 1) for n in (len(m.obstacles), len(m.sprung), len(m.pinned)))
-        sizes = {"x": m.count, "v": m.count, "place": springs, "place_velocity": springs, "target": pins}
-        types = {"position": vec3, "rotation": quat, "velocity": vec6, "size": vec3, "yielding": real}
+        sizes = {"x": m.count, "v": m.count, "rate": m.count, "hold": pins, "target": pins, "end": pins}
+        sizes |= dict.fromkeys(("place", "place_velocity", "place_acceleration"), springs)
+        types = {"position": vec3, "rotation": quat, "velocity": vec6, "size": vec3}
+        types |= {"shape_acceleration": vec6, "felt_acceleration": vec6}
         return DeformableWork(
             step=self._stepper.make_work(arena),
+            acceleration=arena.array((w, m.count), vec3, differentiable=False),
             **{name: arena.array((w, count), vec3) for name, count in sizes.items()},
             **{name: arena.array((w, shapes), dtype) for name, dtype in types.items()},
         )
 
     def forces(self, state: Arrays, inputs: Arrays, work: DeformableWork, around: Environment) -> None:
-        """The whole step: bodies as they are, the solve, what bodies feel of it."""
+        """The surroundings of the step; where no body is to be solved for with it, the step itself."""
         bodies = around.bodies
         assert bodies is not None
-        self._see(state, inputs, work, around, bodies)
-        control = Arrays("control", {"force": inputs.force, "pin": work.target})
-        solved = {"x": work.x, "v": work.v}
-        self._stepper.solve(self._near(work, around), state, control, work.step, solved, active_tape())
-        if any(self._felt.values()):
-            self._exert(state, inputs, work, around, bodies)
+        self._see(inputs, work, around, bodies)
+        if not around.joined:
+            control = Arrays("control", {"force": inputs.force, "pin": work.target})
+            solved = {"x": work.x, "v": work.v}
+            self._stepper.solve(self._near(work, around), state, control, work.step, solved, active_tape())
 
-    def _near(self, work: DeformableWork, around: Environment) -> Around:
-        return Around(
-            around.timestep,
-            around.gravity,
-            *(work.position, work.rotation, work.velocity, work.size, self.physical.get("friction"), work.yielding),
-            *(work.place, work.place_velocity),
-        )
+    def _near(self, work: DeformableWork, around: Environment, shape_acceleration: wp.array | None = None) -> Around:
+        shapes = (work.position, work.rotation, work.velocity, work.size, self.physical.get("friction"))
+        moved = work.shape_acceleration if shape_acceleration is None else shape_acceleration
+        accelerations = (moved, work.place_acceleration) if around.joined else ()
+        return Around(around.timestep, around.gravity, *shapes, work.place, work.place_velocity, *accelerations)
 
     def _launch(self, kernel: wp.Kernel, inputs: list, outputs: list) -> None:
         wp.launch(kernel, dim=self.worlds, inputs=inputs, outputs=outputs, device=self.device)
 
-    def _see(self, state: Arrays, inputs: Arrays, work: DeformableWork, around: Environment, bodies: Bodies) -> None:
+    def _see(self, inputs: Arrays, work: DeformableWork, around: Environment, bodies: Bodies) -> None:
         m, motion = self._model, [bodies.position, bodies.rotation, bodies.velocity]
-        if m.obstacles and around.shapes is not None:
+        if m.obstacles:
             shapes = around.shapes
             given = [self._shape, self._shape_body, shapes.position, shapes.rotation, shapes.size, *motion]
             world = [work.position, work.rotation, work.velocity, work.size]
             self._launch(surroundings.shapes_kernel, given, world)
-            c = self._model.contacts
-            given = [c.surfaces, c.corner, c.share, c.kind, self._shape_body, bodies.mass, *world, around.timestep]
-            given += [m.physical["contact.radius"], state.x, state.v]
-            self._launch(surroundings.yielding_kernel, given, [work.yielding])
         if len(m.sprung):
             given = [self._spring_body, self.physical["attachment_anchor"], *motion]
             self._launch(surroundings.springs_kernel, given, [work.place, work.place_velocity])
         if len(m.pinned):
             moves = inputs["pin"] if "pin" in inputs else None
             given = [self._pin_body, self._pin_control, self.physical["pin_anchor"], moves, around.timestep, *motion]
-            self._launch(surroundings.pins_kernel, given, [work.target])
+            self._launch(surroundings.pins_kernel, given, [work.hold, work.target])
 
-    def _exert(self, state: Arrays, inputs: Arrays, work: DeformableWork, around: Environment, bodies: Bodies) -> None:
-        p, moved = self.physical, [state.x, state.v, work.v]
-        if self._felt["shapes"]:
-            self._touch(state, work, around, bodies.com, bodies.wrench, None)
-        if self._felt["springs"]:
-            given = [self._model.springs.vertex, self._spring_body, work.place, work.place_velocity]
-            given += [p["springs.stiffness"], p["springs.damping"], around.timestep, *moved, bodies.com]
-            self._launch(surroundings.spring_wrench_kernel, given, [bodies.wrench])
-        if self._felt["pins"]:
+    def exert(
+        self,
+        state: Arrays,
+        inputs: Arrays,
+        work: DeformableWork,
+        around: Environment,
+        rigid: RigidSide,
+        tape: wp.Tape,
+    ) -> None:
+        """What bodies feel of a step that was solved for together with them, and its adjoint; on the tape."""
+        bodies, m = around.bodies, self._model
+        assert bodies is not None
+        moved = [bodies.position, rigid.acceleration]
+        if m.obstacles:
+            given = [self._shape_body, work.position, *moved]
+            self._launch(surroundings.shape_acceleration_kernel, given, [work.shape_acceleration])
+        if len(m.sprung):
+            given = [self._spring_body, work.place, *moved]
+            self._launch(surroundings.spring_acceleration_kernel, given, [work.place_acceleration])
+        if len(m.pinned):
+            given = [self._pin_body, work.hold, work.target, around.timestep, *moved]
+            self._launch(surroundings.pin_end_kernel, given, [work.end])
+        control = Arrays("control", {"force": inputs.force, "pin": work.end})
+        solved = {"x": work.x, "v": work.v}
+        self._stepper.record(self._near(work, around), state, control, work.step, solved, work.acceleration, tape)
+        self._push(state, inputs, work, around, rigid)
+
+    def _push(self, state: Arrays, inputs: Arrays, work: DeformableWork, around: Environment, rigid: RigidSide) -> None:
+        p, m, moved = self.physical, self._model, [state.x, state.v, work.acceleration]
+        about = [rigid.tree, rigid.origin]
+        if m.obstacles:
+            self._touch(state, work, around, work.shape_acceleration, work.acceleration, about, [rigid.wrench, None])
+        if len(m.sprung):
+            given = [m.springs.vertex, self._spring_body, work.place, work.place_velocity, work.place_acceleration]
+            given += [p["springs.stiffness"], p["springs.damping"], around.timestep, *moved, m.inertia.node, *about]
+            self._launch(surroundings.spring_wrench_kernel, given, [rigid.wrench])
+        if len(m.pinned):
             given = [self._pin, self._pin_body, work.step.elastic, p["mass"], p["mass_damping"], around.gravity]
-            given += [around.timestep, *moved, inputs.force, bodies.com]
-            self._launch(surroundings.pin_wrench_kernel, given, [bodies.wrench])
+            given += [around.timestep, state.x, state.v, inputs.force, work.hold, work.end, *about]
+            self._launch(surroundings.pin_wrench_kernel, given, [rigid.wrench])
 
     def _touch(
         self,
         state: Arrays,
         work: DeformableWork,
         around: Environment,
-        com: wp.array,
-        wrench: wp.array | None,
-        force: wp.array | None,
+        shape_acceleration: wp.array | None,
+        acceleration: wp.array,
+        about: list[wp.array | None],
+        out: list[wp.array | None],
     ) -> None:
-        given = [self._stepper.contacts(self._near(work, around)), self._shape_body, around.timestep]
-        self._launch(surroundings.contact_kernel, [*given, state.x, state.v, work.v, com], [wrench, force])
+        given = [self._stepper.contacts(self._near(work, around, shape_acceleration)), self._shape_body]
+        given += [around.timestep, state.x, state.v, acceleration, self._model.inertia.node, *about]
+        self._launch(surroundings.contact_kernel, given, out)
 
     def finish(
         self,
@@ -259,9 +317,26 @@ class DeformableMatter(Matter):
                 record_tape=False,
             )
         if "contact_force" in outputs and around.bodies is not None:
-            force = outputs["contact_force"]
-            wp.launch(surroundings.clear_kernel, dim=self.worlds, inputs=[force], device=self.device, record_tape=False)
-            self._touch(state, work, around, around.bodies.com, None, outputs["contact_force"])
+            self._show_forces(state, work, around, around.bodies, outputs["contact_force"])
+
+    def _show_forces(
+        self, state: Arrays, work: DeformableWork, around: Environment, bodies: Bodies, force: wp.array
+    ) -> None:
+        """Contact forces on points, as a function of what both sides reach."""
+        wp.launch(surroundings.clear_kernel, dim=self.worlds, inputs=[force], device=self.device, record_tape=False)
+        wp.launch(
+            surroundings.rate_kernel,
+            dim=work.x.shape,
+            inputs=[around.timestep, state.v, work.v],
+            outputs=[work.rate],
+            device=self.device,
+        )
+        felt = self._model.contacts.step  # zero
+        if around.joined:
+            felt = work.felt_acceleration
+            given = [self._shape_body, work.position, bodies.position, bodies.acceleration]
+            self._launch(surroundings.shape_acceleration_kernel, given, [felt])
+        self._touch(state, work, around, felt, work.rate, [None, None], [None, force])
 
     def observe(self, state: Arrays, outputs: Arrays) -> None:
         """Center of mass."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,12 +13,13 @@ import warp as wp
 from warpsim.collision.kinds import KIND_CODE
 from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.core.kernels import initialize
-from warpsim.core.precision import numpy_real, real, vec3
+from warpsim.core.precision import numpy_real, real, vec3, vec6
 from warpsim.deformable.arrays import STRUCTS, Rooms, contact_arrays, element_arrays, spring_arrays
 from warpsim.deformable.contact import Contacts, Surfaces
 from warpsim.deformable.derive import derive
 from warpsim.deformable.description import Matter, check
 from warpsim.deformable.inertia import Inertia
+from warpsim.deformable.interpolation import corner_shares, reference_gradients
 from warpsim.deformable.matrix import Pattern, make_pattern
 from warpsim.deformable.samples import touching_samples
 from warpsim.deformable.springs import Springs
@@ -133,7 +134,10 @@ class DeformableModel:
             if kind in self.index:
                 vertices = self.index[kind].numpy()
                 struct.count, struct.vertex = len(vertices), self.index[kind]
-                struct.place = wp.array(self.pattern.places(vertices), dtype=wp.int32, device=self.device)
+                places = self.pattern.places(vertices, carried=True)
+                struct.place = wp.array(places, dtype=wp.int32, device=self.device)
+                if kind == "tetrahedra":
+                    struct.corners = vertices.shape[1]
                 for name in names:
                     setattr(struct, name, self.physical[f"{kind}.{name}"])
             setattr(out, kind, struct)
@@ -156,7 +160,9 @@ class DeformableModel:
         shape = (self.worlds, out.count * out.samples)
         out.pairs = wp.zeros(self.worlds, dtype=wp.int32, device=self.device)
         out.pair = wp.zeros(shape, dtype=wp.int32, device=self.device)
-        out.normal, out.bias = (wp.zeros(shape, dtype=vec3, device=self.device) for _ in range(2))
+        out.normal, out.bias, out.at = (wp.zeros(shape, dtype=vec3, device=self.device) for _ in range(3))
+        shape = (self.worlds, out.count)
+        out.acceleration, out.step = (wp.zeros(shape, dtype=vec6, device=self.device) for _ in range(2))
         return out
 
     @cached_property
@@ -167,6 +173,8 @@ class DeformableModel:
             out.count = len(self.sprung)
             out.vertex = wp.array(self.sprung.astype(np.int32), dtype=wp.int32, device=self.device)
             out.stiffness, out.damping = self.physical["springs.stiffness"], self.physical["springs.damping"]
+            shape = (self.worlds, out.count)
+            out.acceleration, out.step = (wp.zeros(shape, dtype=vec3, device=self.device) for _ in range(2))
         return out
 
     def over(self, first: int, last: int) -> DeformableModel:
@@ -196,6 +204,7 @@ def build(
     device: Any = None,
     gradients: bool = True,
     surfaces: Surfaces | None = None,
+    carried: Sequence[int] = (),
 ) -> DeformableModel:
     """Lays a matter out in arrays and derives its parameters.
 
@@ -210,6 +219,7 @@ def build(
         device: Where; by default Warp's.
         gradients: Whether parameters carry gradients from the start.
         surfaces: Distance fields of the meshes and hulls among the obstacles.
+        carried: Pinned vertices that bodies carry which may be unknowns of the same solve.
     """
     initialize()
     check(matter)
@@ -239,7 +249,7 @@ def build(
         worlds=worlds,
         points=points,
         topology=topology,
-        pattern=make_pattern(len(points), free, [*stencils.values(), faces]),
+        pattern=make_pattern(len(points), free, [*stencils.values(), faces], carried),
         kind=kind,
         index=_index(topology, stencils, len(points), rooms.device),
         authored=authored,
@@ -287,4 +297,10 @@ def _index(
         found |= {"hinges": topology.hinges, "hinges.side": topology.hinge_triangles}
     if len(topology.joints):
         found["joints.side"] = topology.joint_segments
-    return {name: wp.array(values.astype(np.int32), dtype=wp.int32, device=device) for name, values in found.items()}
+    made = {name: wp.array(values.astype(np.int32), dtype=wp.int32, device=device) for name, values in found.items()}
+    if "tetrahedra" in found:
+        corners = found["tetrahedra"].shape[1]
+        gradients, shares = (make(corners).astype(numpy_real) for make in (reference_gradients, corner_shares))
+        made["tetrahedra.reference"] = wp.array(gradients, dtype=vec3, device=device)
+        made["tetrahedra.share"] = wp.array(shares, dtype=real, device=device)
+    return made

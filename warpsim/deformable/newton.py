@@ -19,19 +19,20 @@ from warpsim.deformable.contact import (
     contact_gradient,
     contact_hessian,
     prepare_contacts,
-    row_weights,
+    row_motion,
+    row_weight,
+    velocity_at,
 )
 from warpsim.deformable.inertia import Inertia, inertia_at, load_at, place_after, velocity_after
 from warpsim.deformable.matrix import Factor, factor_matrix, solve_matrix
-from warpsim.deformable.samples import sampled
 from warpsim.deformable.springs import Springs, add_springs, spring_weight
 from warpsim.deformable.terms import Elements, energy_line, energy_terms
 from warpsim.deformable.types import CONVERGED, PINNED, SADDLE, UNCONVERGED
 
-_MAXIMUM_LINE_STEPS = wp.constant(60)
-_SLOPE_SHARE = wp.constant(real(1e-3))
-_COST_ROUNDING = wp.constant(real(500.0 * EPSILON))
-_ROUNDING = wp.constant(real(0.5 * EPSILON))
+MAXIMUM_LINE_STEPS = wp.constant(60)
+SLOPE_SHARE = wp.constant(real(1e-3))
+COST_ROUNDING = wp.constant(real(500.0 * EPSILON))
+ROUNDING = wp.constant(real(0.5 * EPSILON))
 
 
 @wp.struct
@@ -81,10 +82,10 @@ def add_contacts(
         for k in range(c.pairs[w]):
             s, i = c.pair[w, k] // c.samples, c.pair[w, k] % c.samples
             if c.place[i, 0] >= 0:
-                n, y = c.normal[w, k], c.bias[w, k] + sampled(c.corner, c.share, i, w, a)
-                weights, mu = row_weights(c, w, s, i, m.time_step[w]), c.friction[w, s]
-                row = contact_gradient(n, y, weights[0], weights[1], mu)
-                block = contact_hessian(n, y, weights[0], weights[1], mu)
+                n, y = c.normal[w, k], row_motion(c, w, k, a)
+                weight, mu = row_weight(c, w, i, m.time_step[w]), c.friction[w, s]
+                row = contact_gradient(n, y, weight, mu)
+                block = contact_hessian(n, y, weight, mu)
                 pair = int(0)
                 for p in range(3):
                     gradient[w, c.corner[i, p]] += c.share[i, p] * row
@@ -103,15 +104,41 @@ def contact_line(
     for k in range(c.pairs[w]):
         s, i = c.pair[w, k] // c.samples, c.pair[w, k] % c.samples
         if c.place[i, 0] >= 0:
-            p = vec3()
+            p = -velocity_at(c.step[w, s], c.position[w, s], c.at[w, k])
             for q in range(3):
                 p += c.share[i, q] * f.vector[w, m.node[c.corner[i, q]]]
-            n, y = c.normal[w, k], c.bias[w, k] + sampled(c.corner, c.share, i, w, a) + alpha * p
-            weights, mu = row_weights(c, w, s, i, m.time_step[w]), c.friction[w, s]
-            cost += contact_cost(n, y, weights[0], weights[1], mu)
-            slope += wp.dot(p, contact_gradient(n, y, weights[0], weights[1], mu))
-            curvature += wp.dot(p, contact_hessian(n, y, weights[0], weights[1], mu) @ p)
+            n, y = c.normal[w, k], row_motion(c, w, k, a) + alpha * p
+            weight, mu = row_weight(c, w, i, m.time_step[w]), c.friction[w, s]
+            cost += contact_cost(n, y, weight, mu)
+            slope += wp.dot(p, contact_gradient(n, y, weight, mu))
+            curvature += wp.dot(p, contact_hessian(n, y, weight, mu) @ p)
     return vec3(cost, slope, curvature)
+
+
+@wp.func
+def polynomial(c: vec6, alpha: real) -> vec3:
+    """Σ cₖαᵏ, its slope and its curvature."""
+    value, slope, curvature = real(0.0), real(0.0), real(0.0)
+    for j in range(6):
+        k = 6 - j
+        curvature = curvature * alpha + real(k * (k - 1)) * c[k - 1]
+        slope = slope * alpha + real(k) * c[k - 1]
+        value = value * alpha + c[k - 1]
+    return vec3(value * alpha, slope, curvature / alpha)  # Horner's scheme has run one power too far
+
+
+@wp.func
+def next_trial(alpha: real, low: real, high: real, slope: real, curvature: real) -> real:
+    """Where to look after α: Newton's step within the bracket, which has no upper end yet where `high` is negative."""
+    trial = real(-1.0)
+    if curvature > real(0.0):
+        trial = alpha - slope / curvature
+    if high < real(0.0):
+        if trial <= low or trial > real(4.0) * alpha:
+            trial = real(2.0) * alpha
+    elif trial <= low or trial >= high:
+        trial = real(0.5) * (low + high)
+    return trial
 
 
 @wp.func
@@ -123,61 +150,59 @@ def line_minimum(c: vec6, contacts: Contacts, m: Inertia, f: Factor, w: int, a: 
     start = vec3()
     if contacts.count > 0:
         start = contact_line(contacts, m, f, w, a, real(0.0), real(0.0))
-    slack = _COST_ROUNDING * start[0]
+    slack = COST_ROUNDING * start[0]
     alpha, low, high = real(1.0), real(0.0), real(-1.0)
-    for _turn in range(_MAXIMUM_LINE_STEPS):
-        value, slope, curvature = real(0.0), real(0.0), real(0.0)
-        for j in range(6):
-            k = 6 - j
-            curvature = curvature * alpha + real(k * (k - 1)) * c[k - 1]
-            slope = slope * alpha + real(k) * c[k - 1]
-            value = value * alpha + c[k - 1]
-        value *= alpha
-        curvature /= alpha  # Horner's scheme has run one power too far
+    for _turn in range(MAXIMUM_LINE_STEPS):
+        line = polynomial(c, alpha)
         if contacts.count > 0:
             rows = contact_line(contacts, m, f, w, a, alpha, start[0])
-            value += rows[0] - alpha * start[1]
-            slope += rows[1] - start[1]
-            curvature += rows[2]
-        if value <= slack and wp.abs(slope) <= _SLOPE_SHARE * wp.abs(c[0]):
+            line += vec3(rows[0] - alpha * start[1], rows[1] - start[1], rows[2])
+        if line[0] <= slack and wp.abs(line[1]) <= SLOPE_SHARE * wp.abs(c[0]):
             return alpha
-        if value > slack or slope > real(0.0):
+        if line[0] > slack or line[1] > real(0.0):
             high = alpha
         else:
             low = alpha
-        trial = real(-1.0)
-        if curvature > real(0.0):
-            trial = alpha - slope / curvature
-        if high < real(0.0):
-            if trial <= low or trial > real(4.0) * alpha:
-                trial = real(2.0) * alpha
-        elif trial <= low or trial >= high:
-            trial = real(0.5) * (low + high)
-        alpha = trial
+        alpha = next_trial(alpha, low, high, line[1], line[2])
     return low
+
+
+@wp.func
+def quadratic_line(springs: Springs, m: Inertia, s: NewtonVectors, f: Factor, w: int) -> vec2:
+    """Along the factor's vector: the slope by free vertices, and half the curvature of masses and springs."""
+    slope, half = real(0.0), real(0.0)
+    for i in range(s.end.shape[1]):
+        node = m.node[i]
+        if node >= 0:
+            p = f.vector[w, node]
+            slope += wp.dot(p, s.gradient[w, i])
+            half += real(0.5) * inertia_at(m, w, i) * wp.dot(p, p)
+    for k in range(springs.count):
+        node = m.node[springs.vertex[k]]
+        if node >= 0:
+            p = f.vector[w, node] - springs.step[w, k]
+            half += real(0.5) * spring_weight(springs, w, k, m.time_step[w]) * wp.length_sq(p)
+    return vec2(slope, half)
+
+
+@wp.func
+def advance_free(m: Inertia, s: NewtonVectors, f: Factor, w: int, alpha: real):
+    """Moves free vertices along the factor's vector."""
+    for i in range(s.end.shape[1]):
+        node = m.node[i]
+        if node >= 0:
+            s.acceleration[w, i] += alpha * f.vector[w, node]
 
 
 @wp.func
 def advance_along(contacts: Contacts, springs: Springs, m: Inertia, s: NewtonVectors, f: Factor, w: int, c: vec6):
     """Goes to the minimum along the step."""
     h = m.time_step[w]
+    quadratic = quadratic_line(springs, m, s, f, w)
     coefficients = c / (h * h)
-    coefficients[0] = real(0.0)
-    for i in range(s.end.shape[1]):
-        node = m.node[i]
-        if node >= 0:
-            p = f.vector[w, node]
-            coefficients[0] += wp.dot(p, s.gradient[w, i])
-            coefficients[1] += real(0.5) * inertia_at(m, w, i) * wp.dot(p, p)
-    for k in range(springs.count):
-        node = m.node[springs.vertex[k]]
-        if node >= 0:
-            coefficients[1] += real(0.5) * spring_weight(springs, w, k, h) * wp.length_sq(f.vector[w, node])
-    alpha = line_minimum(coefficients, contacts, m, f, w, s.acceleration)
-    for i in range(s.end.shape[1]):
-        node = m.node[i]
-        if node >= 0:
-            s.acceleration[w, i] += alpha * f.vector[w, node]
+    coefficients[0] = quadratic[0]
+    coefficients[1] += quadratic[1]
+    advance_free(m, s, f, w, line_minimum(coefficients, contacts, m, f, w, s.acceleration))
 
 
 @wp.func
@@ -198,7 +223,7 @@ def residual_and_rounding(m: Inertia, s: NewtonVectors, f: Factor, w: int) -> ve
             noise += stiffness * stiffness / mass
             total += mass
     total = wp.max(total, real(1e-30))
-    return vec2(wp.sqrt(residual / total), _ROUNDING * extent * wp.sqrt(noise / total))
+    return vec2(wp.sqrt(residual / total), ROUNDING * extent * wp.sqrt(noise / total))
 
 
 @wp.kernel(enable_backward=False)
@@ -270,7 +295,7 @@ def newton_kernel(
         next_x[w, i] = end
         next_v[w, i] = velocity_after(m, w, i, x, v, end, s.acceleration[w, i])
         if m.kind[i] == PINNED:
-            elastic[w, m.pin[i]] = s.gradient[w, i] - load_at(m, w, i, v, force, vec3())
+            elastic[w, m.pin[i]] = s.gradient[w, i] - load_at(m, w, i, v, force, s.acceleration[w, i])
     status[w, 0] = iterations
     status[w, 1] = code
     error[w] = residual

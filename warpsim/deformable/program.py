@@ -74,7 +74,7 @@ class DeformableProgram:
         self.parameters: Mapping[str, wp.array] = model.physical
         self.constants = dict(constants) if constants is not None else self._held_controls()
         self._stepper = Stepper(model)
-        shapes = ("position", "rotation", "velocity", "size", "friction", "yielding")
+        shapes = ("position", "rotation", "velocity", "size", "friction")
         held = {name: model.physical.get(f"obstacles.{name}") for name in shapes}
         self._around = Around(model.physical["time_step"], model.physical["gravity"], **held)
 

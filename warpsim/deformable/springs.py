@@ -1,6 +1,7 @@
 """Springs from vertices to places that move by themselves: attachments that give.
 
-The force on vertex i is −k(x⁺ − p⁺) − c(v⁺ − u), with p⁺ = p + hu the place at the end of the step: quadratic in a.
+The force on vertex i is −k(x⁺ − p⁺) − c(v⁺ − u⁺), with p⁺ = p + hu⁺ and u⁺ = u + hJq̈ the place and its velocity at the
+end of the step: quadratic in a and q̈.
 """
 
 from __future__ import annotations
@@ -18,14 +19,42 @@ class Springs:
     vertex: wp.array(dtype=wp.int32)  # (n,)
     place: wp.array2d(dtype=vec3)  # (W, n) m, at the start of the step
     velocity: wp.array2d(dtype=vec3)  # (W, n) m/s
+    acceleration: wp.array2d(dtype=vec3)  # (W, n) m/s²: Jq̈ of what carries it
+    step: wp.array2d(dtype=vec3)  # (W, n) how that changes along the direction of a line search
     stiffness: wp.array2d(dtype=real)  # (W, n) N/m
     damping: wp.array2d(dtype=real)  # (W, n) N s/m
 
 
 @wp.func
-def pull(place: vec3, velocity: vec3, k: real, c: real, h: real, x: vec3, v: vec3, a: vec3) -> vec3:
+def pull(place: vec3, velocity: vec3, acceleration: vec3, k: real, c: real, h: real, x: vec3, v: vec3, a: vec3) -> vec3:
     """What a vertex exerts on the place it is attached to, N."""
-    return k * (x + h * (v + h * a) - place - h * velocity) + c * (v + h * a - velocity)
+    relative = v + h * a - velocity - h * acceleration
+    return k * (x - place + h * relative) + c * relative
+
+
+@wp.func
+def pull_of(
+    s: Springs,
+    w: int,
+    k: int,
+    h: real,
+    x: wp.array2d(dtype=vec3),
+    v: wp.array2d(dtype=vec3),
+    a: wp.array2d(dtype=vec3),
+) -> vec3:
+    """`pull` of spring k."""
+    i = s.vertex[k]
+    return pull(
+        s.place[w, k],
+        s.velocity[w, k],
+        s.acceleration[w, k],
+        s.stiffness[w, k],
+        s.damping[w, k],
+        h,
+        x[w, i],
+        v[w, i],
+        a[w, i],
+    )
 
 
 @wp.func
@@ -50,9 +79,7 @@ def add_springs(
     for k in range(s.count):
         i = s.vertex[k]
         if node[i] >= 0:
-            gradient[w, i] += pull(
-                s.place[w, k], s.velocity[w, k], s.stiffness[w, k], s.damping[w, k], h, x[w, i], v[w, i], a[w, i]
-            )
+            gradient[w, i] += pull_of(s, w, k, h, x, v, a)
             blocks[w, node[i]] += spring_weight(s, w, k, h) * wp.identity(n=3, dtype=real)
 
 
@@ -61,6 +88,7 @@ def spring_work(
     vertex: wp.array(dtype=wp.int32),
     place: wp.array2d(dtype=vec3),
     velocity: wp.array2d(dtype=vec3),
+    acceleration: wp.array2d(dtype=vec3),
     stiffness: wp.array2d(dtype=real),
     damping: wp.array2d(dtype=real),
     time_step: wp.array(dtype=real),
@@ -77,7 +105,15 @@ def spring_work(
     for k in range(vertex.shape[0]):
         i = vertex[k]
         force = pull(
-            place[w, k], velocity[w, k], stiffness[w, k], damping[w, k], time_step[w], x[w, i], v[w, i], a[w, i]
+            place[w, k],
+            velocity[w, k],
+            acceleration[w, k],
+            stiffness[w, k],
+            damping[w, k],
+            time_step[w],
+            x[w, i],
+            v[w, i],
+            a[w, i],
         )
         total += wp.dot(multiplier[w, i], force)
     work[w] = total

@@ -21,8 +21,8 @@ class Around:
         gravity: (W,) m/s².
         position, rotation, velocity, size: Of the shapes that vertices touch, in the world, see `Contacts`.
         friction: (W, shapes) μ.
-        yielding: (W, shapes) σ, 1/kg.
         place, place_velocity: (W, springs) m, m/s: what vertices are attached to.
+        acceleration, place_acceleration: Jq̈ of both, as the velocities; None: zero.
     """
 
     time_step: wp.array
@@ -32,9 +32,10 @@ class Around:
     velocity: wp.array | None = None
     size: wp.array | None = None
     friction: wp.array | None = None
-    yielding: wp.array | None = None
     place: wp.array | None = None
     place_velocity: wp.array | None = None
+    acceleration: wp.array | None = None
+    place_acceleration: wp.array | None = None
 
 
 @dataclass(frozen=True)

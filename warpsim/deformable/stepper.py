@@ -18,7 +18,7 @@ from warpsim.deformable.newton import NewtonVectors, newton_kernel
 from warpsim.deformable.step_terms import Around, Terms
 from warpsim.tape.arena import Arena
 
-_OF_SHAPES = ("position", "rotation", "velocity", "size", "friction", "yielding")
+_OF_SHAPES = ("position", "rotation", "velocity", "size", "friction", "acceleration")
 _OF_SAMPLES = ("stiffness", "damping", "radius")
 """Members of `Contacts` that may carry gradients."""
 
@@ -44,13 +44,13 @@ class Stepper:
     def __init__(self, model: DeformableModel) -> None:
         """Makes the scratch, which a capture would not fill."""
         self._model = model
-        self._vectors = NewtonVectors()
+        self.vectors = NewtonVectors()
         for name in ("acceleration", "end", "gradient", "step"):
-            setattr(self._vectors, name, self._room())
-        self._factor = make_factor(model.pattern, model.points, model.worlds, model.device)
+            setattr(self.vectors, name, self._room())
+        self.factor = make_factor(model.pattern, model.points, model.worlds, model.device)
         self._inertia, self._elements = model.inertia, model.elements
         self._contacts, self._springs = model.contacts, model.springs
-        self._adjoint = StepAdjoint(model, self._adjoint_scratch(), self._factor)
+        self._adjoint = StepAdjoint(model, self._adjoint_scratch(), self.factor)
 
     def _room(self) -> wp.array:
         return wp.zeros((self._model.worlds, self._model.count), dtype=vec3, device=self._model.device)
@@ -77,20 +77,32 @@ class Stepper:
             arena.array((worlds, max(len(self._model.pinned), 1)), vec3),
         )
 
+    @property
+    def multiplier(self) -> wp.array:
+        """(W, n) λ of the last adjoint."""
+        return self._adjoint.multiplier
+
+    def structs(self, time_step: wp.array, gravity: wp.array) -> tuple[Any, Any, Any, Any]:
+        """Masses, elements, contacts and springs, without what is around them in a step."""
+        inertia, contacts, springs = (_copied(s) for s in (self._inertia, self._contacts, self._springs))
+        inertia.time_step, inertia.gravity = time_step, gravity
+        return inertia, self._elements, contacts, springs
+
     def contacts(self, around: Around) -> Contacts:
         """Contacts of a step in its surroundings; arrays that carry gradients are set here, once they have them."""
         made = _copied(self._contacts)
         if made.count:
             for name in _OF_SHAPES:
-                setattr(made, name, getattr(around, name))
+                given = getattr(around, name)
+                if given is not None:
+                    setattr(made, name, given)
             for name in _OF_SAMPLES:
                 setattr(made, name, self._model.physical[f"contact.{name}"])
         return made
 
     def terms(self, around: Around) -> Terms:
         """The objective of a step in its surroundings."""
-        inertia, springs = _copied(self._inertia), _copied(self._springs)
-        inertia.time_step, inertia.gravity = around.time_step, around.gravity
+        inertia, elements, _, springs = self.structs(around.time_step, around.gravity)
         contacts = self.contacts(around)
         contact_arrays: tuple[wp.array, ...] = ()
         spring_arrays: tuple[wp.array, ...] = ()
@@ -98,11 +110,13 @@ class Stepper:
             contact_arrays = tuple(getattr(contacts, name) for name in (*_OF_SHAPES, *_OF_SAMPLES))
         if springs.count:
             springs.place, springs.velocity = around.place, around.place_velocity
+            if around.place_acceleration is not None:
+                springs.acceleration = around.place_acceleration
             own = [self._model.physical[f"springs.{name}"] for name in ("stiffness", "damping")]
-            spring_arrays = (around.place, around.place_velocity, *own)
+            spring_arrays = (springs.place, springs.velocity, springs.acceleration, *own)
         return Terms(
             inertia,
-            self._elements,
+            elements,
             contacts,
             springs,
             around.time_step,
@@ -134,18 +148,57 @@ class Stepper:
         wp.launch(
             newton_kernel,
             dim=m.worlds,
-            inputs=[terms.inertia, terms.elements, terms.contacts, terms.springs, self._factor, self._vectors]
+            inputs=[terms.inertia, terms.elements, terms.contacts, terms.springs, self.factor, self.vectors]
             + [m.tolerance, m.maximum_iterations, state["x"], state["v"], control["force"], control["pin"]],
             outputs=[work.status, work.error, next_state["x"], next_state["v"], work.elastic],
             device=m.device,
             record_tape=False,
         )
         if tape is not None:
-            read = (*state.values(), *control.values(), *terms.contact_arrays, *terms.spring_arrays)
-            made = (*next_state.values(), work.elastic)
-            arrays = [a for a in (*read, *made) if a.grad is not None]
+            arrays = _with_gradients(terms, state, control, next_state, work)
             tape.record_func(lambda: self._adjoint.run(terms, state, control, next_state, work.elastic), arrays=arrays)
         return terms
+
+    def record(
+        self,
+        around: Around,
+        state: Mapping[str, wp.array],
+        control: Mapping[str, wp.array],
+        work: StepWork,
+        next_state: Mapping[str, wp.array],
+        acceleration: wp.array,
+        tape: wp.Tape,
+    ) -> None:
+        """The adjoint of a step that was solved for together with bodies, whose own adjoint runs before.
+
+        Args:
+            around: Surroundings, with the accelerations of what bodies carry.
+            state: x and v.
+            control: force and pin.
+            work: As the solve has left it.
+            next_state: x and v, likewise.
+            acceleration: (W, n) m/s², without gradient.
+            tape: Where it goes.
+        """
+        terms = self.terms(around)
+        arrays = _with_gradients(terms, state, control, next_state, work)
+
+        def adjoint() -> None:
+            self._adjoint.run_with(terms, state, control, next_state, work.elastic, acceleration)
+
+        tape.record_func(adjoint, arrays=arrays)
+
+
+def _with_gradients(
+    terms: Terms,
+    state: Mapping[str, wp.array],
+    control: Mapping[str, wp.array],
+    next_state: Mapping[str, wp.array],
+    work: StepWork,
+) -> list[wp.array]:
+    """Arrays that a step's adjoint reads or adds to."""
+    read = (*state.values(), *control.values(), *terms.contact_arrays, *terms.spring_arrays)
+    return [a for a in (*read, *next_state.values(), work.elastic) if a.grad is not None]
 
 
 def _copied(struct: Any) -> Any:

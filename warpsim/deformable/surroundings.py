@@ -1,7 +1,7 @@
 """Shapes, springs' ends and pinned places of a step from the bodies at its start, and what bodies feel. Taped.
 
-Within a step a body goes on at the velocity it has at the start; the forces of the converged step act on it in the same
-step. One thread does a world, in a fixed order.
+Where bodies are solved for together with the deformable, accelerations (of both) come from that solve and are held
+fixed here: its adjoint has seen to them. One thread does a world, in a fixed order.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.core.precision import quat, real, vec3, vec6
-from warpsim.core.spatial import angular, linear, quat_mul, quat_rotate
-from warpsim.deformable.contact import Contacts, Surfaces, closing, contact_normal, row_gradient, velocity_at
+from warpsim.core.spatial import angular, linear, quat_mul, quat_rotate, spatial
+from warpsim.deformable.contact import Contacts, row_gradient
 from warpsim.deformable.samples import sampled
 from warpsim.deformable.springs import pull
 
@@ -56,78 +56,6 @@ def shapes_kernel(
         size[w, k] = local_size[w, s]
 
 
-@wp.func
-def contacts_on(
-    surfaces: Surfaces,
-    s: int,
-    corner: wp.array2d(dtype=wp.int32),
-    share: wp.array2d(dtype=real),
-    kind: int,
-    position: vec3,
-    rotation: quat,
-    velocity: vec6,
-    size: vec3,
-    w: int,
-    h: real,
-    radius: wp.array2d(dtype=real),
-    x: wp.array2d(dtype=vec3),
-    v: wp.array2d(dtype=vec3),
-) -> real:
-    """How many samples touch a shape within the step, counted smoothly; 1 more, for those that come in between."""
-    total = real(1.0)
-    for i in range(corner.shape[0]):
-        at = sampled(corner, share, i, w, x)
-        distance, n = contact_normal(surfaces, s, kind, position, rotation, size, at)
-        u = sampled(corner, share, i, w, v) - velocity_at(velocity, position, at)
-        total += closing(distance - radius[w, i] + h * wp.dot(n, u))
-    return total
-
-
-@wp.kernel
-def yielding_kernel(
-    surfaces: Surfaces,
-    corner: wp.array2d(dtype=wp.int32),
-    share: wp.array2d(dtype=real),
-    kind: wp.array(dtype=wp.int32),
-    body: wp.array(dtype=wp.int32),
-    mass: wp.array2d(dtype=real),
-    position: wp.array2d(dtype=vec3),
-    rotation: wp.array2d(dtype=quat),
-    velocity: wp.array2d(dtype=vec6),
-    size: wp.array2d(dtype=vec3),
-    time_step: wp.array(dtype=real),
-    radius: wp.array2d(dtype=real),
-    x: wp.array2d(dtype=vec3),
-    v: wp.array2d(dtype=vec3),
-    # out
-    yielding: wp.array2d(dtype=real),
-):
-    """σ of each shape: two over the share of its body's mass that a contact has; 0 for what stands still."""
-    w = wp.tid()
-    for k in range(kind.shape[0]):
-        b = body[k]
-        if b > 0 and mass[w, b] > real(0.0):
-            count = contacts_on(
-                surfaces,
-                k,
-                corner,
-                share,
-                kind[k],
-                position[w, k],
-                rotation[w, k],
-                velocity[w, k],
-                size[w, k],
-                w,
-                time_step[w],
-                radius,
-                x,
-                v,
-            )
-            yielding[w, k] = real(2.0) * count / mass[w, b]
-        else:
-            yielding[w, k] = real(0.0)
-
-
 @wp.kernel
 def springs_kernel(
     body: wp.array(dtype=wp.int32),
@@ -159,9 +87,10 @@ def pins_kernel(
     body_rotation: wp.array2d(dtype=quat),
     body_velocity: wp.array2d(dtype=vec6),
     # out
+    hold: wp.array2d(dtype=vec3),
     target: wp.array2d(dtype=vec3),
 ):
-    """Where pinned vertices are at the end of the step: moved by the control, or carried by a body."""
+    """Where pinned vertices are at the end of the step: moved by the control, or carried by a body from `hold` on."""
     w = wp.tid()
     for k in range(body.shape[0]):
         b = body[k]
@@ -170,7 +99,77 @@ def pins_kernel(
         else:
             at = carried(body_position[w, b], body_rotation[w, b], anchor[w, k])
             speed = carried_velocity(body_velocity[w, b], at - body_position[w, b])
+            hold[w, k] = at
             target[w, k] = at + time_step[w] * speed
+
+
+@wp.kernel
+def shape_acceleration_kernel(
+    body: wp.array(dtype=wp.int32),
+    position: wp.array2d(dtype=vec3),
+    body_position: wp.array2d(dtype=vec3),
+    body_acceleration: wp.array2d(dtype=vec6),
+    # out
+    acceleration: wp.array2d(dtype=vec6),
+):
+    """Jq̈ of shapes, as their velocities."""
+    w = wp.tid()
+    for k in range(body.shape[0]):
+        b = body[k]
+        moved = carried_velocity(body_acceleration[w, b], position[w, k] - body_position[w, b])
+        acceleration[w, k] = spatial(angular(body_acceleration[w, b]), moved)
+
+
+@wp.kernel
+def spring_acceleration_kernel(
+    body: wp.array(dtype=wp.int32),
+    place: wp.array2d(dtype=vec3),
+    body_position: wp.array2d(dtype=vec3),
+    body_acceleration: wp.array2d(dtype=vec6),
+    # out
+    acceleration: wp.array2d(dtype=vec3),
+):
+    """Jq̈ where springs are attached."""
+    w = wp.tid()
+    for k in range(body.shape[0]):
+        b = body[k]
+        acceleration[w, k] = carried_velocity(body_acceleration[w, b], place[w, k] - body_position[w, b])
+
+
+@wp.kernel
+def pin_end_kernel(
+    body: wp.array(dtype=wp.int32),
+    hold: wp.array2d(dtype=vec3),
+    target: wp.array2d(dtype=vec3),
+    time_step: wp.array(dtype=real),
+    body_position: wp.array2d(dtype=vec3),
+    body_acceleration: wp.array2d(dtype=vec6),
+    # out
+    end: wp.array2d(dtype=vec3),
+):
+    """Where pinned vertices are at the end of the step, with what their bodies accelerate."""
+    w = wp.tid()
+    h = time_step[w]
+    for k in range(body.shape[0]):
+        b = body[k]
+        end[w, k] = target[w, k]
+        if b > 0:
+            end[w, k] = target[w, k] + (h * h) * carried_velocity(
+                body_acceleration[w, b], hold[w, k] - body_position[w, b]
+            )
+
+
+@wp.kernel
+def rate_kernel(
+    time_step: wp.array(dtype=real),
+    v: wp.array2d(dtype=vec3),
+    next_v: wp.array2d(dtype=vec3),
+    # out
+    a: wp.array2d(dtype=vec3),
+):
+    """Acceleration of vertices, from what they reach."""
+    w, i = wp.tid()
+    a[w, i] = (next_v[w, i] - v[w, i]) / time_step[w]
 
 
 @wp.kernel(enable_backward=False)
@@ -183,9 +182,8 @@ def clear_kernel(force: wp.array2d(dtype=vec3)):
 
 @wp.func
 def on_body(force: vec3, arm: vec3) -> vec6:
-    """A force and its torque."""
-    torque = wp.cross(arm, force)
-    return vec6(force[0], force[1], force[2], torque[0], torque[1], torque[2])
+    """A force and its torque, as the bodies' step has them."""
+    return spatial(wp.cross(arm, force), force)
 
 
 @wp.kernel
@@ -195,26 +193,33 @@ def contact_kernel(
     time_step: wp.array(dtype=real),
     x: wp.array2d(dtype=vec3),
     v: wp.array2d(dtype=vec3),
-    next_v: wp.array2d(dtype=vec3),
-    com: wp.array2d(dtype=vec3),
+    a: wp.array2d(dtype=vec3),
+    node: wp.array(dtype=wp.int32),
+    tree: wp.array(dtype=wp.int32),
+    origin: wp.array2d(dtype=vec3),
     # in and out
     wrench: wp.array2d(dtype=vec6),
     force: wp.array2d(dtype=vec3),
 ):
-    """Adds the contact forces on bodies, and those on vertices where they are asked for, N."""
+    """Adds the contact forces on bodies, about the reference points of their trees, or those on vertices, N."""
     w = wp.tid()
     h = time_step[w]
     for k in range(c.kind.shape[0]):
         b = body[k]
-        for i in range(c.corner.shape[0]):
-            at, speed = sampled(c.corner, c.share, i, w, x), sampled(c.corner, c.share, i, w, v)
-            row = row_gradient(c, w, k, i, h, at, speed, (sampled(c.corner, c.share, i, w, next_v) - speed) / h)
-            if force:
-                for e in range(3):
-                    force[w, c.corner[i, e]] += -c.share[i, e] * row
-            if wrench:
-                if b > 0:
-                    wrench[w, b] += on_body(row, at - com[w, b])
+        count = c.corner.shape[0]
+        if b == 0 and not force:
+            count = 0
+        for i in range(count):
+            if node[c.corner[i, 0]] >= 0:
+                at = sampled(c.corner, c.share, i, w, x)
+                speed, rate = sampled(c.corner, c.share, i, w, v), sampled(c.corner, c.share, i, w, a)
+                row = row_gradient(c, w, k, i, h, at, speed, rate)
+                if force:
+                    for e in range(3):
+                        force[w, c.corner[i, e]] += -c.share[i, e] * row
+                if wrench:
+                    if b > 0:
+                        wrench[w, b] += on_body(row, at - origin[w, tree[b]])
 
 
 @wp.kernel
@@ -223,13 +228,16 @@ def spring_wrench_kernel(
     body: wp.array(dtype=wp.int32),
     place: wp.array2d(dtype=vec3),
     velocity: wp.array2d(dtype=vec3),
+    acceleration: wp.array2d(dtype=vec3),
     stiffness: wp.array2d(dtype=real),
     damping: wp.array2d(dtype=real),
     time_step: wp.array(dtype=real),
     x: wp.array2d(dtype=vec3),
     v: wp.array2d(dtype=vec3),
-    next_v: wp.array2d(dtype=vec3),
-    com: wp.array2d(dtype=vec3),
+    a: wp.array2d(dtype=vec3),
+    node: wp.array(dtype=wp.int32),
+    tree: wp.array(dtype=wp.int32),
+    origin: wp.array2d(dtype=vec3),
     # in and out
     wrench: wp.array2d(dtype=vec6),
 ):
@@ -238,10 +246,19 @@ def spring_wrench_kernel(
     h = time_step[w]
     for k in range(vertex.shape[0]):
         i, b = vertex[k], body[k]
-        if b > 0:
-            a = (next_v[w, i] - v[w, i]) / h
-            force = pull(place[w, k], velocity[w, k], stiffness[w, k], damping[w, k], h, x[w, i], v[w, i], a)
-            wrench[w, b] += on_body(force, place[w, k] - com[w, b])
+        if b > 0 and node[i] >= 0:
+            force = pull(
+                place[w, k],
+                velocity[w, k],
+                acceleration[w, k],
+                stiffness[w, k],
+                damping[w, k],
+                h,
+                x[w, i],
+                v[w, i],
+                a[w, i],
+            )
+            wrench[w, b] += on_body(force, place[w, k] - origin[w, tree[b]])
 
 
 @wp.kernel
@@ -255,20 +272,24 @@ def pin_wrench_kernel(
     time_step: wp.array(dtype=real),
     x: wp.array2d(dtype=vec3),
     v: wp.array2d(dtype=vec3),
-    next_v: wp.array2d(dtype=vec3),
     given: wp.array2d(dtype=vec3),
-    com: wp.array2d(dtype=vec3),
+    hold: wp.array2d(dtype=vec3),
+    end: wp.array2d(dtype=vec3),
+    tree: wp.array(dtype=wp.int32),
+    origin: wp.array2d(dtype=vec3),
     # in and out
     wrench: wp.array2d(dtype=vec6),
 ):
-    """Adds what vertices that bodies hold exert on these: their weight and inertia, and what pulls at them."""
+    """Adds what vertices that bodies carry exert on these: their weight and inertia, and what pulls at them."""
     w = wp.tid()
+    h = time_step[w]
     for k in range(vertex.shape[0]):
         i, b = vertex[k], body[k]
         if b > 0:
-            a = (next_v[w, i] - v[w, i]) / time_step[w]
-            force = given[w, i] - elastic[w, k] - mass[w, i] * (a - gravity[w] + mass_damping[w] * next_v[w, i])
-            wrench[w, b] += on_body(force, x[w, i] - com[w, b])
+            next_v = (end[w, k] - x[w, i]) / h
+            a = (next_v - v[w, i]) / h
+            force = given[w, i] - elastic[w, k] - mass[w, i] * (a - gravity[w] + mass_damping[w] * next_v)
+            wrench[w, b] += on_body(force, hold[w, k] - origin[w, tree[b]])
 
 
 @wp.kernel
@@ -312,9 +333,9 @@ def total_mass(mass: wp.array2d(dtype=real), w: int) -> real:
 
 @wp.kernel
 def spread_kernel(value: wp.array(dtype=real), scale: wp.array2d(dtype=real), out: wp.array2d(dtype=real)):
-    """One value of a world to each element, times the element's own factor where there are any."""
+    """One value of a world to each element, times the element's own factor where there are any; some share one."""
     w, e = wp.tid()
     if scale:
-        out[w, e] = value[w] * scale[w, e]
+        out[w, e] = value[w] * scale[w, e // (out.shape[1] // scale.shape[1])]
     else:
         out[w, e] = value[w]

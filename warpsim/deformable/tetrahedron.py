@@ -5,6 +5,8 @@ F = Σ xᵢ bᵢᵀ (3×3), J = det F, C = cof F; the energy of a tetrahedron of
     V [μ/2 (|F|² − 3) − μ(J − 1) + λ'/2 (J − 1)² + (η/2h)‖E(x⁺) − E(x)‖²],     λ' = λ + μ, E = ½(FᵀF − I)
 
 It is defined, and pushes back, where the element is inverted. λ' is what makes small strains those of Lamé's λ and μ.
+A linear tetrahedron has four corners and one F. A quadratic one has ten (its corners, then the middles of its edges)
+and four points of quadrature, each of which is an element here, with a quarter of its volume and its own bᵢ.
 """
 
 from __future__ import annotations
@@ -19,27 +21,14 @@ class Tetrahedra:
     """Tetrahedra of all worlds: (n, …) connectivity, (W, n) parameters."""
 
     count: int
-    vertex: wp.array2d(dtype=wp.int32)  # (n, 4)
-    place: wp.array2d(dtype=wp.int32)  # (n, 10)
+    corners: int  # 4 or 10
+    vertex: wp.array2d(dtype=wp.int32)  # (n, corners)
+    place: wp.array2d(dtype=wp.int32)  # (n, corners · (corners + 1) / 2)
     volume: wp.array2d(dtype=real)  # m³
-    shape: wp.array2d(dtype=mat33)  # rows b₁, b₂, b₃, 1/m
+    shape: wp.array3d(dtype=vec3)  # (W, n, corners) bᵢ, the gradient of a corner's shape function at rest, 1/m
     mu: wp.array2d(dtype=real)  # Pa
     lam: wp.array2d(dtype=real)  # Pa, Lamé's
     viscosity: wp.array2d(dtype=real)  # Pa s
-
-
-@wp.func
-def tet_shape_gradient(shape: mat33, i: int) -> vec3:
-    """bᵢ, the gradient of corner i's shape function at rest."""
-    if i > 0:
-        return shape[i - 1]
-    return -shape[0] - shape[1] - shape[2]
-
-
-@wp.func
-def deformation(shape: mat33, x0: vec3, x1: vec3, x2: vec3, x3: vec3) -> mat33:
-    """Σ xᵢ bᵢᵀ."""
-    return wp.outer(x1 - x0, shape[0]) + wp.outer(x2 - x0, shape[1]) + wp.outer(x3 - x0, shape[2])
 
 
 @wp.func
@@ -56,10 +45,11 @@ def tet_strain(f: mat33) -> mat33:
 
 @wp.func
 def tet_deformation(t: Tetrahedra, w: int, e: int, x: wp.array2d(dtype=vec3)) -> mat33:
-    """Σ xᵢ bᵢᵀ of one tetrahedron."""
-    return deformation(
-        t.shape[w, e], x[w, t.vertex[e, 0]], x[w, t.vertex[e, 1]], x[w, t.vertex[e, 2]], x[w, t.vertex[e, 3]]
-    )
+    """Σ xᵢ bᵢᵀ of one element; places are taken from the first corner, which the sum does not see."""
+    total, first = mat33(), x[w, t.vertex[e, 0]]
+    for i in range(1, t.corners):
+        total += wp.outer(x[w, t.vertex[e, i]] - first, t.shape[w, e, i])
+    return total
 
 
 @wp.func
@@ -102,22 +92,22 @@ def tet_terms(
         stress = mat33()
         if rate != real(0.0):
             stress = rate * (tet_strain(f) - tet_strain(tet_deformation(t, w, e, x)))
-        shape, volume = t.shape[w, e], t.volume[w, e]
+        volume = t.volume[w, e]
         piola = volume * (mu * f + k * c + f @ stress)
-        for i in range(4):
-            gradient[w, t.vertex[e, i]] += piola @ tet_shape_gradient(shape, i)
+        for i in range(t.corners):
+            gradient[w, t.vertex[e, i]] += piola @ t.shape[w, e, i]
         if scale != real(0.0):
             if convex == 1:
                 k = real(0.0)
                 stress = mat33()
             left = (real(0.5) * rate) * (f @ wp.transpose(f))
-            for i in range(4):
-                bi = tet_shape_gradient(shape, i)
+            for i in range(t.corners):
+                bi = t.shape[w, e, i]
                 fi, ci, si = f @ bi, c @ bi, stress @ bi
                 for j in range(i + 1):
                     spot = t.place[e, i * (i + 1) // 2 + j]
                     if spot >= 0:
-                        bj = tet_shape_gradient(shape, j)
+                        bj = t.shape[w, e, j]
                         block = bulk * wp.outer(ci, c @ bj) - k * cross_matrix(f @ wp.cross(bi, bj))
                         if rate != real(0.0):
                             block += wp.dot(bi, bj) * left + (real(0.5) * rate) * wp.outer(f @ bj, fi)
@@ -166,6 +156,15 @@ def tet_line(
     return total
 
 
+@wp.func
+def corner_deformation(shape: wp.array3d(dtype=vec3), x: wp.array3d(dtype=vec3), w: int, e: int) -> mat33:
+    """Σ xᵢ bᵢᵀ from copies of the corners."""
+    total = mat33()
+    for i in range(1, shape.shape[2]):
+        total += wp.outer(x[w, e, i] - x[w, e, 0], shape[w, e, i])
+    return total
+
+
 @wp.kernel
 def tet_work(
     # corners
@@ -175,7 +174,7 @@ def tet_work(
     h: wp.array2d(dtype=real),
     # parameters
     volume: wp.array2d(dtype=real),
-    shape: wp.array2d(dtype=mat33),
+    shape: wp.array3d(dtype=vec3),
     mu: wp.array2d(dtype=real),
     lam: wp.array2d(dtype=real),
     viscosity: wp.array2d(dtype=real),
@@ -184,11 +183,10 @@ def tet_work(
 ):
     """λᵀ∇Ψ of each tetrahedron."""
     w, e = wp.tid()
-    b = shape[w, e]
-    f = deformation(b, end[w, e, 0], end[w, e, 1], end[w, e, 2], end[w, e, 3])
-    before = deformation(b, x[w, e, 0], x[w, e, 1], x[w, e, 2], x[w, e, 3])
+    f = corner_deformation(shape, end, w, e)
+    before = corner_deformation(shape, x, w, e)
     k = (lam[w, e] + mu[w, e]) * (wp.determinant(f) - real(1.0)) - mu[w, e]
     stress = (viscosity[w, e] / h[w, e]) * (tet_strain(f) - tet_strain(before))
     piola = mu[w, e] * f + k * cofactor(f) + f @ stress
-    along = deformation(b, multiplier[w, e, 0], multiplier[w, e, 1], multiplier[w, e, 2], multiplier[w, e, 3])
+    along = corner_deformation(shape, multiplier, w, e)
     work[w, e] = volume[w, e] * wp.ddot(piola, along)

@@ -8,6 +8,7 @@ import numpy as np
 
 from warpsim.core.errors import SceneError
 from warpsim.deformable.description import Curve, Matter, Sheet, Volume, values_of, vertices_of
+from warpsim.deformable.interpolation import QUADRATIC
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class Topology:
 
     Attributes:
         membrane: (n, 3) triangles.
-        tetrahedra: (n, 4).
+        tetrahedra: (n, 4), or (n, 10) where they are quadratic, four in a row for one of them.
         segments: (n, 2).
         hinges: (n, 4): the edge's two vertices, then those opposite.
         hinge_triangles: (n, 2) the triangles on both sides.
@@ -71,6 +72,14 @@ def hinges(triangles: np.ndarray, name: str = "sheet") -> tuple[np.ndarray, np.n
     return np.array(stencils, np.int32).reshape(-1, 4), np.array(pairs, np.int32).reshape(-1, 2)
 
 
+def _corners_of(tetrahedra: list[np.ndarray]) -> int:
+    """Corners of all tetrahedra of a matter."""
+    found = {part.shape[1] for part in tetrahedra} or {4}
+    if len(found) > 1:
+        raise SceneError("a matter has linear and quadratic tetrahedra; make all of one kind")
+    return found.pop()
+
+
 def make_topology(matter: Matter) -> Topology:
     """Puts the parts of a checked matter together."""
     values: dict[str, list[np.ndarray]] = {}
@@ -81,9 +90,11 @@ def make_topology(matter: Matter) -> Topology:
         kind = next(k for k, (cls, _) in _MATERIAL.items() if isinstance(part, cls))
         vertices = vertices_of(part)
         before = sum(map(len, found[kind]))
-        found[kind].append(vertices)
+        times = 4 if isinstance(part, Volume) and vertices.shape[1] == QUADRATIC else 1
+        found[kind].append(np.repeat(vertices, times, axis=0))
         for name in _MATERIAL[kind][1]:
-            values.setdefault(f"{kind}.{name}", []).append(values_of(part, name, len(vertices)))
+            given = values_of(part, name, len(vertices))
+            values.setdefault(f"{kind}.{name}", []).append(np.repeat(given, times))
         if isinstance(part, Sheet):
             stencils, pairs = hinges(vertices, part.name)
             where = "hinges"
@@ -102,7 +113,7 @@ def make_topology(matter: Matter) -> Topology:
 
     return Topology(
         membrane=joined(found["membrane"], 3),
-        tetrahedra=joined(found["tetrahedra"], 4),
+        tetrahedra=joined(found["tetrahedra"], _corners_of(found["tetrahedra"])),
         segments=joined(found["segments"], 2),
         hinges=joined(bends["hinges"], 4),
         hinge_triangles=joined(sides["hinges"], 2),

@@ -8,10 +8,12 @@ import numpy as np
 from pxr import Usd, UsdGeom
 
 from warpsim.core.errors import SceneError
+from warpsim.deformable.interpolation import QUADRATIC
 from warpsim.deformable.parts import check_parts
 from warpsim.deformable.topology import hinges
 from warpsim.deformable.usd_attachments import Held, read_attachments
 from warpsim.deformable.usd_material import FAMILIES, bound_material, read_array, read_material
+from warpsim.geometry.quadratic import split_faces
 from warpsim.io.usd.context import Context
 from warpsim.io.usd.ledger_scan import applied_apis
 from warpsim.io.usd.meshes import authored_mesh
@@ -57,7 +59,7 @@ def read_deformable(prim: Usd.Prim, context: Context, kind: str) -> MatterDescri
 
     local, geometry = _geometry(context, prim, form)
     if frame.mirrored and form == "volume":
-        geometry["elements"] = geometry["elements"][:, [0, 2, 1, 3]]
+        geometry["elements"] = _mirrored(geometry["elements"])
     points = in_world(local)
     rest = read_array(context, prim, "restShapePoints", ndim=2)
     if rest is not None and rest.shape != local.shape:
@@ -112,12 +114,18 @@ def _geometry(context: Context, prim: Usd.Prim, form: str) -> tuple[np.ndarray, 
         tetrahedra = read.array(prim, "tetVertexIndices", ndim=2)
         if tetrahedra is None or tetrahedra.shape[1:] != (4,) or not len(tetrahedra):
             raise SceneError(f"{path}: a soft body needs tetVertexIndices")
-        elements = tetrahedra.astype(np.int32)
+        elements, swapped = tetrahedra.astype(np.int32), False
         if elements.min() < 0 or elements.max() >= len(points):
             raise SceneError(f"{path}: tetVertexIndices go to {int(elements.max())}; there are {len(points)} points")
         if read.token(prim, "orientation", choices=("leftHanded", "rightHanded")) == "leftHanded":
-            elements = elements[:, [0, 2, 1, 3]]
-        return points, {"elements": elements, "faces": surface_of(elements)}
+            elements, swapped = elements[:, [0, 2, 1, 3]], True
+        faces = surface_of(elements)
+        middles = read.array(prim, "warpsim:midEdgeIndices")
+        if middles is None or not len(middles):
+            return points, {"elements": elements, "faces": faces}
+        own = _middles(str(path), middles, elements, len(points))
+        elements = np.concatenate([elements, own[:, [1, 0, 2, 3, 5, 4]] if swapped else own], axis=1)
+        return points, {"elements": elements, "faces": split_faces(faces, elements)}
     counts = read.array(prim, "curveVertexCounts")
     if counts is None or (counts < 2).any() or counts.sum() != len(points):
         raise SceneError(f"{path}: curveVertexCounts must be 2 or more each, and sum to its {len(points)} points")
@@ -126,6 +134,20 @@ def _geometry(context: Context, prim: Usd.Prim, form: str) -> tuple[np.ndarray, 
     if read.token(prim, "type") != "linear":
         context.ledger.used(prim, "type", "points are joined by straight segments")
     return points, {"counts": counts.astype(np.int32)}
+
+
+def _middles(path: str, given: np.ndarray, elements: np.ndarray, points: int) -> np.ndarray:
+    """(n, 6) middles of the edges of tetrahedra."""
+    if given.size != 6 * len(elements):
+        raise SceneError(f"{path}: warpsim:midEdgeIndices are {given.size}; six for each of {len(elements)} tetrahedra")
+    if given.min() < 0 or given.max() >= points:
+        raise SceneError(f"{path}: warpsim:midEdgeIndices go to {int(given.max())}; there are {points} points")
+    return given.astype(np.int32).reshape(-1, 6)
+
+
+def _mirrored(elements: np.ndarray) -> np.ndarray:
+    """Tetrahedra with two corners exchanged, and the middles of their edges with them."""
+    return elements[:, [0, 2, 1, 3, *((5, 4, 6, 7, 9, 8) if elements.shape[1] == QUADRATIC else ())]]
 
 
 def surface_of(tetrahedra: np.ndarray) -> np.ndarray:
@@ -141,7 +163,7 @@ def _volume(form: str, rest: np.ndarray, geometry: dict[str, Any], thickness: fl
         starts = np.concatenate([[0], np.cumsum(geometry["counts"])[:-1]])
         lengths = np.delete(np.linalg.norm(np.diff(rest, axis=0), axis=1), starts[1:] - 1)
         return float(lengths.sum() * 0.25 * np.pi * (thickness or 0.0) ** 2)
-    edges = rest[geometry["elements"][:, 1:]] - rest[geometry["elements"][:, :1]]
+    edges = rest[geometry["elements"][:, 1:4]] - rest[geometry["elements"][:, :1]]
     if form == "volume":
         return float(np.linalg.det(edges).sum() / 6.0)
     return float(0.5 * np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1).sum() * (thickness or 0.0))
@@ -223,8 +245,10 @@ def _stiffness(
     if form == "curve":
         chosen = 2.0 * young * float(parameters["radius"])
     else:
-        elements = geometry["elements"]
-        chosen = young * float(np.linalg.norm(rest[elements] - rest[np.roll(elements, 1, axis=1)], axis=2).mean())
+        elements = geometry["elements"][:, :4]
+        share = 0.5 if geometry["elements"].shape[1] == QUADRATIC else 1.0
+        between = np.linalg.norm(rest[elements] - rest[np.roll(elements, 1, axis=1)], axis=2)
+        chosen = young * share * float(between.mean())
     context.ledger.used(
         prim, "newton:contactStiffness", f"not set on its material; {chosen:.3g} N/m for each point follows from it"
     )

@@ -12,6 +12,9 @@ from warpsim.scene.description import Mesh, Scene, Shape
 
 _COPLANAR = 1e-10
 """Triangles whose normals differ by less (1 − cosine) are one face."""
+_FLAT = 1e-12
+"""Where the mesh names its outlines, faces are flat to this share of its size: what lies on one another is told from
+the outlines, and what touches alone from faces as they are."""
 
 
 @dataclass(frozen=True)
@@ -41,18 +44,31 @@ def _neighbors(triangles: np.ndarray) -> np.ndarray:
     return np.array([[across[int(t[(k + 1) % 3]), int(t[k])] for k in range(3)] for t in triangles], int)
 
 
-def _merge_coplanar(normals: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
-    """Group number of each triangle: neighbors in one plane share it."""
+def _merge_coplanar(corner: np.ndarray, normals: np.ndarray, neighbors: np.ndarray, flat: float | None) -> np.ndarray:
+    """Group number of each triangle: neighbors in one plane share it.
+
+    Args:
+        corner: (m, 3, 3), m, of the triangles.
+        normals: (m, 3) unit normals.
+        neighbors: (m, 3) triangles across the edges.
+        flat: Corners within this distance (m) of a triangle's plane are in it, the largest triangles asked first;
+            None: normals are compared instead.
+    """
     group = np.full(len(normals), -1)
+    area = np.linalg.norm(np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]), axis=1)
     count = 0
-    for seed in range(len(normals)):
+    for seed in range(len(normals)) if flat is None else np.argsort(-area, kind="stable"):
         if group[seed] >= 0:
             continue
+        if flat is None:
+            joins = normals @ normals[seed] > 1.0 - _COPLANAR
+        else:
+            joins = np.abs((corner - corner[seed, 0]) @ normals[seed]).max(axis=1) < flat
         group[seed] = count
-        stack = [seed]
+        stack = [int(seed)]
         while stack:
             for other in neighbors[stack.pop()]:
-                if group[other] < 0 and normals[other] @ normals[seed] > 1.0 - _COPLANAR:
+                if group[other] < 0 and joins[other]:
                     group[other] = count
                     stack.append(int(other))
         count += 1
@@ -102,7 +118,8 @@ def convex_hull(mesh: Mesh) -> Hull:
     size = np.linalg.norm(area, axis=1)
     normals = area / np.maximum(size, 1e-300)[:, None]
     neighbors = _neighbors(triangles)
-    group = _merge_coplanar(normals, neighbors)
+    flat = None if mesh.hull_faces is None else _FLAT * float(np.abs(vertices).max())
+    group = _merge_coplanar(corner, normals, neighbors, flat)
     by_group = np.lexsort((-size, group))
     largest = by_group[np.searchsorted(group[by_group], np.arange(group.max() + 1))]
     rim = group[:, None] != group[neighbors]

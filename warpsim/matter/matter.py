@@ -5,6 +5,8 @@ write its own next state:
 
     bodies at the state ▸ forces of each matter ▸ rigid step under their sum ▸ finish of each matter ▸ observables
 
+A matter that `joins_bodies` has no forces of its own: its unknowns are solved for together with those of the bodies.
+
 All of it is taped, captured and replayed like any step, so the rules of `warpsim.tape.program` hold: write every
 element of what is to be written, depend on what is given alone, launch kernels and nothing else.
 """
@@ -69,6 +71,8 @@ class Bodies:
         mass: kg.
         wrench: N, N·m: force, then torque at the center of mass, of one matter on each body. Zero to begin with; its
             `forces` writes those that it exerts.
+        acceleration: rad/s², m/s²: Jq̈, angular, then linear at the origin, of the step that is done; in `finish` of
+            matters that join bodies.
     """
 
     position: wp.array
@@ -77,6 +81,7 @@ class Bodies:
     com: wp.array
     mass: wp.array
     wrench: wp.array
+    acceleration: wp.array
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,7 @@ class Environment:
         bodies: None unless the matter `meets_bodies`.
         shapes: Of bodies and of the world.
         tape: Where custom adjoints are to be recorded; None: nowhere. Kernels with Warp's own adjoints need it not.
+        joined: Whether the matter is solved for together with the bodies.
     """
 
     timestep: wp.array
@@ -111,6 +117,7 @@ class Environment:
     bodies: Bodies | None
     shapes: Shapes
     tape: wp.Tape | None = None
+    joined: bool = False
 
 
 class Matter:
@@ -129,6 +136,7 @@ class Matter:
         outputs: What `finish` reports of a step.
         observables: What `observe` makes of a state alone, from its differentiable fields.
         meets_bodies: Whether its stages read bodies and exert wrenches on them.
+        joins_bodies: Whether it is solved for together with the bodies, where any can move.
         authored: Parameters that users set, (W, …) each.
         physical: What the stages read; by default the authored ones. Others are made by `derive`.
     """
@@ -138,6 +146,7 @@ class Matter:
     outputs: tuple[Field, ...] = ()
     observables: tuple[Field, ...] = ()
     meets_bodies: bool = False
+    joins_bodies: bool = False
 
     def __init__(
         self, description: MatterDescription, context: CompileContext, dtypes: Mapping[str, Any] | None = None
@@ -167,6 +176,11 @@ class Matter:
 
     def forces(self, state: Arrays, inputs: Arrays, work: Any, around: Environment) -> None:
         """Before the rigid step: evaluates forces, and writes those on bodies to `around.bodies.wrench`."""
+
+    @classmethod
+    def join(cls, matters: Sequence[Any], model: Any) -> Any:
+        """What solves for all matters that join the bodies of a model, for `coupling`; see `deformable.joint`."""
+        raise NotImplementedError
 
     def finish(
         self, state: Arrays, inputs: Arrays, work: Any, around: Environment, next_state: Arrays, outputs: Arrays

@@ -102,7 +102,9 @@ class Search:
         shown = self._method.name if ranks is None else f"{self._method.name} on {ranks.size} ranks"
         with tqdm(desc=shown, disable=not progress, unit="it") as bar:
             try:
-                stopped, message = self._until_stopped(callback, bar)
+                while (ended := self._tell(callback, bar) or self._verdict()) is None:
+                    self._accept(self._method.advance(self._problem, self._at.iterate))
+                stopped, message = ended
             except KeyboardInterrupt:
                 if current() is not None:  # the other ranks may be elsewhere; what is kept on disk goes on
                     raise
@@ -127,13 +129,6 @@ class Search:
             "history": [list(vars(entry).values()) for entry in self._at.history],
         }
 
-    def _until_stopped(self, callback: Callback | None, bar: tqdm) -> tuple[Stopped, str]:
-        while True:
-            stopped = self._tell(callback, bar) or self._verdict()
-            if stopped is not None:
-                return stopped
-            self._at = self._next()
-
     def _restore(self, state: Mapping[str, Any]) -> _Stand:
         if state.get("method") != self._method.name:
             raise InputError(f"the saved state is of method {state.get('method')!r}, not {self._method.name!r}")
@@ -150,12 +145,11 @@ class Search:
             )
         return _Stand(iterate, best, history)
 
-    def _next(self) -> _Stand:
+    def _accept(self, iterate: Iterate) -> None:
         at = self._at
-        iterate = self._method.advance(self._problem, at.iterate)
         better = iterate.loss < at.best.loss or not math.isfinite(at.best.loss)
         entry = self._entry(at.history[-1].iteration + 1, iterate)
-        return _Stand(iterate, iterate if better else at.best, (*at.history, entry))
+        self._at = _Stand(iterate, iterate if better else at.best, (*at.history, entry))
 
     def _entry(self, iteration: int, i: Iterate) -> HistoryEntry:
         seconds = time.perf_counter() - self._began

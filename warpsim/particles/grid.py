@@ -22,7 +22,8 @@ from warpsim.core.spatial import clamp_range, spatial
 from warpsim.particles.cells import NODES, Cells
 from warpsim.particles.domain import Domain
 from warpsim.particles.liquid import liquid_pressure
-from warpsim.particles.nearby import LEAST_MASS, NODE_WALLS, NearWalls, Pairs, node_point
+from warpsim.particles.nearby import LEAST_MASS, NODE_WALLS, node_point
+from warpsim.particles.pairs import NearWalls, Pairs
 from warpsim.particles.parameters import ParticleParameters
 from warpsim.particles.splines import quadratic, quadratic_tail
 from warpsim.particles.transfer_native import received

@@ -18,7 +18,8 @@ from warpsim.core.precision import mat33, real, vec3, vec6
 from warpsim.core.spatial import spatial
 from warpsim.particles.cells import CROWDED, LOST, NODES, Cells
 from warpsim.particles.domain import Domain
-from warpsim.particles.nearby import PARTICLE_WALLS, NearWalls, Pairs
+from warpsim.particles.nearby import PARTICLE_WALLS
+from warpsim.particles.pairs import NearWalls, Pairs
 from warpsim.particles.parameters import ParticleParameters, ParticleState
 from warpsim.particles.splines import quintic_tail
 from warpsim.particles.transfer_native import carried

@@ -176,6 +176,10 @@ class Mesh:
     counterclockwise seen from outside. None: the hull's faces."""
     hull_normals: np.ndarray | None = None
     """(number of flat parts, 3) their outward unit normals; None without `hull_faces`."""
+    prisms: tuple[int, int, float] | None = None
+    """Of a height field that collides with convex shapes as MuJoCo's, by a prism under each half of every cell: rows,
+    columns and depth of the prisms' base (m below z = 0). The first rows · columns vertices are its heights. None: it
+    collides as a smooth surface."""
 
 
 @dataclass(frozen=True)

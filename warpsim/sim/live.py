@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from warpsim.sim.trajectory import CONTACT_OUTPUTS, MAXIMUM_WORLDS, Observed, Tr
 from warpsim.view.live.server import LiveServer
 from warpsim.view.live.states import pack_states
 from warpsim.view.live.wishes import Drag, Pause, Release, Reset, Slide, Step, Wish, read_wish
-from warpsim.view.page.content import LivePanel, Page
+from warpsim.view.page.content import LivePanel, Page, Target
 from warpsim.view.page.html import live_html
 from warpsim.view.page.scene_content import motion_take
 
@@ -27,6 +28,8 @@ FRAMES_PER_SECOND = 60.0
 OUTPUTS = ("body_position", "body_rotation", "body_velocity")
 STIFFNESS, DAMPING, CAUTION = 60.0, 1.4, 0.1
 """Of the spring that pulls: 1/s² times the whole mass, of its critical damping, and its limit k·dt²/m."""
+_LOOK_AGAIN = 0.05
+"""s between looks at what a viewer wants, while nothing is computed."""
 
 
 def open_viewer(
@@ -71,12 +74,12 @@ class LiveViewer:
         self._drag: Drag | None = None
         self._player: _Player | None = None
         self._label = ""
+        self._losses: list[tuple[int, float]] = []
         self._outputs = (*OUTPUTS, *(CONTACT_OUTPUTS if sim.model.max_contacts else ()))
         self._server = LiveServer(self._read, port=port)
-        self._page = self._make_page()
-        self._server.set_page(live_html(self._page, self._server.sources))
+        self._edition = 0
+        self.mark(())
         self.show()
-        self._tell()
 
     def __enter__(self) -> Self:
         return self
@@ -109,6 +112,13 @@ class LiveViewer:
             made["wrench"] += self._pull(self._drag)
         return made
 
+    def mark(self, targets: Sequence[Target]) -> None:
+        """Draws targets of a task; pages that are open load themselves again."""
+        self._edition += 1
+        self._page = self._make_page(targets)
+        self._server.set_page(live_html(self._page, self._server.sources))
+        self._tell()
+
     def show(self, state: Observed | None = None, *, label: str | None = None) -> None:
         """Sends a state to the viewers; while they want a pause, it waits.
 
@@ -126,17 +136,39 @@ class LiveViewer:
             self._tell()
         self._send(self._observed() if state is None else state, self.sim.time)
 
-    def play(self, trajectory: Trajectory, *, label: str = "") -> None:
+    def play(
+        self, trajectory: Trajectory, *, label: str = "", losses: Sequence[tuple[int, float]] | None = None
+    ) -> None:
         """Plays a rollout again and again until something else is shown; returns at once, e.g. to a search.
 
         Args:
             trajectory: Of this simulator's scene, with "body_position" and "body_rotation".
             label: A line to show with it, e.g. the iteration and its loss.
+            losses: Iterations of a search so far and their losses, drawn as a curve; None: those of the last call.
         """
         self._stop_playing()
         self._label = label
+        self._losses = self._losses if losses is None else list(losses)
         self._tell()
         self._player = _Player(self, trajectory)
+
+    def hold(self) -> None:
+        """Waits while the viewer wants a pause; each step it asks for lets this return once.
+
+        For a search between two calls of `play`: what was shown last goes on playing meanwhile.
+        """
+        while self.paused and not self._steps_wanted and self.watchers:
+            time.sleep(_LOOK_AGAIN)
+        self._steps_wanted = max(0, self._steps_wanted - 1)
+
+    def wait(self, *, for_viewer: bool = False) -> None:
+        """Waits until the last viewer has left, or for the first one to come.
+
+        Args:
+            for_viewer: The latter.
+        """
+        while bool(self.watchers) != for_viewer:
+            time.sleep(_LOOK_AGAIN)
 
     def run(self, seconds: float | None = None, *, wait: bool = True) -> None:
         """Steps the simulator in real time, or as fast as it can, under the hands of the viewer.
@@ -145,8 +177,8 @@ class LiveViewer:
             seconds: Of simulated time; None: until Ctrl-C, or until the last viewer has left.
             wait: Whether to wait for a viewer first.
         """
-        while wait and not self.watchers:
-            time.sleep(0.05)
+        if wait:
+            self.wait(for_viewer=True)
         each = max(1, round(1.0 / (FRAMES_PER_SECOND * self.sim.timestep)))
         end = np.inf if seconds is None else self.sim.time + seconds
         due = time.perf_counter()
@@ -163,14 +195,15 @@ class LiveViewer:
         self._stop_playing()
         self._server.close()
 
-    def _make_page(self) -> Page:
+    def _make_page(self, targets: Sequence[Target]) -> Page:
         panel = LivePanel(
             sliders=[slider.facts() for slider in self._sliders],
             drag="wrench" in self.sim.control_names,
             contacts=len(self._worlds) * self.sim.model.max_contacts,
+            edition=self._edition,
         )
         page = self._trajectory(self._observed()).page(worlds=list(self._worlds), title=self.sim.scene.name)
-        return Page(page.title, page.bodies, page.drawables, page.takes, joints=page.joints, live=panel)
+        return dataclasses.replace(page, targets=targets, live=panel)
 
     def _observed(self) -> Observed:
         return self.sim.observe(OUTPUTS)
@@ -185,8 +218,14 @@ class LiveViewer:
         self._server.publish(pack_states(at, takes, self._page))
 
     def _tell(self) -> None:
-        values = [slider.value for slider in self._sliders]
-        self._server.publish(status={"paused": self.paused, "label": self._label, "sliders": values})
+        status = {
+            "edition": self._edition,
+            "paused": self.paused,
+            "label": self._label,
+            "sliders": [slider.value for slider in self._sliders],
+            "losses": [(iteration, loss if np.isfinite(loss) else None) for iteration, loss in self._losses],
+        }
+        self._server.publish(status=status)
 
     def _read(self, text: str | bytes) -> Wish:
         sizes = {"worlds": len(self._worlds), "bodies": len(self._page.bodies), "sliders": len(self._sliders)}
@@ -259,12 +298,24 @@ class _Player:
         self._thread.start()
 
     def _run(self) -> None:
+        frame = 0
         while not self._ended.is_set():
-            for frame in self._frames:
-                self._viewer._server.publish(frame)
-                if self._ended.wait(self._interval):
-                    return
-            self._ended.wait(0.5)
+            self._viewer._server.publish(self._frames[frame])
+            last = frame == len(self._frames) - 1
+            self._ended.wait(0.5 if last else self._interval)
+            frame = 0 if last or self._obey() else frame + 1
+
+    def _obey(self) -> bool:
+        """Takes the viewer's wishes, which are for the search behind the rollout; whether to play it from its start."""
+        again = False
+        wishes = self._viewer._server.wishes()
+        for wish in wishes:
+            if isinstance(wish, Pause | Step):
+                self._viewer._obey(wish)
+            again = again or isinstance(wish, Reset)
+        if wishes:
+            self._viewer._tell()
+        return again
 
     def stop(self) -> None:
         self._ended.set()

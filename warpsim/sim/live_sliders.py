@@ -45,8 +45,9 @@ class Slider:
 
 
 def control_sliders(sim: Simulator) -> Iterator[Slider]:
-    """One for each number of the controls, but for wrenches and what moves other matters."""
+    """One for each number of the controls, but for wrenches, forces on free bodies, and what moves other matters."""
     authored = {name: value[0, 0].reshape(-1).tolist() for name, value in sim.all_controls(1).items()}
+    free = tuple(f"{joint.name}:" for joint in sim.scene.joints if joint.kind == "free")  # the mouse pulls at those
     left = MAXIMUM
     for control in sim.control_names:
         if control not in _HEADINGS:
@@ -54,6 +55,8 @@ def control_sliders(sim: Simulator) -> Iterator[Slider]:
         for place, (name, low, high, unit) in enumerate(_ranges(sim, control)):
             if left == 0:
                 return
+            if control == "joint_force" and f"{name}:".startswith(free):
+                continue
             left -= 1
             value = authored[control][place]
             low, high = min(low, value), max(high, value)

@@ -58,7 +58,7 @@ def allocate_vectors(worlds: int, rows: int, nv: int, device: wp.Device) -> Newt
 
 
 @wp.func
-def _evaluate(
+def evaluate(
     t: TreeSparsity,
     rows: Rows,
     v: NewtonVectors,
@@ -117,7 +117,7 @@ def _line_search(rows: Rows, v: NewtonVectors, w: int, slope0: real, slope_mass:
 
 
 @wp.func
-def _inertia(t: TreeSparsity, w: int, matrix: wp.array2d(dtype=real)) -> real:
+def trace_of(t: TreeSparsity, w: int, matrix: wp.array2d(dtype=real)) -> real:
     """Trace of M, the scale of the gradient's norm."""
     total = real(0.0)
     for d in range(t.nv):
@@ -214,7 +214,7 @@ def _newton_kernel(storage: HessianStorage) -> wp.Kernel:
             for d in range(n):
                 a[w, d] = real(wp.static(float("nan")))
             return
-        inertia = _inertia(t, w, matrix)
+        inertia = trace_of(t, w, matrix)
         free = wp.sqrt(dot(n, w, a, a))
         best = real(0.0)
         trial = int(0)  # 1: a is the warm start
@@ -229,7 +229,7 @@ def _newton_kernel(storage: HessianStorage) -> wp.Kernel:
         while code == _RUNNING:
             norm = real(0.0)
             if rows.used[w, 0] > 0:
-                cost = _evaluate(t, rows, v, w, matrix, implicit, rest, a)
+                cost = evaluate(t, rows, v, w, matrix, implicit, rest, a)
                 if trial == 1:
                     trial = 0
                     if cost >= best or cost != cost:

@@ -32,10 +32,8 @@ class Course:
         self._last: Stop | None = None
 
     def see(self, seen: Progress) -> None:
-        """Takes note of an iteration; of several starts side by side, the best so far."""
-        several = seen.x.shape != seen.best_x.shape
-        loss, x = (seen.best_loss, seen.best_x) if several else (seen.entry.loss, seen.x)
-        self._last = Stop(seen.entry.iteration, loss, x.detach().clone())
+        """Takes note of an iteration."""
+        self._last = iterate(seen)
         if is_shown(seen.entry.iteration):
             self._kept.append(self._last)
 
@@ -44,6 +42,13 @@ class Course:
         if self._last is None or (self._kept and self._kept[-1] is self._last):
             return tuple(self._kept)
         return (*self._kept, self._last)
+
+
+def iterate(seen: Progress) -> Stop:
+    """Where a search stands; of several starts side by side, the best so far."""
+    several = seen.x.shape != seen.best_x.shape
+    loss, x = (seen.best_loss, seen.best_x) if several else (seen.entry.loss, seen.x)
+    return Stop(seen.entry.iteration, loss, x.detach().clone())
 
 
 def is_shown(iteration: int) -> bool:

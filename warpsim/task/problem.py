@@ -211,7 +211,19 @@ class TaskProblem:
         parameters: dict[Any, Any] = dict(choice.attributes)
         if self.task.duration_range:
             parameters["world.timestep"] = self.timestep(choice)
-        trajectory, signals = self._roll_out(sim, choice, parameters, wanted)
+        if self._feedback:
+            trajectory, signals = self._closed_loop(sim, choice, parameters, wanted)
+        else:
+            signals = [
+                self._sent(sim, c, c.signal(values)) for c, values in zip(self.controls, choice.controls, strict=True)
+            ]
+            trajectory = sim.rollout(
+                steps=self.steps,
+                controls=self._inputs(sim, signals) or None,
+                parameters=parameters,
+                outputs=wanted,
+                memory=self._memory,
+            )
         inputs = self._inputs(sim, signals)
         named = {c.control.name: signal for c, signal in zip(self.controls, signals, strict=True)}
         return Episode(sim, trajectory, named, inputs, self.times, choice.duration, parameters)
@@ -220,40 +232,27 @@ class TaskProblem:
         """(W,) s per step, where the duration varies."""
         return (choice.duration / self.steps).to(self.sim.torch_dtype)
 
-    def _roll_out(
+    def _closed_loop(
         self, sim: Simulator, choice: Choice, parameters: dict[Any, Any], outputs: Sequence[str]
     ) -> tuple[Trajectory, list[torch.Tensor]]:
-        """The trajectory, and the signal (steps, W, n) of each control."""
-        if self._feedback:
-            (bound,), (policy,), (gains,) = self.controls, self._feedback, choice.controls
+        """The trajectory under feedback, and the signal (steps, W, n) of the control."""
+        (bound,), (policy,), (gains,) = self.controls, self._feedback, choice.controls
+        given: list[torch.Tensor] = []
 
-            given: list[torch.Tensor] = []
+        def act(state: Any) -> torch.Tensor:
+            signal = policy.signal(gains, state)
+            if self._transmission is not None:
+                given.append(signal)
+                signal = self._sent(sim, bound, torch.stack(given))[-1]
+            return self._spread(sim, bound, signal)
 
-            def act(state: Any) -> torch.Tensor:
-                signal = policy.signal(gains, state)
-                if self._transmission is not None:
-                    given.append(signal)
-                    signal = self._sent(sim, bound, torch.stack(given))[-1]
-                return self._spread(sim, bound, signal)
-
-            # a transmission remembers what was sent, so the controller must be asked once, not again on the way back
-            segment = None if self._transmission is None else self.steps
-            trajectory = sim.rollout_policy(
-                act, self.steps, parameters=parameters, outputs=outputs, memory=Memory(segment=segment)
-            )
-            signal = policy.signal(gains, trajectory)[:-1]
-            return trajectory, [self._sent(sim, bound, signal)]
-        signals = [
-            self._sent(sim, c, c.signal(values)) for c, values in zip(self.controls, choice.controls, strict=True)
-        ]
-        trajectory = sim.rollout(
-            steps=self.steps,
-            controls=self._inputs(sim, signals) or None,
-            parameters=parameters,
-            outputs=outputs,
-            memory=self._memory,
+        # a transmission remembers what was sent, so the controller must be asked once, not again on the way back
+        segment = None if self._transmission is None else self.steps
+        trajectory = sim.rollout_policy(
+            act, self.steps, parameters=parameters, outputs=outputs, memory=Memory(segment=segment)
         )
-        return trajectory, signals
+        signal = policy.signal(gains, trajectory)[:-1]
+        return trajectory, [self._sent(sim, bound, signal)]
 
     def _sent(self, sim: Simulator, bound: BoundControl, signal: torch.Tensor) -> torch.Tensor:
         """(steps, W, n) as it arrives."""

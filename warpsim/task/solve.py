@@ -26,6 +26,7 @@ from warpsim.sim.simulator import Simulator
 from warpsim.tape.memory import MemoryLike
 from warpsim.task.course import Course
 from warpsim.task.folder import ResultFolder
+from warpsim.task.live_search import LiveSearch, SearchViewer
 from warpsim.task.optimized import DEFAULT_METHOD, OptimizedTask, search_key
 from warpsim.task.outcome import Outcome, attribute_gradients, outcome
 from warpsim.task.problem import TaskProblem
@@ -55,6 +56,7 @@ def optimize(
     folder: str | PathLike[str] | None = None,
     resume: bool = False,
     progress: bool = False,
+    viewer: SearchViewer | None = None,
 ) -> OptimizedTask:
     """Optimizes what a task says may vary.
 
@@ -75,6 +77,8 @@ def optimize(
         folder: Where the best so far is kept while the search runs; None: nowhere.
         resume: Go on with the search that was kept in `folder`.
         progress: Show a bar with loss and gradient norm.
+        viewer: Of the scene, as `sim.viewer()` opens it: plays the motion of the iterate beside the losses so far, and
+            holds the search while whoever looks wants a pause. It is left open.
 
     Raises:
         TaskError: The task is wrong; the message begins with the prim that is.
@@ -95,7 +99,11 @@ def optimize(
     state = _kept_state(kept, key, ranks) if resume else None
 
     course = Course()
-    result = _search(problem, search, kept, key, state, progress, course)
+    live = LiveSearch(viewer, problem, before) if viewer is not None else None
+    watchers = (course.see, *((live.see,) if live is not None else ()))
+    result = _search(problem, search, kept, key, state, progress, watchers)
+    if live is not None:
+        live.show(result.x, f"{result.stopped} after {result.iterations} iterations · loss {result.loss:.4g}")
     before = dataclasses.replace(before, gradients=attribute_gradients(problem, problem.start))
     diagnosis = unreached(problem, result.x) if result.stopped == "no slope" and search.method != "ilqr" else ()
     after, loaded = _reloaded(problem, path, result.x)
@@ -129,16 +137,17 @@ def _search(
     key: Mapping[str, Any],
     state: Mapping[str, Any] | None,
     progress: bool,
-    course: Course,
+    watchers: Sequence[Callable[[Progress], None]],
 ) -> Result:
-    """Runs the optimizer, from one start or several, keeping the best so far and its course."""
+    """Runs the optimizer, from one start or several, keeping the best so far; watchers see every iteration."""
     stopping = Stopping(iterations=search.iterations, seconds=search.seconds or math.inf)
     options: dict[str, Any] = {"rate": search.rate} if search.method == "adam" and search.rate is not None else {}
 
     watch = _watch(problem, search) if search.stop_at_success else None
 
     def keep(seen: Progress) -> bool:
-        course.see(seen)
+        for see in watchers:
+            see(seen)
         seen = seen if watch is None else watch.see(seen)
         if kept is not None:
             kept.keep(key, seen)

@@ -11,6 +11,7 @@ import warp as wp
 from warpsim.coupling.compiled import CompiledScene
 from warpsim.coupling.program import CoupledProgram, CoupledWork
 from warpsim.rigid.step import step
+from warpsim.rigid.step.step import Partner
 from warpsim.rigid.work.state import RungeKuttaWork, make_runge_kutta_work, make_scratch, make_work
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays
@@ -46,12 +47,26 @@ class Plant:
             self._bodies(state, control, work, after, tape)
         else:
             self._program.around(
-                state, control, coupled, after, lambda given: self._bodies(state, given, work, after, tape)
+                state,
+                control,
+                coupled,
+                after,
+                lambda given, partner: self._bodies(state, given, work, after, tape, partner),
             )
 
-    def _bodies(self, state: Arrays, control: Arrays, work: Any, after: Arrays, tape: Any) -> None:
-        advance = step.runge_kutta if isinstance(work, RungeKuttaWork) else step.euler
-        advance(self._model, state, control, work, self.scratch, after, tape)
+    def _bodies(
+        self,
+        state: Arrays,
+        control: Arrays,
+        work: Any,
+        after: Arrays,
+        tape: Any,
+        partner: Partner | None = None,
+    ) -> None:
+        if isinstance(work, RungeKuttaWork):
+            step.runge_kutta(self._model, state, control, work, self.scratch, after, tape)
+        else:
+            step.euler(self._model, state, control, work, self.scratch, after, tape, partner)
 
 
 class NoTape:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warpsim.cli.commands.common import add_max_contacts, natural
 from warpsim.cli.commands.outputs import add_force, check_outputs
@@ -17,8 +17,13 @@ from warpsim.io.scene_files import is_usd, scene_files
 from warpsim.parallel.ranks import Ranks, alone
 from warpsim.sim.simulator import Simulator
 from warpsim.task.folder import folder_files
+from warpsim.task.live_search import SearchViewer
 from warpsim.task.optimized import OptimizedTask
 from warpsim.task.solve import DIVIDED_METHODS, chosen_search, optimize
+from warpsim.view.page.content import Target
+
+if TYPE_CHECKING:
+    from warpsim.sim.live import LiveViewer
 
 SOLVED, NOT_SOLVED, INTERRUPTED = 0, 3, 130
 """Exit codes; a task without conditions of success exits as solved."""
@@ -50,6 +55,12 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--resume", action="store_true", help="go on with the search that is kept in the folder")
     parser.add_argument("--no-gif", action="store_true", help="do not draw before_after.gif")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
+    parser.add_argument(
+        "--live",
+        action="store_true",
+        help="search in the browser: motion and losses as they come, pause, step (pip install warpsim[live])",
+    )
+    parser.add_argument("--open", action="store_true", help="with --live: open the browser")
     add_force(parser)
     parser.set_defaults(run=run)
 
@@ -67,7 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
         check_outputs(folder_files(output), [arguments.scene], force=arguments.force, make_folder=True)
     with joined(scene_files(arguments.scene)) as ranks:
         if ranks is None:
-            return _solve(arguments, output)
+            return _solve_live(arguments, output) if arguments.live else _solve(arguments, output)
+        if arguments.live:
+            raise InputError("--live shows the search of one process; run it without torchrun, or leave --live out")
         search = chosen_search(
             arguments.scene, arguments.task, method=arguments.method, starts=arguments.starts, seed=arguments.seed
         )
@@ -95,16 +108,45 @@ def _solve_over_ranks(arguments: argparse.Namespace, output: Path, ranks: Ranks,
     return SOLVED
 
 
-def _solve(arguments: argparse.Namespace, output: Path) -> int:
+class _Awaited:
+    """A viewer whose search begins when somebody looks: its page is complete then."""
+
+    def __init__(self, viewer: LiveViewer) -> None:
+        self._viewer = viewer
+        self.play, self.hold = viewer.play, viewer.hold
+
+    @property
+    def watchers(self) -> int:
+        return self._viewer.watchers
+
+    def mark(self, targets: Sequence[Target]) -> None:
+        self._viewer.mark(targets)
+        print(f"open in a browser on this machine, and the search begins: {self._viewer.url}", flush=True)
+        self._viewer.wait(for_viewer=True)
+
+
+def _solve_live(arguments: argparse.Namespace, output: Path) -> int:
+    """Shows the search, and its result until whoever looks leaves."""
+    sim = Simulator(arguments.scene, max_contacts=arguments.max_contacts)
+    with sim.viewer(browser=arguments.open) as viewer:
+        ended = _solve(arguments, output, _Awaited(viewer))
+        if ended != INTERRUPTED and viewer.watchers:
+            print("the page shows the result until it is closed (Ctrl-C ends it)", flush=True)
+            with suppress(KeyboardInterrupt):
+                viewer.wait()
+    return ended
+
+
+def _solve(arguments: argparse.Namespace, output: Path, viewer: SearchViewer | None = None) -> int:
     with _terminated_as_interrupted():
-        done = _optimized(arguments, output)
+        done = _optimized(arguments, output, viewer)
     _written(arguments, output, done)
     if done.result.stopped == "interrupted":
         return INTERRUPTED
     return NOT_SOLVED if done.solved is False else SOLVED
 
 
-def _optimized(arguments: argparse.Namespace, output: Path) -> OptimizedTask:
+def _optimized(arguments: argparse.Namespace, output: Path, viewer: SearchViewer | None = None) -> OptimizedTask:
     return optimize(
         Simulator(arguments.scene, max_contacts=arguments.max_contacts),
         arguments.task,
@@ -117,6 +159,7 @@ def _optimized(arguments: argparse.Namespace, output: Path) -> OptimizedTask:
         folder=output,
         resume=arguments.resume,
         progress=not arguments.quiet,
+        viewer=viewer,
     )
 
 

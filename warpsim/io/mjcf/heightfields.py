@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from warpsim.io.mjcf.source import MjSource
@@ -48,4 +50,5 @@ def read_heightfield(source: MjSource, index: int) -> Mesh:
         source.used(
             source.path("hfield", index), "size", f"the base is {depth:g} m deep, not {base:g}, for the distance grid"
         )
-    return heightfield_mesh(heightfield_name(source, index), heights, (half_x, half_y), depth)
+    mesh = heightfield_mesh(heightfield_name(source, index), heights, (half_x, half_y), depth)
+    return replace(mesh, prisms=(rows, columns, base))

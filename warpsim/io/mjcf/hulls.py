@@ -1,4 +1,4 @@
-"""The convex hulls that MuJoCo has built: which vertices are in them where `maxhullvert` leaves some out."""
+"""The convex hulls that MuJoCo has built: which vertices are in them, and the polygons of their faces."""
 
 from __future__ import annotations
 
@@ -11,30 +11,29 @@ _OUTSIDE = 1e-6
 _CHUNK = 1 << 22
 
 
-def cut_hull(model: mujoco.MjModel, index: int) -> np.ndarray | None:
-    """The vertices of a mesh's hull where it was cut.
+def hull_members(model: mujoco.MjModel, index: int) -> tuple[np.ndarray, bool] | tuple[None, bool]:
+    """The vertices of a mesh's hull, and whether `maxhullvert` cut it.
 
-    A compiled model does not hold `maxhullvert`, but the hull itself. The hull was cut where some vertex of the mesh
-    lies outside; then it lies above one of the hull's faces.
+    Vertices that lie in a face of the hull to rounding may be in it or not: MuJoCo's contacts are those of the ones it
+    kept. A compiled model does not hold `maxhullvert`; the hull was cut where some vertex of the mesh lies outside, and
+    so above one of the hull's faces.
 
     Args:
         model: Compiled.
         index: Of the mesh.
 
     Returns:
-        (k,) numbers of the mesh's vertices, ascending; None where the hull holds all vertices, or there is none.
+        (k,) numbers of the mesh's vertices, ascending, or None where there is no hull; whether some lie outside.
     """
     start = model.mesh_graphadr[index]
     if start < 0:
-        return None
+        return None, False
     graph = model.mesh_graph[start:]
     vertex_count, face_count = int(graph[0]), int(graph[1])
     members = graph[2 + vertex_count :][:vertex_count]
     faces = graph[2 + 3 * vertex_count + 3 * face_count :][: 3 * face_count].reshape(-1, 3)
     points = model.mesh_vert[model.mesh_vertadr[index] :][: model.mesh_vertnum[index]].astype(np.float64)
-    if _all_inside(points, members, faces):
-        return None
-    return np.unique(members).astype(np.int64)
+    return np.unique(members).astype(np.int64), not _all_inside(points, members, faces)
 
 
 def _all_inside(points: np.ndarray, members: np.ndarray, faces: np.ndarray) -> bool:

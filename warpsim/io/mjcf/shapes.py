@@ -6,7 +6,7 @@ import numpy as np
 
 from warpsim.io.mjcf.engine import mujoco
 from warpsim.io.mjcf.heightfields import heightfield_name, heightfield_resolution, read_heightfield
-from warpsim.io.mjcf.hulls import cut_hull, hull_faces
+from warpsim.io.mjcf.hulls import hull_faces, hull_members
 from warpsim.io.mjcf.source import MjSource
 from warpsim.scene.constraints import ContactOverride
 from warpsim.scene.description import MESH_KINDS, SHAPE_SIZES_USED, Mesh, Shape, Site
@@ -102,8 +102,8 @@ def _read_mesh(source: MjSource, index: int) -> Mesh:
     model = source.model
     vertices = model.mesh_vert[model.mesh_vertadr[index] :][: model.mesh_vertnum[index]]
     faces = model.mesh_face[model.mesh_faceadr[index] :][: model.mesh_facenum[index]]
-    kept = cut_hull(model, index)
-    if kept is not None:
+    kept, cut = hull_members(model, index)
+    if kept is not None and cut:
         how = f"collides as MuJoCo's hull of {len(kept)} of its {len(vertices)} vertices"
         source.used(source.path("mesh", index), "maxhullvert", how)
     flat, normals = hull_faces(model, index)

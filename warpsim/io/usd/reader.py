@@ -58,7 +58,8 @@ def open_stage(source: str | PathLike[str] | Usd.Stage) -> Usd.Stage:
 
 def _quoted(error: Tf.ErrorException) -> str:
     """What USD says, without where in USD it says so."""
-    return "; ".join(re.findall(r" : '(.*)'$", str(error), re.MULTILINE)) or str(error).strip()
+    said = re.findall(r" : '(.*?)'\s*$", str(error), re.MULTILINE | re.DOTALL)  # some quotes end with a line break
+    return "; ".join(text.strip() for text in said) or str(error).strip()
 
 
 def read_usd(source: str | PathLike[str] | Usd.Stage, *, strict: bool = False, time: float | None = None) -> Scene:

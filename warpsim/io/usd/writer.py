@@ -5,6 +5,8 @@
 - `out.animation.usdc`: time samples of poses, joint states, velocities, contacts
 - `out.values.usda`: optimized attribute values as sparse overrides, if any
 - the source, never written
+
+The root has a camera that sees the motion, where the source has none.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from warpsim.io.usd.ledger_scan import Ledger
 from warpsim.io.usd.motion import Motion
 from warpsim.io.usd.reader import open_stage
 from warpsim.io.usd.units import stage_units
+from warpsim.io.usd.view_camera import write_camera
 from warpsim.scene import Scene
 
 
@@ -100,6 +103,8 @@ def write_result(
             codes = start_code + motion.times * rate
         animation = _animation(stage, scene, motion, rate, codes, meters_per_newton, states)
         layers = {"animation.usdc": animation, **layers}
+        seen = [*(body.name for body in scene.bodies), *(matter.path for matter in scene.matters)]
+        write_camera(root, [*(layer.identifier for layer in layers.values()), str(source_path)], seen, codes)
         root.timeCodesPerSecond = root.framesPerSecond = rate
         root.startTimeCode, root.endTimeCode = float(codes[0]), float(codes[-1])
     names = [f"{root_path.stem}.{suffix}" for suffix in layers]

@@ -79,7 +79,7 @@ def outline_bodies(scene: Scene) -> BodyOutline:
     _, layout, joints, _ = build_topology(scene)
     options = scene.options
     pairs = collision_pairs(scene) if options.constraints and options.contacts else np.zeros((0, 2), np.int32)
-    room = default_room(count_candidates(scene, pairs), len(scene.shapes))
+    room = default_room(count_candidates(scene, pairs), len(np.unique(pairs)))
     limited = scene.actuators and any(joint.actuator_force_limit is not None for joint in joints)
     return BodyOutline(
         layout=layout,

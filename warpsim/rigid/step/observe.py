@@ -90,6 +90,17 @@ def _body_velocity_kernel(
         body_velocity[w, b] = spatial(angular(v), linear(v) + wp.cross(angular(v), r))
 
 
+def body_rates(m: Model, origin: wp.array, link_position: wp.array, twist: wp.array, out: wp.array) -> None:
+    """`out` (W, nbody) vec6: angular, then linear at each body's origin, of twists (W, nv + 1) about trees' points."""
+    wp.launch(
+        _body_velocity_kernel,
+        dim=(m.worlds, m.nbody),
+        inputs=[m.topology, origin, link_position, twist],
+        outputs=[out],
+        device=m.device,
+    )
+
+
 def observe(m: Model, s: State, o: Observation, outputs: Mapping[str, wp.array], names: Collection[str]) -> None:
     """Writes the outputs in `names` (those `o` was made for, or some of them) for state `s`; taped like any stage."""
     kinematics(m, s, o)
@@ -98,13 +109,7 @@ def observe(m: Model, s: State, o: Observation, outputs: Mapping[str, wp.array],
     if wanted & {"body_position", "body_rotation"}:
         query.body_poses(m, s, motion=o, out=Poses(place["body_position"], place["body_rotation"]))
     if "body_velocity" in wanted:
-        wp.launch(
-            _body_velocity_kernel,
-            dim=(m.worlds, m.nbody),
-            inputs=[m.topology, o.origin, o.link_position, o.velocity],
-            outputs=[outputs["body_velocity"]],
-            device=m.device,
-        )
+        body_rates(m, o.origin, o.link_position, o.velocity, outputs["body_velocity"])
     with_momentum = wanted & {"linear_momentum", "angular_momentum"}
     if "com" in wanted or with_momentum:
         query.center_of_mass(m, s, motion=o, out=place["com"])

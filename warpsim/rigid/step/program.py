@@ -24,6 +24,7 @@ from warpsim.rigid.step.impact_step import impact_step
 from warpsim.rigid.step.impact_work import ImpactWork, make_impact_scratch, make_impact_work
 from warpsim.rigid.step.modes import decisions_into, zones_into
 from warpsim.rigid.step.observe import Observation, make_observation, observe
+from warpsim.rigid.step.step import Partner
 from warpsim.rigid.work.constraint_work import ConstraintWork
 from warpsim.rigid.work.state import (
     RungeKuttaWork,
@@ -136,12 +137,16 @@ class RigidProgram:
         outputs: Arrays,
         *,
         tape: wp.Tape | None,
+        partner: Partner | None = None,
     ) -> None:
-        """One time step by the model's integrator, and the outputs of the state it reaches."""
+        """One time step by the model's integrator, and the outputs of the state it reaches.
+
+        With a partner, bodies are solved for together with it.
+        """
         control = Arrays("control", {**self.constants, **inputs})
         mode = outputs.mode if "mode" in outputs else None
         with zones_into(self.model, self.scratch.constraint, mode):
-            self._integrate(state, control, work, next_state, tape)
+            self._integrate(state, control, work, next_state, tape, partner)
         if work.observation is not None:
             observe(self.model, next_state, work.observation, outputs, self._observed)
         first = work.first
@@ -164,7 +169,13 @@ class RigidProgram:
             decisions_into(self.model, first, solves, impact, mode)
 
     def _integrate(
-        self, state: Arrays, control: Arrays, work: StepWork, next_state: Arrays, tape: wp.Tape | None
+        self,
+        state: Arrays,
+        control: Arrays,
+        work: StepWork,
+        next_state: Arrays,
+        tape: wp.Tape | None,
+        partner: Partner | None,
     ) -> None:
         """The next state, by the model's integrator."""
         if isinstance(work.step, ImpactWork):
@@ -173,7 +184,7 @@ class RigidProgram:
         elif isinstance(work.step, RungeKuttaWork):
             step.runge_kutta(self.model, state, control, work.step, self.scratch, next_state, tape)
         else:
-            step.euler(self.model, state, control, work.step, self.scratch, next_state, tape)
+            step.euler(self.model, state, control, work.step, self.scratch, next_state, tape, partner)
 
     def _contact_force(self, state: Arrays, work: Work, out: wp.array, tape: wp.Tape | None) -> None:
         c, space = work.constraint, self.scratch.constraint

@@ -5,6 +5,8 @@ kinematics ▸ passive and actuator forces ▸ mass matrix ▸ contacts ▸ Newt
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import warp as wp
 
 from warpsim.rigid.constraint.impact import leave_pending
@@ -35,9 +37,33 @@ from warpsim.rigid.work.constraint_work import ConstraintScratch, ConstraintWork
 from warpsim.rigid.work.state import Control, RungeKuttaWork, Scratch, State, Work
 
 
-def forward(m: Model, s: State, u: Control, work: Work, scratch: Scratch, tape: wp.Tape | None) -> None:
-    """Accelerations `work.qdd` of state `s` under controls `u`; on the tape, with their implicit adjoint."""
-    implicitfast = m.options.integrator == "implicitfast"
+class Partner(Protocol):
+    """What is solved for together with the bodies: its unknowns, its terms of the objective, and their adjoints."""
+
+    def solve(self, m: Model, work: Work, scratch: Scratch) -> None:
+        """`work.qdd` of everything; rows, and a first guess of it, are there. Not taped."""
+
+    def forces(self, m: Model, work: Work, tape: wp.Tape) -> None:
+        """Adds what it exerts on bodies, accelerations held fixed, to `work.wrench`, on the tape."""
+
+    def adjoint(self, m: Model, work: Work, scratch: Scratch) -> None:
+        """The adjoint of `work.residual` from that of `work.qdd`."""
+
+
+def forward(
+    m: Model,
+    s: State,
+    u: Control,
+    work: Work,
+    scratch: Scratch,
+    tape: wp.Tape | None,
+    partner: Partner | None = None,
+) -> None:
+    """Accelerations `work.qdd` of state `s` under controls `u`; on the tape, with their implicit adjoint.
+
+    With a partner, all implicit terms of bodies are the drives' and the joints' damping, within the one solve.
+    """
+    implicitfast = m.options.integrator == "implicitfast" and partner is None
     kinematics(m, s, work)
     passive(m, s, u, work)
     actuation(m, s, u, work)
@@ -51,14 +77,31 @@ def forward(m: Model, s: State, u: Control, work: Work, scratch: Scratch, tape: 
     if implicitfast:
         implicit_matrix(m, work, scratch.matrix)
     matrix = scratch.matrix if implicitfast else work.mass_matrix
-    if work.constraint is None or scratch.constraint is None:
+    if partner is not None:
+        joint_acceleration(m, s, work, scratch, partner)
+    elif work.constraint is None or scratch.constraint is None:
         acceleration(m, s, work, matrix, scratch.residual)
     else:
         constrained_acceleration(
             m, s, work, work.constraint, scratch, scratch.constraint, matrix, record=tape is not None
         )
     if tape is not None:
-        record_adjoint(m, s, work, scratch, tape)
+        record_adjoint(m, s, work, scratch, tape, partner)
+
+
+def joint_acceleration(m: Model, s: State, work: Work, scratch: Scratch, partner: Partner) -> None:
+    """The acceleration of bodies that are solved for together with something else."""
+    c, space = work.constraint, scratch.constraint
+    if c is not None and space is not None:
+        collide(m, work, c, space)
+        bias_accelerations(m, s, work, c, space)
+        build_rows(m, s, work, c, space)
+        wp.copy(work.qdd_fixed, s.warm_start)
+    else:
+        acceleration(m, s, work, work.mass_matrix, scratch.residual)
+    partner.solve(m, work, scratch)
+    if c is not None and m.two_stage:
+        wp.copy(c.qdd_fixed, work.qdd_fixed)
 
 
 def constrained_acceleration(
@@ -85,13 +128,20 @@ def constrained_acceleration(
         acceleration(m, s, work, matrix, space.residual)
 
 
-def record_adjoint(m: Model, s: State, work: Work, scratch: Scratch, tape: wp.Tape) -> None:
+def record_adjoint(
+    m: Model, s: State, work: Work, scratch: Scratch, tape: wp.Tape, partner: Partner | None = None
+) -> None:
     """Residuals at the solution, on the tape, and the implicit adjoint that seeds them."""
     c, space = work.constraint, scratch.constraint
     if c is not None and space is not None:
         if m.softened_backward:
             soften(m, s, work, c, space)
         constraint_forces(m, s, work, c, space, softened=True)
+    if partner is not None:
+        partner.forces(m, work, tape)
+        residual_at_solution(m, s, work)
+        tape.record_func(lambda: partner.adjoint(m, work, scratch), arrays=[work.qdd, work.residual])
+        return
     residual_at_solution(m, s, work)
     if m.options.integrator == "implicitfast":
         implicit_residual(m, s, work)
@@ -107,9 +157,18 @@ def record_adjoint(m: Model, s: State, work: Work, scratch: Scratch, tape: wp.Ta
     tape.record_func(adjoint, arrays=[work.qdd, work.residual])
 
 
-def euler(m: Model, s: State, u: Control, work: Work, scratch: Scratch, s_out: State, tape: wp.Tape | None) -> None:
-    """One step of "euler" or "implicitfast"."""
-    forward(m, s, u, work, scratch, tape)
+def euler(
+    m: Model,
+    s: State,
+    u: Control,
+    work: Work,
+    scratch: Scratch,
+    s_out: State,
+    tape: wp.Tape | None,
+    partner: Partner | None = None,
+) -> None:
+    """One step of "euler" or "implicitfast"; with a partner, of what both become then."""
+    forward(m, s, u, work, scratch, tape, partner)
     semi_implicit(m, s, work, s_out)
     if work.constraint is not None:
         wp.copy(s_out.warm_start, work.constraint.qdd_fixed)

@@ -8,7 +8,7 @@ import numpy as np
 
 from warpsim.io.usd.motion import ContactFrame
 
-SHARE, LONGEST = 0.4, 0.7
+SHARE, LONGEST = 0.4, 0.5
 """Of the scene's size: all arrows of the usual frame together, and a single one at most."""
 
 

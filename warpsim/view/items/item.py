@@ -10,8 +10,19 @@ import numpy as np
 from warpsim.view.items.textures import Texture
 from warpsim.view.items.triangles import Triangles
 
-SPHERE, BOX, CAPSULE, TAPERED, PLANE, MESH = range(6)
-"""Kinds of items; the kernels branch on them."""
+# Kinds of items; the kernels branch on them.
+SPHERE = 0
+"""A ball."""
+BOX = 1
+"""A box."""
+CAPSULE = 2
+"""A cylinder along z with half balls at its ends."""
+TAPERED = 3
+"""A cylinder or a cone along z."""
+PLANE = 4
+"""A rectangle, or the endless ground."""
+MESH = 5
+"""Triangles."""
 
 ENDLESS = 1.0e6
 """m: half edge of a plane that stands for an endless one; haze hides its rim."""

@@ -226,7 +226,7 @@ def _read_mesh(prim: Usd.Prim, time: Usd.TimeCode) -> Triangles | None:
 def surface_look(prim: Usd.Prim, time: Usd.TimeCode) -> tuple[np.ndarray, Look]:
     """(3,) linear RGB and the rest of a prim's look, from its material or displayColor."""
     shader = _surface(prim)
-    return _color(prim, shader, time), _look(shader, time)
+    return _color(prim, shader, time), _look(prim, shader, time)
 
 
 def _surface(prim: Usd.Prim) -> UsdShade.Shader | None:
@@ -246,9 +246,11 @@ def _color(prim: Usd.Prim, shader: UsdShade.Shader | None, time: Usd.TimeCode) -
     return np.array(values, dtype=float).mean(axis=0) if values else np.array(DEFAULT_COLOR)
 
 
-def _look(shader: UsdShade.Shader | None, time: Usd.TimeCode) -> Look:
-    """Roughness, metallic and opacity of a UsdPreviewSurface; what it leaves out is as everything else."""
-    plain = Look()
+def _look(prim: Usd.Prim, shader: UsdShade.Shader | None, time: Usd.TimeCode) -> Look:
+    """Roughness, metallic and opacity of a UsdPreviewSurface, else displayOpacity; the rest is as everything else."""
+    primvar = UsdGeom.PrimvarsAPI(prim).FindPrimvarWithInheritance("displayOpacity")
+    shares = primvar.Get(time) if primvar else None
+    plain = Look(opacity=float(np.mean(shares))) if shares else Look()
     if shader is None:
         return plain
     values = {name: _input(shader, name, time) for name in ("roughness", "metallic", "opacity")}

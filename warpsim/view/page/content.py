@@ -161,6 +161,8 @@ class LivePanel:
     """Whether bodies can be pulled."""
     contacts: int = 0
     """That are shown at most."""
+    edition: int = 0
+    """Pages of an older one load themselves again."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from warpsim.view.page.pack import pack
 SCRIPTS = (
     "decode.js",
     "geometry.js",
+    "lines.js",
     "stage.js",
     "take.js",
     "overlays.js",
@@ -36,8 +37,32 @@ def page_html(page: Page) -> str:
     """The whole file; the same content gives the same text."""
     if not page.takes:
         raise InputError("a page needs at least one take: a motion, or the pose that the scene stands in")
-    head, middle, tail = _template(page.live is not None)
-    return "".join((head, html.escape(page.title), middle, _squeezed(pack(page)), tail))
+    return packed_html(page.title, squeezed(pack(page)), live=page.live is not None)
+
+
+def packed_html(title: str, numbers: str, *, live: bool = False) -> str:
+    """The file around a page's numbers, so that a page which was kept gets the viewer as it is today.
+
+    Args:
+        title: Of the window.
+        numbers: As `packed_numbers` gives them.
+        live: Whether the page follows a simulation.
+    """
+    head, middle, tail = _template(live)
+    return "".join((head, html.escape(title), middle, numbers, tail))
+
+
+def packed_numbers(text: str) -> str:
+    """What a page holds beside the viewer: the text of its block of numbers.
+
+    Args:
+        text: The page.
+    """
+    _, mark, rest = text.partition('id="data">')
+    numbers, end, _ = rest.partition("</script>")
+    if not mark or not end:
+        raise InputError("this is not a page of the viewer: it holds no numbers")
+    return numbers
 
 
 def live_html(page: Page, sources: str) -> str:
@@ -76,7 +101,7 @@ def _template(live: bool) -> tuple[str, str, str]:
     parts = {
         "STYLE": (assets / "style.css").read_text(encoding="utf-8"),
         "LICENSE": (folder / "three" / "LICENSE").read_text(encoding="utf-8").strip(),
-        "THREE": _squeezed((folder / "three" / "three.min.js").read_bytes()),
+        "THREE": squeezed((folder / "three" / "three.min.js").read_bytes()),
         "VIEWER": '"use strict";\n(function () {\n' + "\n".join(scripts) + "\n})();",
     }
     text = (assets / "page.html").read_text(encoding="utf-8")
@@ -87,7 +112,7 @@ def _template(live: bool) -> tuple[str, str, str]:
     return head, middle, tail
 
 
-def _squeezed(data: bytes) -> str:
+def squeezed(data: bytes) -> str:
     """Base64 of raw deflate, which browsers undo by DecompressionStream("deflate-raw")."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -15)
     return base64.b64encode(packer.compress(data) + packer.flush()).decode("ascii")

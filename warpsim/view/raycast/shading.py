@@ -7,16 +7,18 @@ import warp as wp
 
 SUN_DIRECTION = np.array([0.45, -0.55, 1.15]) / np.linalg.norm([0.45, -0.55, 1.15])
 """Unit vector toward the sun, in the Z-up world: over the right shoulder of the automatic camera, as on pages."""
-SUN_STRENGTH = np.array([0.72, 0.68, 0.63])
+SUN_STRENGTH = np.array([0.84, 0.79, 0.73])
 """What a white surface that faces the sun sends out, linear RGB."""
-AMBIENT_UP, AMBIENT_DOWN = np.array([0.30, 0.31, 0.33]), np.array([0.13, 0.13, 0.14])
+AMBIENT_UP, AMBIENT_DOWN = np.array([0.25, 0.26, 0.275]), np.array([0.11, 0.11, 0.12])
 """What a white surface sends out of sky light: facing up, facing down."""
-GROUND = np.array([0.651, 0.687, 0.723])
+GROUND = np.array([0.479, 0.565, 0.687])
 GROUND_SHARE = 0.25
 """Endless planes have this color, and so much of their own."""
-LINE = np.array([0.287, 0.332, 0.392])
+LINE = np.array([0.212, 0.254, 0.314])
 """Of the ground's grid."""
-HAZE_START, HAZE_END, GRID_END = 6.0, 24.0, 9.0
+CHECK = 0.1
+"""How much darker every other square of the ground is."""
+HAZE_START, HAZE_END, GRID_END = 5.0, 18.0, 9.0
 """Sizes of the scene from which and at which the ground has faded into the horizon, and its grid from a quarter on."""
 
 _SUN = wp.constant(wp.vec3(*SUN_DIRECTION.tolist()))
@@ -24,8 +26,9 @@ _SUN_STRENGTH = wp.constant(wp.vec3(*SUN_STRENGTH.tolist()))
 _AMBIENT_UP, _AMBIENT_DOWN = wp.constant(wp.vec3(*AMBIENT_UP.tolist())), wp.constant(wp.vec3(*AMBIENT_DOWN.tolist()))
 _LINE = wp.constant(wp.vec3(*LINE.tolist()))
 _HAZE_START, _HAZE_END, _GRID_END = wp.constant(HAZE_START), wp.constant(HAZE_END), wp.constant(GRID_END)
-_HORIZON = wp.constant(wp.vec3(0.776, 0.823, 0.871))
-_ZENITH = wp.constant(wp.vec3(0.275, 0.434, 0.694))
+_CHECK = wp.constant(CHECK)
+_HORIZON = wp.constant(wp.vec3(0.815, 0.863, 0.922))
+_ZENITH = wp.constant(wp.vec3(0.159, 0.347, 0.687))
 _NADIR = wp.constant(wp.vec3(0.624, 0.672, 0.723))
 
 
@@ -78,8 +81,15 @@ def _line(x: float, footprint: float, width: float) -> float:
 
 
 @wp.func
+def _square_wave(x: float, footprint: float) -> float:
+    """±0.5 on one and the other side of every whole number, smooth over a sample."""
+    y = 0.5 * x + 0.25
+    return wp.clamp((wp.abs(2.0 * (y - wp.floor(y)) - 1.0) - 0.5) / wp.max(footprint, 1.0e-6), -0.5, 0.5)
+
+
+@wp.func
 def grid(color: wp.vec3, x: float, y: float, wide_x: float, wide_y: float, cell: float, away: float) -> wp.vec3:
-    """A color with fine lines at every cell and strong ones at every fifth.
+    """A color with fine lines at every cell, strong ones at every fifth, and every other square between these darker.
 
     Args:
         color: Of the ground.
@@ -90,11 +100,12 @@ def grid(color: wp.vec3, x: float, y: float, wide_x: float, wide_y: float, cell:
         cell: Between fine lines, m.
         away: Distance in sizes of the scene.
     """
-    fine = 0.35 * wp.max(_line(x / cell, wide_x / cell, 0.5), _line(y / cell, wide_y / cell, 0.5))
+    fine = 0.16 * wp.max(_line(x / cell, wide_x / cell, 0.5), _line(y / cell, wide_y / cell, 0.5))
     large = 5.0 * cell
-    coarse = 0.75 * wp.max(_line(x / large, wide_x / large, 0.8), _line(y / large, wide_y / large, 0.8))
+    coarse = 0.4 * wp.max(_line(x / large, wide_x / large, 0.7), _line(y / large, wide_y / large, 0.7))
     veil = 1.0 - _smoothstep(0.25, 1.0, away / _GRID_END)
-    return wp.lerp(color, _LINE, wp.max(fine, coarse) * veil)
+    check = 0.5 - 2.0 * _square_wave(x / large, wide_x / large) * _square_wave(y / large, wide_y / large)
+    return wp.lerp(color * (1.0 - _CHECK * check * veil), _LINE, wp.max(fine, coarse) * veil)
 
 
 @wp.func

@@ -9,6 +9,7 @@ import numpy as np
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, Vt
 
 from warpsim.core.errors import InputError
+from warpsim.geometry.quadratic import split_faces, with_middles
 from warpsim.io.usd.author.attributes import set_attributes
 from warpsim.io.usd.author.bodies import bind
 from warpsim.io.usd.author.stages import Vector, define, place
@@ -108,6 +109,7 @@ def soft(
     cells: int | Sequence[int] = 4,
     points: np.ndarray | None = None,
     tetrahedra: np.ndarray | None = None,
+    order: int = 1,
     **options: Any,
 ) -> Usd.Prim:
     """A soft body about its own origin: a box, a ball, or any tetrahedra.
@@ -119,7 +121,8 @@ def soft(
         ball: Radius, stage units.
         cells: Along each edge; one number or three.
         points: (n, 3) of other tetrahedra.
-        tetrahedra: (m, 4), of positive volume.
+        tetrahedra: (m, 4), of positive volume; (m, 10) with the middles of their edges.
+        order: 2 puts points in the middles of all edges and makes quadratic tetrahedra, which do not lock in shear.
         **options: As for `cloth`.
     """
     counts = (cells, cells, cells) if isinstance(cells, int) else tuple(cells)
@@ -128,10 +131,20 @@ def soft(
             raise InputError(f"{name}: give a box, a ball, or points and tetrahedra")
         points, tetrahedra = lattice(counts)
         points = points * np.asarray(box, float) if box is not None else 2.0 * float(ball or 0.0) * _rounded(points)
+    made = np.asarray(tetrahedra)
+    if order not in (1, 2):
+        raise InputError(f"{name}: order={order!r}; 1 (linear) or 2 (quadratic)")
+    if order == 2 and made.shape[1] == 4:
+        points, middles = with_middles(np.asarray(points, float), made)
+        made = np.concatenate([made, middles], axis=1)
     prim = _define(parent, name, "Volume", points, options)
     mesh = UsdGeom.TetMesh(prim)
-    mesh.CreateTetVertexIndicesAttr([Gf.Vec4i(*row) for row in np.asarray(tetrahedra).tolist()])
+    mesh.CreateTetVertexIndicesAttr([Gf.Vec4i(*row) for row in made[:, :4].tolist()])
     faces = UsdGeom.TetMesh.ComputeSurfaceFaces(mesh, Usd.TimeCode.Default())
+    if made.shape[1] > 4:
+        middles = Vt.IntArray(made[:, 4:].ravel().tolist())
+        prim.CreateAttribute("warpsim:midEdgeIndices", Sdf.ValueTypeNames.IntArray, False).Set(middles)
+        faces = [Gf.Vec3i(*row) for row in split_faces(np.array(faces), made).tolist()]
     mesh.CreateSurfaceFaceVertexIndicesAttr(faces)
     return prim
 

@@ -60,7 +60,7 @@ function makeMaterial(drawable, ghost) {
   const color = linearColor(drawable.color);
   const material = new THREE.MeshStandardMaterial({
     color,
-    roughness: drawable.roughness ?? 0.6,
+    roughness: drawable.roughness ?? 0.5,
     metalness: drawable.metallic ?? 0,
     side:
       drawable.kind === "surface" || drawable.kind === "mesh" || drawable.kind === "plane"

@@ -27,11 +27,35 @@ class Live {
     if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(wish));
   }
 
-  takeStatus({ paused, label, sliders }) {
+  takeStatus({ edition, paused, label, sliders, losses }) {
+    if (edition !== this.info.edition) return location.reload();
     this.paused = paused;
     this.label.textContent = label;
     this.playButton.innerHTML = icon(paused ? "play" : "pause");
     sliders.forEach((value, k) => this.sliders[k].show(value));
+    if (losses.length) this.showLosses(losses);
+  }
+
+  // A search: its losses so far instead of sliders, which it does not listen to.
+  showLosses(losses) {
+    if (!this.lossCard) {
+      this.searchState = make("span", { className: "sub" });
+      this.lossCard = make(
+        "div",
+        { className: "card loss" },
+        make("div", { className: "row" }, make("h2", { textContent: "Loss" }), this.searchState),
+      );
+      document.getElementById("ui").append(this.lossCard);
+      if (this.sliderCard) this.sliderCard.hidden = true;
+      this.viewer.resetView();
+    }
+    this.searchState.textContent = this.paused ? "search paused: → goes on by one iteration" : "";
+    this.lossCard.querySelector("svg")?.remove();
+    const [iteration, loss] = losses[losses.length - 1];
+    const curve = { iterations: losses.map((each) => each[0]), losses: losses.map((each) => each[1]) };
+    if (curve.losses.some((value) => value !== null))
+      new LossPlot(this.lossCard, curve, [{ take: { iteration, loss }, number: 0 }], () => {}).update(0);
+    this.iterations = losses.length;
   }
 
   // Once per picture: the newest state, and word that the next may come, so that none wait in a queue. Where pictures
@@ -104,6 +128,7 @@ class Live {
       card.append(this.makeSlider(slider, number));
     });
     root.append(card);
+    this.sliderCard = card;
   }
 
   makeSlider({ name, low, high, value, unit }, number) {
@@ -135,13 +160,8 @@ class Live {
     if (!this.info.drag) return;
     const { stage } = this.viewer,
       element = stage.element;
-    const geometry = new THREE.BufferGeometry();
-    geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(6), 3));
-    this.string = new THREE.Line(
-      geometry,
-      new THREE.LineBasicMaterial({ color: WARM, depthTest: false, transparent: true }),
-    );
-    Object.assign(this.string, { frustumCulled: false, renderOrder: 8, visible: false });
+    this.string = thickLine(2, { color: WARM, pixels: 3, over: true });
+    Object.assign(this.string, { renderOrder: 8, visible: false });
     stage.scene.add(this.string);
     const begin = (event) => {
       const picked = event.button === 0 && !event.shiftKey ? this.viewer.pick(event.clientX, event.clientY) : null;
@@ -182,9 +202,7 @@ class Live {
       const { view, body, local, target } = this.pulled;
       view.bodies[body].updateWorldMatrix(true, false);
       const from = view.bodies[body].localToWorld(local.clone());
-      const place = this.string.geometry.attributes.position;
-      place.array.set([...from.toArray(), ...target.toArray()]);
-      place.needsUpdate = true;
+      this.string.place([...from.toArray(), ...target.toArray()]);
     }
     this.viewer.stage.dirty = true;
   }

@@ -134,26 +134,14 @@ class Overlays {
       ring.renderOrder = 6;
       group.add(ring);
     }
-    const geometry = new THREE.BufferGeometry();
-    geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(6), 3));
-    const line = new THREE.Line(
-      geometry,
-      new THREE.LineDashedMaterial({
-        color: MARK,
-        dashSize: 0.02 * this.stage.size,
-        gapSize: 0.014 * this.stage.size,
-        depthTest: false,
-        transparent: true,
-      }),
-    );
-    line.frustumCulled = false;
+    const line = thickLine(2, { color: MARK, opacity: 0.9, pixels: 2, dash: 9, over: true });
     line.renderOrder = 6;
     const label = document.createElement("div");
     label.className = "label";
     label.textContent = shortName(target.name);
     this.stage.element.appendChild(label);
     this.root.add(group, line);
-    return { target, group, line, label, geometry };
+    return { target, group, line, label };
   }
 
   // A line through everywhere a body's origin has been; what is still to come is faint.
@@ -169,18 +157,13 @@ class Overlays {
         place = new Float32Array(3 * n);
       for (let f = 0; f < n; f++)
         for (let a = 0; a < 3; a++) place[3 * f + a] = view.take.positions.at(f, 3 * body + a);
-      for (const faint of [false, true]) {
-        const geometry = new THREE.BufferGeometry();
-        geometry.setAttribute("position", new THREE.BufferAttribute(place, 3));
-        const line = new THREE.Line(
-          geometry,
-          new THREE.LineBasicMaterial({
-            color: view.ghost ? 0x7d8ba3 : WARM,
-            transparent: true,
-            opacity: faint ? 0.22 : 0.95,
-          }),
-        );
-        line.frustumCulled = false;
+      const color = view.ghost ? 0x7d8ba3 : WARM;
+      for (const [faint, opacity, pixels] of [
+        [false, 1, view.ghost ? 2 : 3.5],
+        [true, 0.35, 2],
+      ]) {
+        const line = thickLine(n, { color, opacity, pixels });
+        line.place(place);
         line.userData = { view, faint };
         view.root.add(line);
         lines.push(line);
@@ -206,8 +189,12 @@ class Overlays {
       });
     this.views.forEach((view, k) => this.updateCenter(view, this.centers[k]));
     for (const lines of this.trails.values())
-      for (const line of lines)
-        if (!line.userData.faint) line.geometry.setDrawRange(0, line.userData.view.nearest(time) + 1);
+      for (const line of lines) {
+        const { view, faint } = line.userData,
+          now = view.nearest(time);
+        if (faint) line.showPart(now, view.take.frames - 1);
+        else line.showPart(0, now);
+      }
     for (const mark of this.targets) this.updateTarget(mark, main, time);
   }
 
@@ -229,7 +216,7 @@ class Overlays {
       for (let k = contacts.starts[frame]; k < contacts.starts[frame + 1]; k++) {
         start.set(...[0, 1, 2].map((a) => contacts.points.at(k, a))).add(view.root.position);
         force.set(...[0, 1, 2].map((a) => contacts.forces.at(k, a)));
-        const length = Math.min(force.length() * unit, 0.7 * this.stage.size);
+        const length = Math.min(force.length() * unit, 0.5 * this.stage.size);
         this.points.setMatrixAt(count, matrix.makeTranslation(start.x, start.y, start.z));
         turn.setFromUnitVectors(up, length > 0 ? force.normalize() : up);
         this.shafts.setMatrixAt(count, matrix.compose(start, turn, new THREE.Vector3(1, Math.max(length, 1e-9), 1)));
@@ -265,7 +252,7 @@ class Overlays {
   }
 
   updateTarget(mark, main, time) {
-    const { target, group, line, label, geometry } = mark;
+    const { target, group, line, label } = mark;
     const shown = this.shown.targets && !!main;
     group.visible = shown;
     line.visible = shown && target.subject !== null;
@@ -279,9 +266,7 @@ class Overlays {
         .applyQuaternion(body.quaternion)
         .add(body.position)
         .add(main.root.position);
-      geometry.attributes.position.array.set([from.x, from.y, from.z, place.x, place.y, place.z]);
-      geometry.attributes.position.needsUpdate = true;
-      line.computeLineDistances();
+      line.place([...from.toArray(), ...place.toArray()]);
     }
     mark.place = place;
   }

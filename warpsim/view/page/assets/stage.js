@@ -2,28 +2,30 @@
 
 const THEMES = {
   light: {
-    zenith: 0x8fb0d9,
-    horizon: 0xe4eaf0,
+    zenith: 0x6f9fd8,
+    horizon: 0xe9eff6,
     nadir: 0xcfd6dd,
-    ground: 0xd3d8dd,
-    line: 0x929ca8,
-    sun: 2.5,
-    sky: 0.28,
-    environment: 0.42,
-    exposure: 0.92,
-    shade: 0.8,
+    ground: 0xb8c6d8,
+    line: 0x7f8a98,
+    sun: 3.0,
+    sky: 0.22,
+    environment: 0.36,
+    exposure: 0.9,
+    shade: 0.92,
+    check: 0.1,
   },
   dark: {
-    zenith: 0x0b0e13,
-    horizon: 0x1d232c,
+    zenith: 0x0a0d13,
+    horizon: 0x232b37,
     nadir: 0x12161c,
-    ground: 0x1a212b,
-    line: 0x465468,
-    sun: 2.3,
-    sky: 0.2,
-    environment: 0.32,
+    ground: 0x1b222d,
+    line: 0x52627a,
+    sun: 2.6,
+    sky: 0.18,
+    environment: 0.3,
     exposure: 1.0,
-    shade: 0.9,
+    shade: 0.95,
+    check: 0.22,
   },
 };
 
@@ -64,6 +66,7 @@ class Stage {
     this.scene.add(this.sky);
     this.scene.environment = this.makeEnvironment();
     this.grounds = [];
+    this.covered = () => 0;
     this.resize();
     new ResizeObserver(() => this.resize()).observe(element);
   }
@@ -132,7 +135,12 @@ class Stage {
   makeGround(color, matrix, size) {
     const step = niceStep(size / 6);
     const material = new THREE.MeshStandardMaterial({ roughness: 0.95, metalness: 0 });
-    const uniforms = { lineColor: { value: new THREE.Color() }, step: { value: step }, reach: { value: 9 * size } };
+    const uniforms = {
+      lineColor: { value: new THREE.Color() },
+      step: { value: step },
+      reach: { value: 9 * size },
+      check: { value: 0 },
+    };
     material.onBeforeCompile = (shader) => {
       Object.assign(shader.uniforms, uniforms);
       shader.vertexShader = shader.vertexShader
@@ -146,7 +154,7 @@ class Stage {
           "#include <common>",
           `#include <common>
           varying vec2 gridPlace; varying vec3 gridView;
-          uniform vec3 lineColor; uniform float step, reach;
+          uniform vec3 lineColor; uniform float step, reach, check;
           float gridLine(vec2 p, float width) {
             vec2 d = fwidth(p);
             vec2 g = abs(fract(p - 0.5) - 0.5);
@@ -159,10 +167,12 @@ class Stage {
           `#include <color_fragment>
           float away = length(gridView) / reach;
           float veil = 1.0 - smoothstep(0.25, 1.0, away);
-          float fine = gridLine(gridPlace / step, 0.5) * 0.35;
-          float coarse = gridLine(gridPlace / (step * 5.0), 0.8) * 0.75;
-          vec2 cell = floor(gridPlace / (step * 5.0));
-          float checker = mod(cell.x + cell.y, 2.0) * 0.035 * veil;
+          float fine = gridLine(gridPlace / step, 0.5) * 0.16;
+          float coarse = gridLine(gridPlace / (step * 5.0), 0.7) * 0.4;
+          // Checks whose edges are smooth over a pixel: far away they run into each other instead of flickering.
+          vec2 cell = gridPlace / (step * 5.0);
+          vec2 wave = clamp((abs(fract(0.5 * cell + 0.25) * 2.0 - 1.0) - 0.5) / max(fwidth(cell), 1e-6), -0.5, 0.5);
+          float checker = (0.5 - 2.0 * wave.x * wave.y) * check * veil;
           diffuseColor.rgb = mix(diffuseColor.rgb * (1.0 - checker), lineColor, max(fine, coarse) * veil);`,
         );
     };
@@ -191,6 +201,7 @@ class Stage {
       ground.material.color.set(theme.ground);
       if (own) ground.material.color.lerp(own, name === "dark" ? 0.04 : 0.25);
       ground.userData.uniforms.lineColor.value.set(theme.line);
+      ground.userData.uniforms.check.value = theme.check;
     }
     this.theme = name;
     this.dirty = true;
@@ -205,9 +216,17 @@ class Stage {
     this.camera.far = 3 * reach;
     this.controls.maxDistance = 20 * size;
     this.controls.minDistance = size / 100;
-    this.scene.fog = new THREE.Fog(0xffffff, 6 * size, 24 * size);
+    this.scene.fog = new THREE.Fog(0xffffff, 1, 2);
+    this.setHaze();
     this.lookFrom(elevation);
     this.moveLight(this.center());
+  }
+
+  // What is shown stands before the haze, however many worlds there are.
+  setHaze() {
+    const size = Math.max(...this.box.getSize(new THREE.Vector3()).toArray(), this.size);
+    Object.assign(this.scene.fog, { near: 5 * size, far: 18 * size });
+    for (const ground of this.grounds) ground.userData.uniforms.reach.value = 9 * size;
   }
 
   center() {
@@ -251,7 +270,7 @@ class Stage {
     let back = nearest - 0.5 * Math.max(extent.x, extent.y, extent.z);
     const place = new THREE.Vector3();
     for (const [axis, reach] of [
-      [right, (tangent * this.camera.aspect) / MARGIN],
+      [right, (tangent * this.camera.aspect * (1 - this.covered() / this.width)) / MARGIN],
       [up, tangent / MARGIN],
     ]) {
       let [a, b] = [-Infinity, -Infinity];
@@ -267,17 +286,27 @@ class Stage {
     // Orbits go about the point of the view's axis that is nearest to the box's middle.
     const distance = this.camera.position.clone().sub(this.center()).dot(outward);
     this.controls.target.copy(this.camera.position).addScaledVector(outward, -Math.max(distance, 1e-6));
-    this.camera.updateProjectionMatrix();
+    this.centerView();
     this.controls.update();
     this.camera.updateMatrixWorld();
     this.dirty = true;
   }
 
+  get width() {
+    return this.element.clientWidth || 1;
+  }
+
+  // The view's axis goes through the middle of what cards leave free: `covered()` pixels on the left are not.
+  centerView() {
+    const [width, height] = [this.width, this.element.clientHeight || 1];
+    this.camera.setViewOffset(width, height, -0.5 * this.covered(), 0, width, height);
+  }
+
   resize() {
-    const [width, height] = [this.element.clientWidth || 1, this.element.clientHeight || 1];
+    const [width, height] = [this.width, this.element.clientHeight || 1];
     this.renderer.setSize(width, height);
     this.camera.aspect = width / height;
-    this.camera.updateProjectionMatrix();
+    this.centerView();
     this.dirty = true;
   }
 

@@ -45,7 +45,10 @@ function handleOf(viewer) {
     selected: () => viewer.pathOf(viewer.selected),
     follow: () => viewer.toggleFollow(),
     trail: () => viewer.toggleTrail(),
-    live: () => viewer.live && { frames: viewer.live.frames, time: viewer.live.time, state: viewer.live.state, paused: viewer.live.paused },
+    live: () => {
+      const { frames, time, state, paused, iterations } = viewer.live;
+      return { frames, time, state, paused, iterations };
+    },
     contacts: () => viewer.overlays.contactCount ?? 0,
     pose: (take, body, time) => {
       const p = new THREE.Vector3(),
@@ -61,7 +64,7 @@ function handleOf(viewer) {
   };
 }
 
-// Wishes in the address: #theme=dark&t=0.5&play=0
+// Wishes in the address: #theme=dark&t=0.5&play=0&ui=0
 function wishes() {
   return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
 }
@@ -72,8 +75,9 @@ async function start() {
   document.head.appendChild(three);
   const content = unpack(await inflate("data"));
   await loadTextures(content);
-  const viewer = new Viewer(content);
   const wish = wishes();
+  document.getElementById("ui").hidden = wish.ui === "0";
+  const viewer = new Viewer(content);
   const dark = window.matchMedia?.("(prefers-color-scheme: dark)").matches;
   viewer.stage.setTheme(wish.theme ?? (dark ? "dark" : "light"));
   if (wish.t !== undefined) viewer.player.seek(Number(wish.t));

@@ -101,6 +101,20 @@ class TakeView {
     rotation.set(x, y, z, w).normalize();
   }
 
+  // The longest edge of the box around everywhere a body has been.
+  reach(body) {
+    let longest = 0;
+    for (let axis = 0; axis < 3; axis++) {
+      let [low, high] = [Infinity, -Infinity];
+      for (let frame = 0; frame < this.take.frames; frame++) {
+        const value = this.take.positions.at(frame, 3 * body + axis);
+        [low, high] = [Math.min(low, value), Math.max(high, value)];
+      }
+      longest = Math.max(longest, high - low);
+    }
+    return longest;
+  }
+
   update(time) {
     for (let b = 0; b < this.bodies.length; b++) this.pose(b, time, this.bodies[b].position, this.bodies[b].quaternion);
     const [low, high, share] = this.between(time);

@@ -1,5 +1,7 @@
 // The viewer: puts the parts together, and what keys and the mouse do.
 
+const TALL_CARD = 130; // pixels: lower ones stay within the margin of the first view
+
 class Viewer {
   constructor(content) {
     this.content = content;
@@ -24,14 +26,17 @@ class Viewer {
     this.player = new Player(() => this.update());
     this.fullDuration = Math.max(...this.views.map((view) => view.duration));
     this.panels = new Panels(this);
+    this.live = content.live ? new Live(this) : null;
+    this.stage.covered = () => this.covered();
     const worlds = this.views.filter((view) => view.take.iteration === null && !view.ghost);
     this.arrange();
-    if (worlds.length > 1) this.setLayout(true);
-    const subjects = new Set(content.targets.map((target) => target.subject));
-    for (const body of subjects) if (body !== null && this.fullDuration > 0) this.overlays.toggleTrail(body);
+    this.stage.lookFrom(this.elevation);
+    const tracked = this.fullDuration > 0 ? this.trackedBodies(worlds[0] ?? this.views[0]) : [];
+    const small = tracked.length && tracked.every((body) => 2 * this.radius(body) < 0.12 * this.stage.size);
+    if (worlds.length > 1 && !(small && content.bodies.length === 1)) this.setLayout(true);
+    for (const body of tracked) this.overlays.toggleTrail(body);
     this.update();
     this.listen();
-    this.live = content.live ? new Live(this) : null;
   }
 
   arrangeStage() {
@@ -51,6 +56,36 @@ class Viewer {
     this.stage.frame(box, size, this.elevation);
   }
 
+  // Pixels on the left of a wide window that tall cards stand on.
+  covered() {
+    const tall = [...document.querySelectorAll(".head, .loss, .sliders")]
+      .map((card) => card.getBoundingClientRect())
+      .filter((area) => area.height > TALL_CARD);
+    const right = Math.max(0, ...tall.map((area) => area.right));
+    return right < 0.4 * this.stage.width ? right : 0;
+  }
+
+  // Bodies that leave a trail from the start: those a target is for, or the few that fly farther than they are large.
+  trackedBodies(view) {
+    const subjects = [...new Set(this.content.targets.map((target) => target.subject))].filter((body) => body !== null);
+    if (subjects.length) return subjects;
+    const flying = this.content.joints.filter((joint) => joint.kind === "free").map((joint) => joint.body);
+    return flying.length > 3 ? [] : flying.filter((body) => view.reach(body) > 3 * this.radius(body));
+  }
+
+  // Of a body's shapes about its origin, roughly.
+  radius(body) {
+    const own = this.views[0].meshes.filter((mesh) => mesh.userData.drawable.body === body);
+    return Math.max(
+      0,
+      ...own.map((mesh) => {
+        mesh.geometry.computeBoundingSphere();
+        const away = new THREE.Vector3().setFromMatrixPosition(mesh.matrix).length();
+        return away + mesh.geometry.boundingSphere.radius * mesh.matrix.getMaxScaleOnAxis();
+      }),
+    );
+  }
+
   // Which takes are shown, and where.
   arrange() {
     const shown = this.views.filter((view) => {
@@ -60,9 +95,11 @@ class Viewer {
     });
     const first = shown.find((view) => !view.ghost) ?? shown[0];
     const extent = this.box.getSize(new THREE.Vector3());
-    // Two stand beside each other across what is long; more of them make a square.
-    const columns = shown.length === 2 ? (extent.x > extent.y ? 1 : 2) : Math.ceil(Math.sqrt(shown.length));
-    const [dx, dy] = [extent.x + 0.35 * this.stage.size, extent.y + 0.35 * this.stage.size];
+    // Two stand beside each other across what is long; more of them fill a square.
+    const gap = (shown.length > 2 ? 0.2 : 0.35) * this.stage.size;
+    const [dx, dy] = [extent.x + gap, extent.y + gap];
+    const square = Math.max(1, Math.round(Math.sqrt((shown.length * dy) / dx)));
+    const columns = shown.length === 2 ? (extent.x > extent.y ? 1 : 2) : square;
     const rows = Math.ceil(shown.length / columns);
     for (const view of this.views) {
       const place = shown.indexOf(view);
@@ -80,7 +117,7 @@ class Viewer {
   }
 
   update() {
-    const time = this.player.shownTime;
+    const time = this.live ? this.live.time : this.player.shownTime;
     for (const view of this.views) if (view.root.visible) view.update(time);
     this.overlays.update(time);
     if (this.followed) this.follow();
@@ -105,6 +142,7 @@ class Viewer {
     for (const view of this.shown) box.union(this.box.clone().translate(view.root.position));
     if (box.isEmpty()) return;
     this.stage.box = box;
+    this.stage.setHaze();
     this.stage.lookFrom(sideBySide && this.shown.length > 2 ? Math.max(this.elevation, 32) : this.elevation);
     this.stage.moveLight(this.stage.center());
   }
