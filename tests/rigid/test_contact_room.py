@@ -328,3 +328,31 @@ def test_limits_that_make_no_sense(wrong):
 
 def test_other_simulators_of_the_same_source_keep_the_limit():
     assert Simulator(stack(), max_contacts=50).with_worlds(3).model.max_contacts == 50
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        [(0.0, 0.0), (0.0, 0.0), (0.0, 0.0)],
+        [(0.37, -1.13), (0.37, -1.13), (0.37, -1.13)],
+        [(0.0, 0.0), (0.03, 0.0), (0.06, 0.0)],
+        [(0.0, 0.0), (0.0, 0.02), (0.0, 0.04)],
+    ],
+    ids=["at the origin", "elsewhere", "shifted along x", "shifted along y"],
+)
+def test_aligned_boxes_touch_by_four_corners_each(places):
+    """Corners that coincide, up to rounding, are one contact: a neat stack neither tilts nor creeps, as in MuJoCo."""
+    bodies = "".join(
+        f'<body pos="{x} {y} {0.0999 + 0.1998 * k}"><freejoint/><geom type="box" size=".1 .1 .1"/></body>'
+        for k, (x, y) in enumerate(places)
+    )
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><option cone="elliptic" tolerance="1e-14" iterations="200"/><worldbody>'
+        f'<geom type="plane" size="5 5 1"/>{bodies}</worldbody></mujoco>'
+    )
+    data = mujoco.MjData(model)
+    made = Simulator(scene_of(model), outputs=("contact_count",)).rollout(steps=100)
+    for k in range(1, 101):
+        mujoco.mj_step(model, data)
+        assert data.ncon == made["contact_count"][k, 0] == 12
+    np.testing.assert_allclose(made.q[-1, 0].numpy(), data.qpos, rtol=0, atol=1e-13)

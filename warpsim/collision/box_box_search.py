@@ -6,12 +6,15 @@ import warp as wp
 
 from warpsim.collision.box_box import BELOW_CORNER, CORNER, CROSSING, EDGES, box_box, face_corner
 from warpsim.collision.maths import column
-from warpsim.core.precision import mat33, real, vec3
+from warpsim.core.precision import EPSILON, mat33, real, vec3
 
 FACE_COSINE = wp.constant(real(0.99))
 FACE_FAVOR = wp.constant(real(0.95))
 """An edge axis within this cosine of the best face normal gives way to the face, whose contacts rest stably, unless its
 overlap is less than this share of the face's: the rule MuJoCo's box contacts follow."""
+SLACK = wp.constant(real(1e4 * EPSILON))
+"""A corner that lies this near to an edge of the other face, relative to that face's size, lies on it. Where faces are
+aligned, as in walls and stacks, rounding would else decide which of the coinciding corners count, and some count twice."""
 
 
 @wp.func
@@ -105,20 +108,23 @@ def incident_bits(feature: int, frame: mat33, incident_frame: mat33) -> int:
 
 @wp.func
 def within_face(point: vec3, axis: int, size: vec3, slack: real) -> bool:
-    """Whether a point (box frame) lies over the face across `axis`."""
+    """Whether a point (box frame) lies over the face across `axis`, made larger by a share of its size."""
     for k in range(3):
-        if k != axis and wp.abs(point[k]) > size[k] + slack:
+        if k != axis and wp.abs(point[k]) > size[k] * (real(1.0) + slack):
             return False
     return True
 
 
 @wp.func
 def over_incident(corner: vec3, normal: vec3, axis: int, side: int, size: vec3) -> bool:
-    """Whether the line from a reference corner along the normal meets the incident face (its box's frame)."""
+    """Whether the line from a reference corner along the normal meets the inside of the incident face (its frame).
+
+    Not its rim: there an edge of the incident face crosses the reference face, or has its corner in it.
+    """
     if wp.abs(normal[axis]) < real(1e-9):
         return False
     t = (real(2 * side - 1) * size[axis] - corner[axis]) / normal[axis]
-    return within_face(corner + normal * t, axis, size, real(0.0))
+    return within_face(corner + normal * t, axis, size, -SLACK)
 
 
 @wp.func
@@ -126,11 +132,11 @@ def crosses_side(start: vec3, end: vec3, axis: int, k: int, bound: real, size: v
     """Whether an edge crosses the plane x_k = bound within the face across `axis` (reference frame)."""
     a = start[k] - bound
     b = end[k] - bound
-    if a * b >= real(0.0):
+    if a * b >= real(0.0) or wp.min(wp.abs(a), wp.abs(b)) <= SLACK * size[k]:
         return False
     point = start + (end - start) * (a / (a - b))
     other = 3 - axis - k
-    return wp.abs(point[other]) <= size[other]
+    return wp.abs(point[other]) <= size[other] * (real(1.0) + SLACK)
 
 
 @wp.func
@@ -161,7 +167,7 @@ def clip_code(
     start = incident_frame @ face_corner(incident_axis, incident_side, k, incident_size)
     start = inverse @ (incident_position + start - position)
     if i < 4:
-        if within_face(start, axis, size, real(0.0)):
+        if within_face(start, axis, size, SLACK):
             return base + CORNER + (k << 11)
         return -1
     m = (i - 4) // 4
