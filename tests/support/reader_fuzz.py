@@ -31,7 +31,7 @@ from task_scenes import reach, swing
 from usd_fuzz import Damage
 from warpsim.check.records import compare, read_record, record_run
 from warpsim.check.records.labels import label
-from warpsim.check.records.signed import signed
+from warpsim.check.records.signed import signed_text
 from warpsim.core.errors import WarpsimError
 from warpsim.io.mjcf.reader import read_mjcf
 from warpsim.io.usd import author
@@ -193,7 +193,7 @@ class Json(Reader):
         for _ in range(0 if kind < 0.2 else int(rng.integers(1, 4))):  # another layout is no damage
             damaged_json(data, rng)
         if kind > 0.6:
-            data = signed({name: value for name, value in data.items() if name != "sha256"})
+            data = json.loads(signed_text({name: value for name, value in data.items() if name != "sha256"}))
         self.forged = kind > 0.6
         path.write_text(json.dumps(data, indent=int(rng.integers(4))), encoding="utf-8")
         return path

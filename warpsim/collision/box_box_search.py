@@ -14,7 +14,7 @@ FACE_FAVOR = wp.constant(real(0.95))
 overlap is less than this share of the face's: the rule MuJoCo's box contacts follow."""
 SLACK = wp.constant(real(1e4 * EPSILON))
 """A corner that lies this near to an edge of the other face, relative to that face's size, lies on it. Where faces are
-aligned, as in walls and stacks, rounding would else decide which of the coinciding corners count, and some count twice."""
+aligned, as in walls and stacks, rounding would else decide which of the coinciding corners count, and how often."""
 
 
 @wp.func

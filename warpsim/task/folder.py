@@ -12,7 +12,6 @@ search.json             the optimizer's state, from which `--resume` goes on
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ from typing import Any
 import torch
 
 from warpsim.check.records import RunRecord
-from warpsim.check.records.signed import read_json, signed, verified
+from warpsim.check.records.signed import read_json, signed_text, verified
 from warpsim.core.errors import CacheWarning, InputError, OutputError
 from warpsim.core.files import write_text
 from warpsim.io.usd.motion import Motion
@@ -99,7 +98,7 @@ class ResultFolder:
 
     def save_state(self, key: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         """Replaces the saved state as a whole, so that being killed leaves the old one or the new one."""
-        write_text(self.state, json.dumps(signed({"format": FORMAT, "key": dict(key), "state": state})))
+        write_text(self.state, signed_text({"format": FORMAT, "key": dict(key), "state": state}))
 
     def keep(self, key: Mapping[str, Any], seen: Progress) -> None:
         """Saves the best so far and the state from which the search can go on, about once a second."""

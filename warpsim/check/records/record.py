@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike, fspath
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsim.check.records.plain import decode, encode
-from warpsim.check.records.signed import read_json, signed, verified
+from warpsim.check.records.signed import read_json, signed_text, verified
 from warpsim.core.errors import InputError, WarpsimError
 from warpsim.core.files import refuse_sources, write_text
 from warpsim.io.scene_files import scene_files
@@ -109,13 +108,7 @@ class RunRecord:
         scene = self.scene.get("path")
         if scene is not None:
             refuse_sources([target], scene_files(scene), "the run that it records")
-        return write_text(target, _lines(signed(self.plain())))
-
-
-def _lines(data: Mapping[str, Any]) -> str:
-    """A JSON object, one line per field: indentation throughout would give each number of a motion a line, slowly."""
-    fields = (f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in data.items())
-    return "{\n" + ",\n".join(fields) + "\n}\n"
+        return write_text(target, signed_text(self.plain()))
 
 
 def read_record(path: str | PathLike[str]) -> RunRecord:

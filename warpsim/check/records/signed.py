@@ -14,9 +14,15 @@ _KEY = "sha256"
 _ADVICE = "use a copy that is whole, or make it again (a search: without --resume)"
 
 
-def signed(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Plain data with its checksum, ready to be written."""
-    return {**data, _KEY: _checksum(data)}
+def signed_text(data: Mapping[str, Any]) -> str:
+    """Plain data and its checksum as a JSON object, one line per field.
+
+    Indentation throughout would give each number of a motion a line. Digits are most of the work, so each field is
+    encoded once, for the checksum and the file.
+    """
+    fields = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in data.items()]
+    checksum = hashlib.sha256(f"{{{', '.join(fields)}}}".encode()).hexdigest()  # of what json.dumps(data) would give
+    return "{\n " + ",\n ".join([*fields, f"{json.dumps(_KEY)}: {json.dumps(checksum)}"]) + "\n}\n"
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -43,12 +49,8 @@ def verified(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
         InputError: It is not what was written.
     """
     content = {name: value for name, value in data.items() if name != _KEY}
-    if data.get(_KEY) != _checksum(content):
+    if data.get(_KEY) != hashlib.sha256(json.dumps(content).encode()).hexdigest():
         raise InputError(
             f"{path} is damaged or was edited: its content does not have the checksum it was written with; {_ADVICE}"
         )
     return content
-
-
-def _checksum(data: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(data).encode()).hexdigest()
