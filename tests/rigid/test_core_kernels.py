@@ -34,8 +34,14 @@ def cached_modules() -> set[str]:
     return {path.name for path in Path(wp.config.kernel_cache_dir).glob("wp_warpsim*")}
 
 
+def compiled_modules(name: str) -> list[wp.Module]:
+    """What Warp compiles of a Python module: one module, or some that are named after it."""
+    kernels = [value for value in vars(importlib.import_module(name)).values() if isinstance(value, wp.Kernel)]
+    return list({k.module.name: k.module for k in kernels if k.module.name.startswith(name)}.values())
+
+
 def test_modules_are_small():
-    counts = {name: len(wp.get_module(importlib.import_module(name).__name__).kernels) for name in kernel_modules()}
+    counts = {name: max((len(m.kernels) for m in compiled_modules(name)), default=0) for name in kernel_modules()}
     assert counts and all(counts.values()), counts
     assert max(counts.values()) <= LARGEST_MODULE, counts
 
@@ -70,6 +76,7 @@ def test_a_cold_start_compiles_each_module_once(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("name", kernel_modules())
 def test_every_module_compiles_for_cuda(name, tmp_path):
-    module = importlib.import_module(name)
-    wp.compile_aot_module(module, arch=80, use_ptx=True, module_dir=tmp_path)
-    assert list(tmp_path.glob("*.ptx")), name
+    modules = compiled_modules(name)
+    for module in modules:
+        wp.compile_aot_module(module, arch=80, use_ptx=True, module_dir=tmp_path)
+    assert len(list(tmp_path.glob("*.ptx"))) == len(modules) > 0, name

@@ -21,13 +21,19 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def kernel_modules() -> list[str]:
-    """Modules of this package that define kernels; all that `Simulator` uses have been imported with it."""
+    """Warp's modules of this package's kernels; all that `Simulator` uses have been imported with it.
+
+    A Python module's kernels are one module of Warp's, or some, named after it, where a scene needs few of them.
+    """
     package = Simulator.__module__.partition(".")[0] + "."
     return sorted(
-        name
-        for name, module in list(sys.modules.items())
-        if name.startswith(package)
-        and any(isinstance(value, wp.Kernel) and value.module.name == name for value in vars(module).values())
+        {
+            value.module.name
+            for name, module in list(sys.modules.items())
+            if name.startswith(package)
+            for value in vars(module).values()
+            if isinstance(value, wp.Kernel) and value.module.name.startswith(name)
+        }
     )
 
 
