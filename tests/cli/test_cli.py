@@ -195,6 +195,7 @@ def test_warmup_knows_the_modules_with_kernels():
     names = kernel_modules()
     assert "warpsim.rigid.dynamics.kinematics" in names and "warpsim.autograd.parameters" in names
     assert "warpsim.deformable.joint_newton_forest" in names  # of the Python module joint_newton
+    assert "warpsim.particles.transfer" in names
     assert "warpsim.sim.simulator" not in names
 
 

@@ -9,7 +9,11 @@ import time
 import warp as wp
 from tqdm.auto import tqdm
 
+from warpsim.core.registry import provided
 from warpsim.sim.simulator import Simulator
+
+_MATTERS = ("deformable.compile", "matter:liquid")
+"""What loads the kernels of matters, which scenes of rigid bodies leave alone."""
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -21,10 +25,12 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def kernel_modules() -> list[str]:
-    """Warp's modules of this package's kernels; all that `Simulator` uses have been imported with it.
+    """Warp's modules of this package's kernels: all that `Simulator` uses, and those of every matter.
 
     A Python module's kernels are one module of Warp's, or some, named after it, where a scene needs few of them.
     """
+    for name in _MATTERS:
+        provided(name)
     package = Simulator.__module__.partition(".")[0] + "."
     return sorted(
         {
