@@ -29,6 +29,8 @@ GAINS = (400.0, 400.0, 300.0, 300.0, 150.0, 100.0, 60.0)
 DAMPING = (3.0, 3.0, 2.0, 2.0, 1.0, 0.5, 0.3)
 FRICTION = (2.0, 2.0, 1.5, 1.5, 0.8, 0.5, 0.3)
 PAYLOAD = 1.2
+LOOK = tuple(f'rgba="{color} 1" contype="0" conaffinity="0"' for color in (".95 .55 .2", ".2 .22 .25", ".3 .5 .85"))
+"""Of the links in turn, and of the payload: shapes to look at, which touch nothing."""
 
 
 def arm(
@@ -45,12 +47,13 @@ def arm(
             f'armature="0.05" damping="{damping * spread[0, i] * DAMPING[i]}" '
             f'frictionloss="{friction * spread[1, i] * FRICTION[i]}"/>'
             f'<inertial pos="0 0 {length / 2}" mass="{mass}" diaginertia="{side} {side} {mass * 1e-3}"/>'
+            f'<geom type="capsule" fromto="0 0 0 0 0 {length}" size="{0.045 - 0.004 * i}" {LOOK[i % 2]}/>'
         )
         kp = gains * spread[2, i] * GAINS[i]
         servos.append(f'<position name="servo{i}" joint="joint{i}" kp="{kp}" kv="{kp / 20}"/>')
     tool = (
         f'<body name="payload" pos="0 0.03 0.1"><inertial pos="0 0 0" mass="{payload}" '
-        'diaginertia="1e-3 1e-3 1e-3"/></body>'
+        f'diaginertia="1e-3 1e-3 1e-3"/><geom type="box" size=".04 .04 .04" {LOOK[2]}/></body>'
     )
     return (
         f'<mujoco model="arm"><option timestep="{INTERVAL / STEPS}" integrator="implicitfast" tolerance="1e-12"/>'
@@ -141,18 +144,33 @@ def follow(scene: Path, rows: int = 600, seed: int = 0) -> tuple[list[Estimate],
     return made, float(np.median(spent[2:]))
 
 
+def show(fitted: Path, recording: ws.Recording) -> Path:
+    """A page of the fitted arm in a recording's motion."""
+    sim = ws.Simulator(fitted)
+    motion = sim.rollout(
+        controls=np.repeat(recording.controls, STEPS, axis=0),
+        q=recording.q0,
+        qd=recording.qd0,
+        outputs=("body_position", "body_rotation"),
+        keep_every=STEPS,
+    )
+    return motion.save(fitted.parent / "motion.html")[0]
+
+
 def main(output: str | None = None) -> IdentifiedScene:
     """Fits, follows, prints, checks."""
     with tempfile.TemporaryDirectory() as folder:
         scene = Path(folder) / "arm.xml"
         scene.write_text(arm(**GUESS), encoding="utf-8")
-        found = fit(scene, measured(0))
+        recordings = measured(0)
+        found = fit(scene, recordings)
         print(found)
         inside = np.abs(found.values - truth()) <= found.uncertainty.half_width
         print(f"{inside.sum()} of {len(inside)} intervals hold the truth")
         assert inside.sum() >= 18, "95 % of the intervals should hold the truth"
         if output:
-            print("wrote", ", ".join(str(path) for path in found.save(output)))
+            files = [*found.save(output), show(Path(output) / "fitted.xml", recordings[0])]
+            print("wrote", ", ".join(str(path) for path in files))
         scene.write_text(arm(**BEFORE), encoding="utf-8")
         estimates, spent = follow(scene)
         for estimate in estimates[50::50]:

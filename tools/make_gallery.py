@@ -58,7 +58,7 @@ SHOTS = {
     "cloth_lay": Shot(0.6, "-o"),
     "cloth_throw": Shot(0.6, "-o"),
     "identification": Shot(0.3),
-    "identify_arm": Shot(0.5, page="page.html"),
+    "identify_arm": Shot(0.5, page="motion.html"),
     "identify_real_cube": Shot(0.35, page="toss.html"),
     "long_drag": Shot(0.6),
     "mass_spring_net": Shot(0.6, "-o"),
