@@ -204,7 +204,7 @@ def test_gradients_across_both_agree_with_differences(sim: ws.Simulator, name: s
     assert float((found * direction).sum()) == pytest.approx(expected, rel=1e-6)
 
 
-def test_same_bits_for_all_schedules_and_eager_steps(sim: ws.Simulator) -> None:
+def test_same_bits_for_all_schedules(sim: ws.Simulator) -> None:
     given = _given(sim)
     found = _gradients(sim, given)
     for options in ({"memory": Memory(segment=1)}, {"memory": Memory(segment=7)}, {"memory": "2MB"}):
