@@ -11,6 +11,7 @@ from tools.zoo.compare import differences
 from tools.zoo.states import load_exact, random_states
 from warpsim.collision.prism_arrays import FACES, make_prisms
 from warpsim.io.mjcf import read_mjcf
+from warpsim.io.usd.export import export_scene
 from warpsim.sim.simulator import Simulator
 
 GEOMS = {
@@ -44,6 +45,11 @@ def test_prisms_stand_under_every_half_of_a_cell():
     for face, normal in zip(FACES, prisms.normals.transpose(1, 0, 2), strict=True):
         outward = prisms.vertices[:, face[0]] - inner
         assert (np.sum(outward * normal, axis=1) > 0).all()
+
+
+def test_a_usd_file_says_that_it_has_no_prisms():
+    _stage, notes = export_scene(read_mjcf(terrain("sphere")))
+    assert [note.attribute for note in notes if "smooth surface" in note.reason] == ["prisms"]
 
 
 @pytest.mark.parametrize(
