@@ -159,9 +159,7 @@ def _geometry(export: Export, parent: Usd.Prim, name: str, shape: Shape, options
         if shape.kind == "hull" and shape.collides:
             options["attributes"] = _hull_attributes(mesh)
         if shape.kind == "heightfield" and mesh.prisms is not None:
-            export.lost(
-                "shape", shape.name, "prisms", "USD has no height fields; it collides as a smooth surface"
-            )
+            export.lost("shape", shape.name, "prisms", "USD has no height fields; it collides as a smooth surface")
         return author.mesh(parent, name, points, mesh.faces, approximation=approximation, **options)
     export.lost("shape", shape.name, shape.kind, "USD has no such collider")
     return None
