@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from pxr import Sdf, Usd, UsdGeom
+from pxr import Sdf, Usd, UsdGeom, UsdPhysics
 
 import warpsim as ws
 from liquid_scenes import add_cup, arm_with_cup, floating_cup, unaligned
@@ -37,6 +37,32 @@ def test_a_cup_is_filled_to_half_its_depth_and_read_without_anything_left_over(a
     assert (np.abs(x - middle) <= np.array([0.015, 0.015, 0.01]) - 0.0025 + 1e-6).all()
     assert coffee.data["walls"] == [f"/World/Hand/{n}" for n in ("Floor", "Left", "Right", "Front", "Back")]
     assert coffee.parameters["viscosity"] == pytest.approx(0.1)
+
+
+def test_lengths_and_densities_are_read_in_the_stage_s_units():
+    """The same liquid in meters and in centimeters and grams."""
+
+    def read(length: float, mass: float):
+        stage = author.new_stage()
+        UsdGeom.SetStageMetersPerUnit(stage, length)
+        UsdPhysics.SetStageKilogramsPerUnit(stage, mass)
+        world = author.world(stage)
+        author.physics_scene(stage, gravity=GRAVITY / length, steps_per_second=500)
+        lower, upper = np.array([0.1, 0.2, 0.3]) / length, np.array([0.14, 0.24, 0.36]) / length
+        water = author.liquid(
+            world, "Water", inside=(lower, upper), pitch=0.01 / length, density=900.0 * length**3 / mass
+        )
+        count = len(water.GetAttribute("points").Get())
+        water.GetAttribute("velocities").Set([(0.5 / length, 0, -0.2 / length)] * count)
+        return ws.read_usd(stage).matters[0]
+
+    meters, other = read(1.0, 1.0), read(0.01, 0.001)
+    assert meters.initial["x"].min(0) == pytest.approx([0.105, 0.205, 0.305], abs=1e-6)
+    np.testing.assert_allclose(meters.initial["v"], np.tile([0.5, 0.0, -0.2], (len(meters.initial["x"]), 1)), atol=1e-6)
+    for name in ("x", "v"):
+        np.testing.assert_allclose(other.initial[name], meters.initial[name], rtol=1e-6, atol=1e-7)
+    assert float(other.parameters["density"]) == pytest.approx(900.0)
+    assert other.data["volume"] == pytest.approx(1e-6)
 
 
 def test_a_floating_cup_and_its_liquid_keep_their_momentum(tmp_path):

@@ -154,3 +154,11 @@ def test_a_model_is_as_strict(name, value):
         model.set_parameter(name, np.full(before.shape, value))
     assert np.array_equal(model.authored[name].numpy(), before)
     model.set_parameter(name, before)
+
+
+def test_a_small_inertia_is_judged_by_its_own_size():
+    sim = Simulator(scene(**{"body.inertia": 1e-7 * np.eye(3)}))
+    values = sim.parameter("body.inertia")[0]
+    values[1] = torch.tensor([1e-7, 1e-7, -1e-8, 0, 0, 0], dtype=values.dtype)
+    with pytest.raises(RangeError, match="principal inertia is negative"):
+        sim.set_parameters({"body.inertia": values})
