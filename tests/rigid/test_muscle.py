@@ -13,6 +13,7 @@ from rigid_support import evaluation, inputs_of, scene_of
 from row_support import assert_gradients, assert_small, compare_rows, gradient_case
 from warpsim.core.precision import real, vec2, vec5
 from warpsim.rigid.dynamics.muscle import muscle_bias, muscle_gain, muscle_gain_slope, muscle_rate
+from warpsim.sim.simulator import Simulator
 
 PARAMETERS = (0.7, 1.1, 30.0, 200.0, 0.45, 1.7, 1.4, 1.2, 1.3)
 LENGTHS = (0.2, 0.5)
@@ -40,7 +41,8 @@ MUSCLES = """
     <spatial name="long"><site site="a0"/><geom geom="ball"/><site site="b0"/></spatial>
   </tendon>
   <actuator>
-    <muscle name="m0" tendon="flexor" lengthrange="0.15 0.35" force="30" timeconst="0.01 0.05"/>
+    <muscle name="m0" tendon="flexor" lengthrange="0.15 0.35" force="30" timeconst="0.01 0.05" forcelimited="true"
+      forcerange="-8 0"/>
     <muscle name="m1" tendon="extensor" lengthrange="0.1 0.3" scale="50" tausmooth="0.3" range="0.8 1.2"/>
     <muscle name="m2" tendon="long" lengthrange="0.1 0.3" force="20" ctrllimited="true" ctrlrange="0 0.8"/>
     <muscle name="m3" joint="k" lengthrange="-1 1" force="2" gear="0.5"/>
@@ -125,3 +127,22 @@ def test_gradients(seed, integrator):
     # the ends of a muscle's range of controls are where its dynamics cuts them too
     inputs["actuator"] = 0.4 + 0.3 * np.sin(inputs["actuator"])
     assert_gradients(rollout, inputs, seed, most=0.3)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_implicit_steps_are_mujocos_where_forces_reach_their_limit_too(seed):
+    """A force at its limit does not change with the velocity, so it drops out of the implicit step."""
+    mj = model("implicitfast")
+    state, data = random_state(mj, seed), mujoco.MjData(mj)
+    state.act[:] = 0.5
+    data.qpos[:], data.qvel[:], data.act[:] = state.qpos, state.qvel, state.act
+    controls = np.random.default_rng(seed).uniform(0.0, 1.0, (60, mj.nu))
+    start = {"q": state.qpos, "qd": state.qvel, "activation": state.act}
+    made = Simulator(scene_of(mj)).rollout(controls=controls, start=start)
+    at_limit = 0
+    for k, control in enumerate(controls, start=1):
+        data.ctrl[:] = control
+        mujoco.mj_step(mj, data)
+        at_limit += data.actuator_force[0] in (-8.0, 0.0)
+        np.testing.assert_allclose(made.q[k, 0].numpy(), data.qpos, rtol=0, atol=1e-9)
+    assert at_limit > 0
