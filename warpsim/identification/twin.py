@@ -26,6 +26,7 @@ from warpsim.identification.parameter import BoundParameter, Parameter
 from warpsim.identification.prediction import Contacts, Predictor, StartMoves, substeps_for
 from warpsim.identification.starts import start_moves
 from warpsim.optimizers.box_qp import box_qp
+from warpsim.optimizers.threads import one_torch_thread
 from warpsim.rigid.model.tangent import difference
 from warpsim.scene import Scene
 from warpsim.sim.simulator import Simulator
@@ -146,7 +147,8 @@ class Twin:
         self._count += 1
         full = len(self._samples) == self._window + 1
         if full and (self._solver is None or (self._count - 1 - self._window) % self._every == 0):
-            self._update()
+            with one_torch_thread():
+                self._update()
         else:
             self.estimate = replace(self.estimate, time=self._time, updated=False)
         return self.estimate
