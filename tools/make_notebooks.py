@@ -140,6 +140,17 @@ def notebook(name: str) -> nbformat.NotebookNode:
     return made
 
 
+def without_the_machine(cell: nbformat.NotebookNode) -> None:
+    """Takes out of a cell what another machine would say otherwise: time stamps, warnings, addresses and folders."""
+    cell.get("metadata", {}).pop("execution", None)
+    if "outputs" not in cell:
+        return
+    cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+    for output in cell.outputs:
+        if "text/html" in output.get("data", {}):
+            output.data.pop("text/plain", None)
+
+
 def main() -> None:
     """Makes and executes."""
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -147,7 +158,7 @@ def main() -> None:
         made = notebook(name)
         NotebookClient(made, timeout=600, resources={"metadata": {"path": str(ROOT)}}).execute()
         for cell in made.cells:
-            cell.get("metadata", {}).pop("execution", None)  # time stamps
+            without_the_machine(cell)
         path = FOLDER / f"{name}.ipynb"
         nbformat.write(made, path)
         print(f"wrote {path.relative_to(ROOT)} ({path.stat().st_size / 1e6:.2f} MB)")
