@@ -28,6 +28,12 @@ def simulator(request):
     return Simulator(request.config.rootpath / "scenes" / "pendulum.usda", worlds=2)
 
 
+def test_a_trajectory_names_its_tensors(simulator):
+    made = simulator.rollout(steps=10, outputs=())
+    shapes = ", ".join(f"{name} {tuple(made[name].shape)}" for name in made)
+    assert repr(made) == f"Trajectory('pendulum.usda': {made.times[-1]:.4g} s, 11 frames; {shapes})"
+
+
 def test_trajectories_and_simulators(simulator):
     shown = simulator.rollout(steps=10)._repr_html_()
     assert "11 frames" in shown and "<details " in shown
@@ -52,6 +58,11 @@ def test_solved_tasks(request):
     assert [take["name"] for take in shown["takes"]][:3] == ["before", "after", "iteration 0"]
     assert shown["loss"]["iterations"] == [row.iteration for row in done.result.history]
     assert len(shown["targets"]) >= 1
+    title = f"/World/Task: loss {done.before.loss:.4g} → {done.after.loss:.4g}, "
+    assert repr(done).startswith(f"OptimizedTask({title}")
+    first, *others = str(done).splitlines()
+    assert first.startswith(title)
+    assert len(others) == len(done.changes) + len(done.after.verdicts) > 0
 
 
 def test_a_viewer_starts_when_it_is_unfolded(simulator, tmp_path):

@@ -312,6 +312,10 @@ class Trajectory(Observed):
         curves = rollout_curves(name, self.times, set(self), self.numpy, self._contents.layout, shown)
         return provided("plot")(curves, kinds or None)
 
+    def __repr__(self) -> str:
+        tensors = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in self.items())
+        return f"Trajectory({self._source.scene.name!r}: {self.times[-1]:.4g} s, {len(self.times)} frames; {tensors})"
+
     def _repr_html_(self) -> str:
         facts = {
             "time": f"{self.times[-1]:.4g} s, {len(self.times)} frames",

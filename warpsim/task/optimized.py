@@ -39,7 +39,7 @@ from warpsim.view.page import Page, page_html
 DEFAULT_METHOD = "lbfgs"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OptimizedTask:
     """A task and what came of it.
 
@@ -176,25 +176,33 @@ class OptimizedTask:
             self.result.history,
             source=self.source,
             result=Path(fspath(result)),
-            notes=list(self._notes()),
+            notes=[f"loss {self.before.loss:.4g} → {self.after.loss:.4g}", *self._notes()],
         )
 
-    def _repr_html_(self) -> str:
+    def __repr__(self) -> str:
+        return f"OptimizedTask({self._title})"
+
+    def __str__(self) -> str:
+        return "\n  ".join([self._title, *self._notes()])
+
+    @property
+    def _title(self) -> str:
         verdict = {True: "solved", False: "not solved", None: "no condition of success"}[self.solved]
+        return f"{self.problem.task.name}: loss {self.before.loss:.4g} → {self.after.loss:.4g}, {verdict}"
+
+    def _repr_html_(self) -> str:
         rows = ((path, _brief(c["before"]), _brief(c["after"]), c["unit"]) for path, c in self.changes.items())
-        title = f"{self.problem.task.name}: loss {self.before.loss:.4g} → {self.after.loss:.4g}, {verdict}"
         # what the result looks like is read from its file
         with tempfile.TemporaryDirectory() as scratch, trusting(self.source):
             folder = ResultFolder(Path(scratch), self.problem, self.source)
             folder.write_values(self.result.x, {})
             page = page_html(self.page(folder.result))
-        return rows_html(title, ("attribute", "before", "after", "unit"), rows) + folded_page_html(
+        return rows_html(self._title, ("attribute", "before", "after", "unit"), rows) + folded_page_html(
             page, "View the result"
         )
 
     def _notes(self) -> Iterator[str]:
-        """Lines for the reader of the page."""
-        yield f"loss {self.before.loss:.4g} → {self.after.loss:.4g}"
+        """Lines for a reader who has seen the losses."""
         if self.problem.bias is not None:
             yield self.problem.bias
         for path, change in self.changes.items():
