@@ -54,7 +54,7 @@ def test_the_verdict_comes_before_the_pictures(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(folder, "render_pair", watched)
     monkeypatch.chdir(tmp_path)
-    assert main(["optimize", str(PROJECT / "scenes" / "throw.usda"), "--quiet"]) == 0  # into a folder of the scene's name
+    assert main(["optimize", str(PROJECT / "scenes" / "throw.usda"), "--quiet"]) == 0  # into out/NAME
     assert "SOLVED" in seen[0] and "wrote" not in seen[0]
     assert "wrote" in capsys.readouterr().out and (tmp_path / "out" / "throw" / "before_after.gif").is_file()
 

@@ -89,9 +89,10 @@ def _write_task(source: Usd.Stage, scene: Path, target: Path, variables: list[Us
     for variable in variables:
         _write_variable(task, variable)
     mark_layer(layer, {"starter task for": scene.name, "version": __version__})
-    del stage  # or it would look for the scene beside itself, in memory, and warn that it is not there
-    layer.subLayerPaths = [Path(os.path.relpath(scene, target.parent)).as_posix()]
-    export_layer(layer, target)
+    written = Sdf.Layer.CreateAnonymous(".usda")  # a stage would look for the scene beside itself, in memory, and warn
+    written.TransferContent(layer)
+    written.subLayerPaths = [Path(os.path.relpath(scene, target.parent)).as_posix()]
+    export_layer(written, target)
 
 
 def _write_goal(task: Usd.Prim) -> None:
