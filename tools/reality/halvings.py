@@ -85,8 +85,8 @@ def summary(rows: list[dict[str, Any]]) -> str:
     )
     return (
         f"{len(rows)} halvings, {known} intervals: {plain:.1f} % of the true value's hold the other half's, "
-        f"{repeated:.1f} % of those for another set's value do, {joint:.1f} % with both halves' widths; without an interval: "
-        f"{sorted({n for row in rows for n in row['at_bound']})}"
+        f"{repeated:.1f} % of those for another set's value do, {joint:.1f} % with both halves' widths; "
+        f"without an interval: {sorted({n for row in rows for n in row['at_bound']})}"
     )
 
 
