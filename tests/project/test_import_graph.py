@@ -34,7 +34,7 @@ ORDER = {
     ),
     "warpsim.view": ("items", "page", "raycast", "gltf", "plots", "live"),
     "warpsim.rigid": ("model", "work", "dynamics", "compile", "constraint", "query", "sensors", "step"),
-    "warpsim.check": ("gradcheck", "validity", "panel", "records"),
+    "warpsim.check": ("gradcheck", "validity", "panel", "records", "rehearsal"),
     "warpsim.cli": ("failures", "user_modules", "arguments", "commands", "main"),
 }
 """Package → its parts, each of which may import only those before it; CONTRIBUTING.md tells what they are for."""

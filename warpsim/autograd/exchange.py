@@ -21,6 +21,7 @@ import warp as wp
 
 from warpsim.autograd.entry import ordinary_tensors, refuse_batched, refuse_tangents
 from warpsim.core.errors import InputError
+from warpsim.core.host_path import on_host
 from warpsim.core.kernel_lock import KERNELS
 from warpsim.core.precision import PRECISION
 from warpsim.tape.frames import Block
@@ -98,14 +99,14 @@ def block_over(tensor: torch.Tensor, dtype: Any) -> Block:
 
     On the CPU this goes through NumPy, in a tenth of the time that Warp takes to make an array.
     """
-    if tensor.device.type == "cpu":
+    if on_host(wp.device_from_torch(tensor.device)):
         return Block.over(tensor.detach().numpy(), dtype)
     return Block(to_warp(tensor, dtype))
 
 
 def tape_value(tensor: torch.Tensor, dtype: Any) -> Any:
     """The memory of a contiguous tensor as a tape takes it fastest: NumPy's on the CPU, else Warp's."""
-    return tensor.detach().numpy() if tensor.device.type == "cpu" else to_warp(tensor, dtype)
+    return tensor.detach().numpy() if on_host(wp.device_from_torch(tensor.device)) else to_warp(tensor, dtype)
 
 
 def tensor_over(block: Block) -> torch.Tensor:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 import warp as wp
 
+from warpsim.core.host_path import on_host
 from warpsim.tape import arena as arenas
 from warpsim.tape import frames
 from warpsim.tape.active import recording
@@ -139,8 +140,8 @@ def _look_at_step(program: Program) -> tuple[int, bool]:
                 tape=tape,
             )
 
-    tables = program.device.is_cpu and Recording().capture(program.device, step)
-    if not program.device.is_cpu:
+    tables = on_host(program.device) and Recording().capture(program.device, step)
+    if not on_host(program.device):
         with wp.ScopedCapture(device=program.device):
             step()
     return len(tape.launches), tables

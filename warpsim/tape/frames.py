@@ -14,6 +14,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.core.errors import InputError, unknown_name
+from warpsim.core.host_path import on_host
 from warpsim.tape.dtypes import is_real, scalar_type, value_shape
 from warpsim.tape.program import Arrays, Field
 
@@ -33,7 +34,7 @@ class Block:
         self._array: wp.array | None = array
         self._dtype = array.dtype
         self.real = is_real(array.dtype)
-        self.host = host if host is not None or not array.device.is_cpu else array.numpy()
+        self.host = host if host is not None or not on_host(array.device) else array.numpy()
 
     @classmethod
     def over(cls, host: np.ndarray, dtype: Any) -> Block:
@@ -235,7 +236,7 @@ def allocate(fields: Iterable[Field], frames: int, device: wp.Device) -> Blocks:
 
 def _allocate(field: Field, frames: int, device: wp.Device) -> Block:
     shape = (frames, *field.shape)
-    if not device.is_cpu:
+    if not on_host(device):
         return Block(wp.zeros(shape, dtype=field.dtype, device=device))
     kind = wp.dtype_to_numpy(scalar_type(field.dtype))
     return Block.over(np.zeros(shape + value_shape(field.dtype), kind), field.dtype)
@@ -269,9 +270,9 @@ def adopt(what: str, value: Any, field: Field, frames: int | None, device: wp.De
         full, kind = shape + value_shape(field.dtype), wp.dtype_to_numpy(scalar_type(field.dtype))
         if not is_real(field.dtype):
             numbers = _whole(what, numbers, np.dtype(kind))
-        if device.is_cpu and numbers.shape == full and numbers.dtype == kind and numbers.flags.c_contiguous:
+        if on_host(device) and numbers.shape == full and numbers.dtype == kind and numbers.flags.c_contiguous:
             return Block.over(numbers if frames is not None else numbers[None], field.dtype)
-        value = wp.array(numbers, dtype=field.dtype, device=device, copy=False)
+        value = wp.array(numbers, dtype=field.dtype, device=device, copy=not on_host(device))
     if tuple(value.shape) != shape or not wp.types.types_equal(value.dtype, field.dtype):
         raise InputError(
             f"{what} has shape {tuple(value.shape)} of {wp.types.type_repr(value.dtype)}; needed: {shape} of "

@@ -26,6 +26,7 @@ from typing import Protocol
 import numpy as np
 import warp as wp
 
+from warpsim.core.host_path import on_host
 from warpsim.core.kernel_lock import KERNELS
 from warpsim.core.warp_internals import is_tried
 from warpsim.tape.calls import Call, CallTable, Recording
@@ -162,7 +163,7 @@ def _tables(
 
 def _has_tables(device: wp.Device) -> bool:
     """Whether captures can be replayed by our own loop."""
-    return device.is_cpu and is_tried()
+    return on_host(device) and is_tried()
 
 
 def _table(

@@ -12,6 +12,7 @@ import numpy as np
 import warp as wp
 
 from warpsim.core.errors import InputError
+from warpsim.core.host_path import on_host
 from warpsim.tape.diagnostics import NonFiniteError
 
 
@@ -71,7 +72,7 @@ class _Array:
 
     def __init__(self, array: wp.array) -> None:
         self._array = array
-        self._host = array.numpy() if array.device.is_cpu else None
+        self._host = array.numpy() if on_host(array.device) else None
 
     @property
     def contiguous(self) -> bool:

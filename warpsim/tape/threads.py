@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Any, TypeVar
 
 from warpsim.core.errors import InputError
+from warpsim.core.host_path import on_host
 from warpsim.core.kernel_lock import KERNELS
 from warpsim.tape import arena as arenas
 from warpsim.tape.program import Program, SplittableProgram
@@ -63,7 +64,7 @@ def split(program: Program, groups: int | None, threads: int) -> list[tuple[Prog
 
 def _groups_that_fit(program: Program, threads: int) -> int:
     """Fewest groups whose intermediates fit the cache, as many for each thread; 1 where worlds cannot be divided."""
-    if program.worlds == 1 or not program.device.is_cpu or not isinstance(program, SplittableProgram):
+    if program.worlds == 1 or not on_host(program.device) or not isinstance(program, SplittableProgram):
         return 1
     groups = arenas.measure(program).values // GROUP_BYTES
     return min(-(-groups // threads) * threads, program.worlds)
