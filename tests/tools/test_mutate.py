@@ -99,7 +99,7 @@ def test_a_fault_is_caught_survives_or_is_unclear(tmp_path, monkeypatch):
     results = {}
     for package in ("one", "two", "three"):
         fault = draw(root, "code", 1, seed=0, within=f"code/{package}")[0]
-        verdict = scratch.trial(fault, graph.tests_for(fault.path))
+        verdict = scratch.trial(fault, [graph.tests_for(fault.path)])
         results[package] = (verdict.result, verdict.by)
     assert results == {
         "one": ("caught", "tests/test_one.py::test_f"),
