@@ -6,10 +6,10 @@
     python -m tools.mutate --count 40 --seed 1 --list                      # which faults they are
     python -m tools.mutate --count 40 --seed 1 --only 3 17                 # again, after a test was added
 
-Tests run in sessions, the nearest to the fault first (see `tools.mutate.choose`), until one fails; a test
-that fails counts only if it passes without the fault. With a map those run that reach the fault's function, up to
-`--seconds` of them; without one, all files that import its module. The table is written after each fault, so a run may be stopped
-and taken up again with `--only`. Exit code 1 if fewer than `--bar` of the faults are caught.
+Tests run in sessions, the nearest to the fault first (see `tools.mutate.choose`), until one fails; a test that fails
+counts only if it passes without the fault. With a map those run that reach the fault's function, up to `--seconds` of
+them; without one, all files that import its module. The table is written after each fault, so a run may be stopped and
+taken up again with `--only`. Exit code 1 if fewer than `--bar` of the faults are caught.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ def main() -> int:
     parser.add_argument("--package", default="warpsim", help="folder with the code")
     parser.add_argument("--within", default="", metavar="PATH", help="only files whose path begins so")
     parser.add_argument("--nearest", type=int, default=None, metavar="N", help="only the N nearest test files")
-    parser.add_argument(
-        "--reach", type=Path, metavar="FILE", help="map of tests to functions; see `tools.mutate.reach`"
-    )
+    parser.add_argument("--reach", type=Path, metavar="FILE", help="what `tools.mutate.reach` wrote")
     parser.add_argument("--seconds", type=float, default=300.0, help="of tests per fault, with --reach")
     parser.add_argument("--only", type=int, nargs="+", metavar="#", help="only these of the faults")
     parser.add_argument("--limit", type=float, default=900.0, metavar="S", help="a session that takes longer hangs")
@@ -77,7 +75,8 @@ def main() -> int:
         for number, fault in chosen:
             near = graph.tests_for(fault.path)[: options.nearest]
             files = [near[first : first + _AT_ONCE] for first in range(0, len(near), _AT_ONCE)]
-            verdict = scratch.trial(fault, files if reach is None else reach.sessions(fault, options.seconds))
+            measured = [] if reach is None else reach.sessions(fault, options.seconds)
+            verdict = scratch.trial(fault, measured or files)
             verdicts.append((number, verdict))
             print(f"{number:3d} {verdict.result:8s} {fault}  {verdict.by} ({verdict.seconds:.0f} s)", flush=True)
             if options.markdown is not None:

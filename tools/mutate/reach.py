@@ -3,13 +3,12 @@
     python -m pytest -p tools.mutate.reach --reach out/reach.json
 
 Only calls are traced, so the quick tier takes little longer than otherwise. A kernel is not called by Python: launches
-are traced instead, and a function of kernels counts as run by the tests that launch a kernel whose file imports it. What
-a test does in processes of its own is not seen; `tools.mutate` therefore runs the nearest files beside those of the map.
+are traced instead, and a function of kernels counts as run by the tests that launch a kernel whose file imports it.
+What a test does in processes of its own is not seen.
 """
 
 from __future__ import annotations
 
-import ast
 import json
 import sys
 import threading
