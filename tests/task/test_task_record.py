@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import warpsim as ws
 from task_scenes import reach, saved, swing
-from warpsim.check.records import compare, read_record, replay
+from warpsim.check.records import compare, read_record, record_run, replay
+from warpsim.check.records.plain import encode
 from warpsim.cli.main import main
 from warpsim.io.usd import author
 from warpsim.sim.simulator import Simulator
@@ -82,3 +85,17 @@ def test_a_task_made_in_python_is_replayed_too(tmp_path):
     again = replay(record)
     assert again.identical, again.text
     assert compare(record, again.record).inputs == {}
+
+
+def test_the_record_of_a_result_is_that_of_a_rollout_made_again(tmp_path):
+    """It is not simulated again for its record; every number is as if it were."""
+    done = ws.optimize(Path(ws.__file__).parents[1] / "scenes" / "projectile.usda", iterations=1)
+    done.save_result(tmp_path)
+    kept = done.record(tmp_path / "result.usda")
+    again = record_run(
+        done.loaded.sim, done.loaded.steps, dict(done.after.inputs) or None, path=tmp_path / "result.usda"
+    )
+    for part in ("trajectory", "observations", "solver_status", "actuator_status", "horizon", "actions"):
+        assert encode(getattr(kept, part)) == encode(getattr(again, part)), part
+    for name, value in kept.parameters.items():
+        assert np.array_equal(value, done.loaded.sim.parameter(name)[0], equal_nan=True), name

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tools.mutate.choose import ImportGraph
+from tools.mutate.choose import ImportGraph, Reach
 from tools.mutate.draw import draw
 from tools.mutate.faults import faults_of
 from tools.mutate.trial import Scratch
@@ -86,6 +87,22 @@ def test_the_nearest_tests_come_first(tmp_path):
     assert "tests/view/test_render.py" in own.tests_for("warpsim.view.items.camera.py")[:4]
 
 
+def test_a_measured_map_gives_the_tests_that_run_a_fault(tmp_path):
+    """The nearest first, in sessions of 10 s, 40 s …, within the time that is given."""
+    small_project(tmp_path)
+    costs = {"tests/test_one.py::test_f": 4.0, "tests/test_far.py::test_a": 6.0, "tests/test_far.py::test_b": 7.0}
+    runs = {name: {"seconds": cost, "functions": ["code/one/sums.py:1"]} for name, cost in costs.items()}
+    runs["tests/test_broken.py::test_f"] = {"seconds": 1.0, "functions": ["code/two/sums.py:4"]}
+    (tmp_path / "reach.json").write_text(json.dumps(runs))
+    reach = Reach(tmp_path / "reach.json", tmp_path, ImportGraph(tmp_path, "code"))
+    fault = draw(tmp_path, "code", 1, seed=0, within="code/one")[0]
+    near, *far = costs
+    assert reach.sessions(fault, 100.0) == [[near, far[0]], [far[1]]]
+    assert reach.sessions(fault, 10.0) == [[near, far[0]]]
+    other = next(f for f in faults_of("code/two/sums.py", (tmp_path / "code/two/sums.py").read_text()) if f.line == 5)
+    assert reach.sessions(other, 10.0) == [["tests/test_broken.py::test_f"]]
+
+
 def test_a_fault_is_caught_survives_or_is_unclear(tmp_path, monkeypatch):
     """And the project itself is as it was."""
     root, folder = tmp_path / "project", tmp_path / "scratch"
@@ -99,7 +116,7 @@ def test_a_fault_is_caught_survives_or_is_unclear(tmp_path, monkeypatch):
     results = {}
     for package in ("one", "two", "three"):
         fault = draw(root, "code", 1, seed=0, within=f"code/{package}")[0]
-        verdict = scratch.trial(fault, graph.tests_for(fault.path))
+        verdict = scratch.trial(fault, [graph.tests_for(fault.path)])
         results[package] = (verdict.result, verdict.by)
     assert results == {
         "one": ("caught", "tests/test_one.py::test_f"),

@@ -19,8 +19,6 @@ from tools.mutate.faults import Fault
 _LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "out")
 _BESIDE = "shared"
 """Folder beside the project with robots and data that some tests skip without."""
-_AT_ONCE = 4
-"""Test files that share a session: half of a short file's time goes into starting one."""
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?: - .*)?$", re.MULTILINE)
 
 
@@ -32,14 +30,14 @@ class Verdict:
         fault: The fault.
         result: "caught", "survived" or "unclear" (what failed also fails without the fault).
         by: The test that noticed, or "hang"; "" where none did.
-        files: How many test files were given to pytest, the last few of which may not have run.
+        tests: How many tests or test files were given to pytest, the last few of which may not have run.
         seconds: Wall time.
     """
 
     fault: Fault
     result: str
     by: str
-    files: int
+    tests: int
     seconds: float
 
 
@@ -52,7 +50,7 @@ class Scratch:
         Args:
             root: The project.
             folder: Where the copy goes; it must not exist.
-            limit: s; a test file that takes longer hangs.
+            limit: s; a session that takes longer hangs.
         """
         self._copy, self._limit = folder / "project", limit
         shutil.copytree(root, self._copy, ignore=_LEFT_OUT)
@@ -70,15 +68,16 @@ class Scratch:
             if given.is_dir():
                 shutil.copytree(given, self._environment[variable])
 
-    def trial(self, fault: Fault, tests: Sequence[str]) -> Verdict:
-        """Runs test files, a few to a session, until a test fails."""
+    def trial(self, fault: Fault, sessions: Sequence[Sequence[str]]) -> Verdict:
+        """Runs sessions of tests until a test fails."""
         start = time.monotonic()
         ran, by, result = 0, "", "survived"
         with self._planted(fault):
-            while ran < len(tests) and not by:
-                session = tests[ran : ran + _AT_ONCE]
+            for session in sessions:
                 by = self._first_failure(session)
                 ran += len(session)
+                if by:
+                    break
         if by:
             # without the fault the same test has to pass, or it says nothing about it
             result = "caught" if by == "hang" or not self._first_failure([by]) else "unclear"
@@ -108,7 +107,7 @@ class Scratch:
             start_new_session=True,
         ) as process:
             try:
-                printed, _ = process.communicate(timeout=self._limit * len(tests))
+                printed, _ = process.communicate(timeout=self._limit)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)  # with the processes that a test started
                 return "hang"

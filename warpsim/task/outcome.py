@@ -6,10 +6,12 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 
+from warpsim.check.records.run import motion_facts, recorded_outputs
 from warpsim.core.errors import SimulationError, TaskError, UnconvergedError, UnconvergedWarning
 from warpsim.io.usd.motion import Motion
 from warpsim.objective import Episode, Verdict, succeeded
@@ -32,6 +34,7 @@ class Outcome:
         duration: s.
         gradients: d loss / d attribute by path, USD units, where they were asked for.
         inputs: Controls by channel, (N, 1, size), as applied.
+        recorded: What a run record says of the motion, where it was asked for and the record's rollout is this one.
     """
 
     loss: float
@@ -41,6 +44,7 @@ class Outcome:
     duration: float
     gradients: dict[str, np.ndarray] = field(default_factory=dict)
     inputs: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    recorded: Mapping[str, Any] | None = None
 
     @property
     def solved(self) -> bool | None:
@@ -48,15 +52,22 @@ class Outcome:
         return succeeded(self.verdicts) if self.verdicts else None
 
 
-def outcome(problem: TaskProblem) -> Outcome:
+def outcome(problem: TaskProblem, *, recorded: bool = False) -> Outcome:
     """Simulates a task's file as it stands, no value overridden: the same file gives the same digits.
+
+    Args:
+        problem: The task on its file.
+        recorded: Keep what a run record says of the motion, so that it is not simulated again for that.
 
     Raises:
         TaskError: The loss is not finite; names the task or the term.
     """
+    # under feedback, or in another time step than the scene's, a record repeats the inputs in a rollout of its own
+    kept = recorded and not problem.in_closed_loop and problem.task.duration_range is None
+    outputs = recorded_outputs(problem.sim) if kept else ()
     with torch.no_grad():
         try:
-            episode = problem.episode(problem.authored(), shown=True)
+            episode = problem.episode(problem.authored(), shown=True, outputs=outputs)
         except SimulationError as error:
             raise TaskError(f"{problem.task.name}: it cannot be simulated as authored: {error}") from error
         terms = problem.term_losses(episode)
@@ -65,7 +76,16 @@ def outcome(problem: TaskProblem) -> Outcome:
                 raise TaskError(f"{name}: its loss is {loss} with the authored values; start where it is finite")
         total = float(problem.total(episode)[0])
         verdicts = problem.judge(episode)
-    return Outcome(total, terms, verdicts, shown_motion(episode), float(episode.duration[0]), inputs=episode.inputs)
+    assert isinstance(episode.trajectory, Trajectory)
+    return Outcome(
+        total,
+        terms,
+        verdicts,
+        shown_motion(episode),
+        float(episode.duration[0]),
+        inputs=episode.inputs,
+        recorded=motion_facts(problem.sim, episode.trajectory) if kept else None,
+    )
 
 
 def shown_motion(episode: Episode) -> Motion:

@@ -294,6 +294,11 @@ class TaskProblem:
         return self._simulators[worlds]
 
     @property
+    def in_closed_loop(self) -> bool:
+        """Whether a controller computes its signal from the state."""
+        return bool(self._feedback)
+
+    @property
     def bias(self) -> str | None:
         """What makes gradients inexact on purpose, in words; None: they are exact."""
         bound = self.task.adjoint_bound

@@ -38,6 +38,7 @@ def rollout_record(problem: TaskProblem, found: Outcome, sim: Simulator | None =
         sim,
         problem.steps,
         dict(found.inputs) or None,
+        motion=found.recorded,
         outcome={"loss": found.loss, **success, **({"metric": "; ".join(missed)} if missed else {})},
         gradient={"norms": {path: float(np.linalg.norm(g)) for path, g in found.gradients.items()}},
         **more,

@@ -228,7 +228,7 @@ def _reloaded(problem: TaskProblem, source: Path, x: torch.Tensor) -> tuple[Outc
         bare = outcome(load_problem(folder.result, problem, x))
         folder.write_result(bare, chosen_values(problem, x), {})
         loaded = load_problem(folder.result, problem, x)
-        return dataclasses.replace(outcome(loaded), gradients=gradients), loaded
+        return dataclasses.replace(outcome(loaded, recorded=True), gradients=gradients), loaded
 
 
 def load_problem(path: Path, problem: TaskProblem, x: torch.Tensor) -> TaskProblem:

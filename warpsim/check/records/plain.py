@@ -1,7 +1,12 @@
-"""Data as JSON can hold it, and back, to the last bit: Python prints the shortest digits that read back the same."""
+"""Data as JSON can hold it, and back, to the last bit: Python prints the shortest digits that read back the same.
+
+Printing a number takes as long as simulating some, so the many numbers of a motion are kept as their bytes in base64.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -12,13 +17,25 @@ import torch
 
 _ARRAY = "array"
 """Key that marks an encoded array."""
+_BYTES = "base64"
+"""Key of the little-endian bytes of a large one."""
+_NUMBERS = "fiub"
+"""Kinds of types that arrays may have."""
+_MOST_DIGITS = 256
+"""Numbers up to which an array is printed."""
 
 
 def encode(value: Any) -> Any:
-    """Nested data; arrays become {"array": type, "shape", "data"}, numbers that are not finite become text."""
+    """Nested data; numbers that are not finite become text.
+
+    Arrays become {"array": type, "shape", "data"}, of more than 256 numbers {"array": type, "shape", "base64"}.
+    """
     if isinstance(value, torch.Tensor):
         value = value.detach().cpu().numpy()
     if isinstance(value, np.ndarray):
+        if value.size > _MOST_DIGITS and value.dtype.kind in _NUMBERS:
+            raw = value.astype(value.dtype.newbyteorder("<"), order="C", copy=False).tobytes()
+            return {_ARRAY: str(value.dtype), "shape": list(value.shape), _BYTES: base64.b64encode(raw).decode()}
         flat = value.ravel().tolist()
         if value.dtype.kind not in "iub" and not _finite(value):
             flat = [encode(x) for x in flat]
@@ -55,8 +72,14 @@ def decode(value: Any) -> Any:
 def _array(value: Mapping[str, Any]) -> np.ndarray:
     """An encoded array; only numbers, so that a text cannot ask for any amount of memory."""
     kind = np.dtype(value[_ARRAY])
-    if kind.kind not in "fiub":
+    if kind.kind not in _NUMBERS:
         raise ValueError(f"an array of {kind} is not one of numbers")
+    if _BYTES in value:
+        try:
+            raw = base64.b64decode(value[_BYTES], validate=True)
+        except binascii.Error as error:
+            raise ValueError(f"an array's bytes are not base64: {error}") from error
+        return np.frombuffer(raw, dtype=kind.newbyteorder("<")).astype(kind).reshape(value["shape"])
     return np.array([_number(x) for x in value["data"]], dtype=kind).reshape(value["shape"])
 
 

@@ -106,7 +106,7 @@ class RunRecord:
         """Writes a JSON file."""
         target = Path(fspath(path))
         scene = self.scene.get("path")
-        if scene is not None:
+        if scene is not None and target.exists():  # what is not there cannot have been read
             refuse_sources([target], scene_files(scene), "the run that it records")
         return write_text(target, signed_text(self.plain()))
 

@@ -46,6 +46,7 @@ def record_run(
     more: Mapping[str, Any] | None = None,
     outputs: tuple[str, ...] = (),
     path: Path | None = None,
+    motion: Mapping[str, Any] | None = None,
 ) -> RunRecord:
     """Rolls a simulator out, with the parameters in force (`Simulator.set_parameters`), and records it.
 
@@ -68,13 +69,14 @@ def record_run(
         more: Anything else to keep.
         outputs: More outputs to observe.
         path: The scene's file, if it is now elsewhere than where the simulator read it.
+        motion: What `motion_facts` kept of this very rollout, if it was made before; it is not made again.
     """
     count = given_steps(controls, steps)
     actions = sim.all_controls(count, controls)
     short = {name: value for name, value in (("q", q), ("qd", qd), ("activation", activation)) if value is not None}
     begin = {**(start or {}), **short}
     first = {name: sim.initial_state(start=begin)[name] for name in sim.state_names}
-    made, trouble = _roll_out(sim, actions, begin, outputs)
+    made, trouble = (None, {}) if motion is not None else _roll_out(sim, actions, begin, outputs)
     result, slopes = {**(outcome or {}), **trouble}, dict(gradient or {})
     if loss is not None and made is not None:
         result["loss"], norms = _differentiate(sim, loss, first, actions, outputs)
@@ -92,7 +94,7 @@ def record_run(
         task=dict(task or {}),
         more=dict(more or {}),
         **_simulator_facts(sim, path or sim.source.path),
-        **_motion_facts(sim, made),
+        **(motion_facts(sim, made, outputs) if motion is None else motion),
     )
     record.labels = [encode(found) for found in label(record)]
     return record
@@ -103,15 +105,20 @@ def _initial_state(first: Mapping[str, torch.Tensor], given: Mapping[str, Any]) 
     return {name: _numpy(tensor) for name, tensor in first.items() if name in given or not is_of_matter(name)}
 
 
+def recorded_outputs(sim: Simulator) -> tuple[str, ...]:
+    """Outputs that a record keeps of every run."""
+    shown = (*_OUTPUTS, *(_SOLVER_OUTPUTS if sim.model.has_constraints else ()))
+    shown += ("saturated",) if sim.actuator_names or sim.drive_names else ()
+    return shown + (("mode",) if "mode" in sim.output_names else ())
+
+
 def _roll_out(
     sim: Simulator, actions: Mapping[str, torch.Tensor], start: Mapping[str, Any], outputs: tuple[str, ...]
 ) -> tuple[Trajectory | None, dict[str, str]]:
     """The trajectory with all that is recorded of one; or None, and why it stopped."""
-    shown = (*_OUTPUTS, *outputs, *(_SOLVER_OUTPUTS if sim.model.has_constraints else ()))
-    shown += ("saturated",) if sim.actuator_names or sim.drive_names else ()
-    shown += ("mode",) if "mode" in sim.output_names else ()
+    shown = tuple(dict.fromkeys((*recorded_outputs(sim), *outputs)))
     try:
-        return sim.rollout(controls=actions, start=start, outputs=tuple(dict.fromkeys(shown))), {}
+        return sim.rollout(controls=actions, start=start, outputs=shown), {}
     except SimulationError as error:
         return None, {"error": str(error)}
 
@@ -129,9 +136,16 @@ def _simulator_facts(sim: Simulator, path: Path | None) -> dict[str, Any]:
     }
 
 
-def _motion_facts(sim: Simulator, made: Trajectory | None) -> dict[str, Any]:
-    """What a record says of the motion."""
-    observations = _observations(made, (*sim.state_names, "solver_status", "saturated", "mode"))
+def motion_facts(sim: Simulator, made: Trajectory | None, outputs: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What a record says of the motion.
+
+    Args:
+        sim: What was simulated.
+        made: With `recorded_outputs`; None: it could not be simulated to its end.
+        outputs: More outputs to keep.
+    """
+    kept = [name for name in (*recorded_outputs(sim), *outputs) if name not in ("solver_status", "saturated", "mode")]
+    observations = _observations(made, [name for name in kept if name not in sim.state_names])
     if made is not None:
         observations["mode_switches"] = _mode_switches(made)
     return {
@@ -194,11 +208,10 @@ def _names(sim: Simulator) -> dict[str, list[str]]:
 
 def _parameters(sim: Simulator) -> dict[str, Any]:
     """All values in force, without the world axis where worlds agree."""
-    found = {}
-    for name, authored in sim.compiled.authored.items():
-        if authored.size:
-            value = _numpy(sim.parameter(name))
-            found[name] = value[0].copy() if np.array_equal(value, np.broadcast_to(value[:1], value.shape)) else value
+    found = {name: array for name, array in sim.compiled.described.items() if array.size}
+    for name in sim.changed_parameters.intersection(found):
+        value = _numpy(sim.parameter(name))
+        found[name] = value[0].copy() if np.array_equal(value, np.broadcast_to(value[:1], value.shape)) else value
     return found
 
 
@@ -212,7 +225,7 @@ def _trajectory(made: Trajectory | None, states: Sequence[str]) -> dict[str, Any
         return {"times": np.zeros(0), "every": 1, "sha256": ""}
     every = max(1, -(-len(made.times) // _MAXIMUM_FRAMES))
     whole = [made.numpy(name) for name in states]
-    frames = {name: array[::every] for name, array in zip(states, whole, strict=True)}
+    frames = {name: array[::every].copy() for name, array in zip(states, whole, strict=True)}
     kept: dict[str, Any] = {name: array for name, array in frames.items() if not is_of_matter(name)}
     matters = {name: matter_summary(array) for name, array in frames.items() if is_of_matter(name)}
     if matters:
@@ -220,15 +233,15 @@ def _trajectory(made: Trajectory | None, states: Sequence[str]) -> dict[str, Any
     return {"times": made.times[::every], "every": every, "sha256": array_hash(*whole), **kept}
 
 
-def _observations(made: Trajectory | None, without: tuple[str, ...]) -> dict[str, Any]:
+def _observations(made: Trajectory | None, names: Sequence[str]) -> dict[str, Any]:
     if made is None:
         return {}
     every = max(1, -(-len(made.times) // _MAXIMUM_FRAMES))
-    return {name: made.numpy(name)[::every] for name in made if name not in without}
+    return {name: made.numpy(name)[::every].copy() for name in names}
 
 
 def _whole(made: Trajectory | None, name: str) -> np.ndarray | None:
-    return made.numpy(name)[1:] if made is not None and name in made else None
+    return made.numpy(name)[1:].copy() if made is not None and name in made else None
 
 
 def _numpy(tensor: torch.Tensor) -> np.ndarray:
