@@ -36,8 +36,9 @@ from warpsim.particles.walls import WallMotion, WallSet, wall_frames
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Shortage
 
-WALL_REACH = 1.5
-"""Cells from a wall within which it holds nodes: half the width of a node's kernel."""
+WALL_REACH = 1.0
+"""Cells from a wall within which it holds nodes. With half a cell the level sinks, with 1.5 falling liquid hovers."""
+_KERNEL_REACH = 1.5
 
 
 @dataclass
@@ -90,8 +91,10 @@ class Stepper:
         self.particles, self.substeps = particles, substeps
         self.capacity = min(domain.nodes, max(2000, 6 * particles) if max_nodes is None else max_nodes)
         self._relaxation_time, self._closed, self._wall_reach = relaxation_time, closed, wall_reach
-        if not 0.0 < wall_reach <= WALL_REACH:
-            raise InputError(f"walls hold nodes within more than 0 and at most {WALL_REACH} cells, not {wall_reach:g}")
+        if not 0.0 < wall_reach <= _KERNEL_REACH:
+            raise InputError(
+                f"walls hold nodes within more than 0 and at most {_KERNEL_REACH} cells, not {wall_reach:g}"
+            )
         self._scratch = Scratch.make(domain, self.worlds, self.device)
 
     def part(self, first: int, last: int) -> Stepper:
