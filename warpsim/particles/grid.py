@@ -9,8 +9,8 @@ B₂ and its upper tail T₂, ψ = T₂(s) is the share of the node's kernel in 
     Δ(m v) = Δt p_w Δx² B₂(s_k) Π_{j≠k}(1 − ψ_j) n_k,   p_w = p(J − φ n·∇J) · min(1, V/(Δx³ max(0.3, Π(1 − ψ)))).
 
 Contact: the velocity u relative to the wall loses its part into the wall, β min(0, u·n) n, and the share `stick` β of
-the rest; β rises from 0 at φ = `wall_reach` Δx, by default one cell, to 1 at the surface. Over half a cell, a node in the
-middle of a cell at the wall would not be held and would move particles into the wall, which cannot follow: that looks
+the rest; β rises from 0 at φ = `wall_reach` Δx, by default one cell, to 1 at the surface. Over half a cell, a node in
+the middle of a cell at the wall would not be held and would move particles into the wall, which cannot follow: that looks
 like an expansion of the liquid above, and the level sinks. Walls act in turn. Bodies get the opposite impulses.
 """
 

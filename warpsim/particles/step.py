@@ -93,7 +93,7 @@ class Stepper:
         self._relaxation_time, self._closed, self._wall_reach = relaxation_time, closed, wall_reach
         if not 0.0 < wall_reach <= _KERNEL_REACH:
             raise InputError(
-                f"walls hold nodes within more than 0 and at most {_KERNEL_REACH} cells, not {wall_reach:g}"
+                f"walls hold nodes within at most {_KERNEL_REACH} cells, and more than 0, not {wall_reach:g}"
             )
         self._scratch = Scratch.make(domain, self.worlds, self.device)
 
