@@ -10,8 +10,8 @@ B₂ and its upper tail T₂, ψ = T₂(s) is the share of the node's kernel in 
 
 Contact: the velocity u relative to the wall loses its part into the wall, β min(0, u·n) n, and the share `stick` β of
 the rest; β rises from 0 at φ = `wall_reach` Δx, by default one cell, to 1 at the surface. Over half a cell, a node in
-the middle of a cell at the wall would not be held and would move particles into the wall, which cannot follow: that looks
-like an expansion of the liquid above, and the level sinks. Walls act in turn. Bodies get the opposite impulses.
+the middle of a cell at the wall would not be held and would move particles into the wall, which cannot follow: that
+looks like an expansion of the liquid above, and the level sinks. Walls act in turn. Bodies get the opposite impulses.
 """
 
 from __future__ import annotations
