@@ -49,6 +49,7 @@ def test_particles_in_a_wall_are_refused():
         (dict(step=2e-3), "sound travels at 10 m/s .* use at most"),
         (dict(liquid=Liquid(viscosity=50.0)), "use at most 0.00025 s"),
         (dict(step=-1.0), "positive time"),
+        (dict(wall_reach=2.0), "at most 1.5 cells, and more than 0, not 2"),
     ],
 )
 def test_what_would_be_unstable_is_refused(options, reason):

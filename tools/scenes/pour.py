@@ -127,6 +127,8 @@ def build() -> Usd.Stage:
         domain=((0.15, -0.25, -0.02), (0.75, 0.45, 0.4)),
         color=(0.25, 0.12, 0.05),
     )
+    # with which the search was tuned
+    coffee.CreateAttribute("warpsim:particles:wallReach", Sdf.ValueTypeNames.Double, False).Set(0.5)
     task = author.task(
         world,
         duration=DURATION,

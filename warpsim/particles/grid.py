@@ -9,7 +9,9 @@ B₂ and its upper tail T₂, ψ = T₂(s) is the share of the node's kernel in 
     Δ(m v) = Δt p_w Δx² B₂(s_k) Π_{j≠k}(1 − ψ_j) n_k,   p_w = p(J − φ n·∇J) · min(1, V/(Δx³ max(0.3, Π(1 − ψ)))).
 
 Contact: the velocity u relative to the wall loses its part into the wall, β min(0, u·n) n, and the share `stick` β of
-the rest; β rises from 0 at φ = Δx/2 to 1 at the surface. Walls act in turn. Bodies get the opposite impulses.
+the rest; β rises from 0 at φ = `wall_reach` Δx, by default one cell, to 1 at the surface. Over half a cell, a node in
+the middle of a cell at the wall would not be held and would move particles into the wall, which cannot follow: that
+looks like an expansion of the liquid above, and the level sinks. Walls act in turn. Bodies get the opposite impulses.
 """
 
 from __future__ import annotations
@@ -65,6 +67,7 @@ def _walled_nodes_kernel(
     # topology
     lower: vec3,
     spacing: real,
+    steepness: real,
     substeps: int,
     body: wp.array(dtype=wp.int32),
     # parameters
@@ -119,7 +122,7 @@ def _walled_nodes_kernel(
                     s = walls.wall[w, start + k]
                     seen = walls.plane[w, start + k]
                     normal = vec3(seen[1], seen[2], seen[3])
-                    hold = clamp_range(real(1.0) - real(2.0) * seen[0] / spacing, real(0.0), real(1.0))
+                    hold = clamp_range(real(1.0) - steepness * seen[0] / spacing, real(0.0), real(1.0))
                     if hold > real(0.0):
                         u = velocity - wall_velocity(twist[w, s], position[w, s], at)
                         inward = wp.min(wp.dot(u, normal), real(0.0))
@@ -137,6 +140,7 @@ def node_velocities(
     parameters: ParticleParameters,
     timestep: wp.array,
     substeps: int,
+    wall_reach: float,
     motion: WallMotion,
     cells: Cells,
     pairs: Pairs,
@@ -152,6 +156,7 @@ def node_velocities(
         parameters: Of the liquid.
         timestep: (W,) s; the wrench is the mean over it.
         substeps: Particle steps in it.
+        wall_reach: Cells from a wall within which it holds nodes.
         motion: Of the walls.
         cells: Nodes in use.
         pairs: Walls near them.
@@ -171,8 +176,8 @@ def node_velocities(
         wp.launch(
             _walled_nodes_kernel,
             dim=worlds,
-            inputs=[vec3(*domain.lower), real(domain.spacing), substeps, walls.body, timestep]
-            + [p.gravity, p.density, p.bulk_modulus, walls.stick, motion.position, motion.twist]
+            inputs=[vec3(*domain.lower), real(domain.spacing), real(1.0 / wall_reach), substeps]
+            + [walls.body, timestep, p.gravity, p.density, p.bulk_modulus, walls.stick, motion.position, motion.twist]
             + [cells.count, cells.place, pairs.walls(), node_sum],
             outputs=[node_value, wrench],
             device=node_sum.device,

@@ -15,6 +15,7 @@ from warpsim.io.usd.ledger_scan import applied_apis
 from warpsim.matter.matter import CompileContext
 from warpsim.particles.liquid import Liquid
 from warpsim.particles.matter import LiquidMatter
+from warpsim.particles.step import WALL_REACH
 from warpsim.particles.walls import KINDS
 from warpsim.scene.matters import BUILT_IN, MatterDescription, MatterKind
 from warpsim.view.page import CloudDrawable
@@ -62,6 +63,7 @@ class LiquidKind(MatterKind):
                 "domain": reading.domain(x, spacing),
                 "walls": walls,
                 "relaxation_time": reading.number("relaxationTime") or 0.05,
+                "wall_reach": reading.number("wallReach") or WALL_REACH,
                 "max_nodes": reading.integer("maxNodes"),
                 "color": reading.color(),
             },

@@ -25,7 +25,7 @@ from warpsim.particles.measure import measure_center
 from warpsim.particles.parameters import FIELDS, ParticleParameters, ParticleState
 from warpsim.particles.placed_walls import keep_wrench, place_walls, wrench_on_bodies
 from warpsim.particles.start_walls import start_poses
-from warpsim.particles.step import Stepper
+from warpsim.particles.step import WALL_REACH, Stepper
 from warpsim.particles.substeps import SubstepWork, explain, make_substeps, take_substeps
 from warpsim.particles.walls import WallMotion, WallSet, WallShape
 from warpsim.scene.description import Scene
@@ -81,6 +81,7 @@ class LiquidMatter(Matter):
             device=self.device,
             substeps=substeps,
             relaxation_time=float(data["relaxation_time"]),
+            wall_reach=float(data.get("wall_reach", WALL_REACH)),
             max_nodes=data.get("max_nodes"),
             closed=True,
         )

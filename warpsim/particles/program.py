@@ -20,7 +20,7 @@ from warpsim.particles.checks import check_clear_of_walls, check_particles, chec
 from warpsim.particles.domain import Domain
 from warpsim.particles.liquid import Liquid
 from warpsim.particles.parameters import FIELDS, ParticleParameters, ParticleState
-from warpsim.particles.step import Stepper
+from warpsim.particles.step import WALL_REACH, Stepper
 from warpsim.particles.substeps import SubstepWork, explain, make_substeps, shortage, take_substeps
 from warpsim.particles.walls import WallMotion, WallSet, WallShape
 from warpsim.tape.arena import Arena
@@ -50,6 +50,7 @@ class ParticleProgram:
         worlds: int = 1,
         gravity: ArrayLike = (0.0, 0.0, -9.81),
         relaxation_time: float = 0.05,
+        wall_reach: float = WALL_REACH,
         max_nodes: int | None = None,
         device: str = "cpu",
     ) -> None:
@@ -66,6 +67,7 @@ class ParticleProgram:
             worlds: W.
             gravity: (3,) m/s².
             relaxation_time: Of J toward the absolute density, s.
+            wall_reach: As `Stepper`.
             max_nodes: As `Stepper`.
             device: Where it runs.
         """
@@ -91,6 +93,7 @@ class ParticleProgram:
             device=self.device,
             substeps=self.substeps,
             relaxation_time=relaxation_time,
+            wall_reach=wall_reach,
             max_nodes=max_nodes,
         )
         self.timestep = self._parameter(np.full(worlds, step * self.substeps), real)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import warp as wp
 
+from warpsim.core.errors import InputError
 from warpsim.core.precision import mat33, vec5
 from warpsim.particles.cells import CROWDED, LOST, NODES, Cells, Scratch, find_cells
 from warpsim.particles.domain import Domain
@@ -34,6 +35,10 @@ from warpsim.particles.transfer_native import carried, received
 from warpsim.particles.walls import WallMotion, WallSet, wall_frames
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Shortage
+
+WALL_REACH = 1.0
+"""Cells from a wall within which it holds nodes. With half a cell the level sinks, with 1.5 falling liquid hovers."""
+_KERNEL_REACH = 1.5
 
 
 @dataclass
@@ -65,6 +70,7 @@ class Stepper:
         device: wp.Device,
         substeps: int = 1,
         relaxation_time: float = 0.05,
+        wall_reach: float = WALL_REACH,
         max_nodes: int | None = None,
         closed: bool = False,
     ) -> None:
@@ -77,13 +83,18 @@ class Stepper:
             device: Where it runs.
             substeps: Particle steps in a time step.
             relaxation_time: Of J toward the absolute density, s.
+            wall_reach: Cells from a wall within which it holds nodes, more and more; at most 1.5.
             max_nodes: Nodes that may be in use, per world; by default 6 per particle and at least 2,000.
             closed: Whether the domain's faces stop particles; otherwise leaving it is an error.
         """
         self.domain, self.worlds, self.device = domain, worlds, device
         self.particles, self.substeps = particles, substeps
         self.capacity = min(domain.nodes, max(2000, 6 * particles) if max_nodes is None else max_nodes)
-        self._relaxation_time, self._closed = relaxation_time, closed
+        self._relaxation_time, self._closed, self._wall_reach = relaxation_time, closed, wall_reach
+        if not 0.0 < wall_reach <= _KERNEL_REACH:
+            raise InputError(
+                f"walls hold nodes within at most {_KERNEL_REACH} cells, and more than 0, not {wall_reach:g}"
+            )
         self._scratch = Scratch.make(domain, self.worlds, self.device)
 
     def part(self, first: int, last: int) -> Stepper:
@@ -148,12 +159,13 @@ class Stepper:
         find_candidates(domain, walls, motion, timestep, cells, work.near)
         near_nodes(domain, walls, motion, cells, work.node_sum, work.near)
         nodes, sums, values = work.near.nodes, work.node_sum, work.node_value
-        node_velocities(domain, walls, parameters, timestep, self.substeps, motion, cells, nodes, sums, values, wrench)
+        lengths = (*time, self._wall_reach)
+        node_velocities(domain, walls, parameters, *lengths, motion, cells, nodes, sums, values, wrench)
         to_particles(domain, cells, state.x, work.node_value, work.got, tape)
         near_particles(domain, walls, motion, *time, state.x, state.v, cells, work.near)
-        lengths = (*time, self._relaxation_time, self.capacity, self._closed)
+        rule = (*time, self._relaxation_time, self.capacity, self._closed)
         found = (cells, work.near.particles, work.got)
-        move_particles(domain, walls, parameters, *lengths, motion, state.x, *found, next_state, wrench)
+        move_particles(domain, walls, parameters, *rule, motion, state.x, *found, next_state, wrench)
 
     def explain(self, work: ParticleWork, world: int) -> str | None:
         """Why a step of this world failed, if it was for want of room."""
