@@ -50,7 +50,7 @@ def kinematics(m: Model, s: State, work: Motion) -> None:
     if work.tendon is not None:
         tendon_paths(m, work.origin, work.link_position, work.link_rotation, work.axis, work.tendon)
         if m.has_tendon_armature:
-            tendon_drift(m, s, work)
+            tendon_drift(m, s, work, work.tendon)
 
 
 @wp.kernel

@@ -18,7 +18,7 @@ from warpsim.rigid.model.parameters import SiteParameters
 from warpsim.rigid.model.tendons import TendonTopology
 from warpsim.rigid.model.topology import Topology
 from warpsim.rigid.work.state import Motion, State
-from warpsim.rigid.work.tendon_work import tendon_motion
+from warpsim.rigid.work.tendon_work import TendonWork, tendon_motion
 
 
 @wp.kernel
@@ -150,9 +150,8 @@ def _matrix_kernel(
 
 
 @stage
-def tendon_drift(m: Model, s: State, work: Motion) -> None:
-    """`work.tendon.drift`: J̇q̇ of spatial tendons."""
-    tendon = work.tendon
+def tendon_drift(m: Model, s: State, work: Motion, tendon: TendonWork) -> None:
+    """`tendon.drift`: J̇q̇ of spatial tendons."""
     inputs = [m.topology, s.qd, work.axis, work.velocity]
     wp.launch(bias_kernel, dim=m.worlds, inputs=inputs, outputs=[tendon.bias], device=m.device)
     links = Links()
