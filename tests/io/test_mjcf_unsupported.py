@@ -38,7 +38,6 @@ UNSUPPORTED = {
         model_of(tendon=TENDON.replace("name", 'stiffness="1" springyield=".1" name')),
         "'t1': springyield",
     ),
-    "tendon armature": (model_of(tendon=TENDON.replace("name", 'armature="1" name')), "'t1': armature"),
     "tendon force limit": (
         model_of(tendon=TENDON.replace("name", 'actuatorfrcrange="-1 1" name')),
         "'t1': actfrclimited",

@@ -47,6 +47,9 @@ class Tendon:
     friction_solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
     path: list[TendonPoint] = field(default_factory=list)
     """Of a spatial tendon, whose length is that of the shortest way; empty for a fixed one."""
+    armature: float = 0.0
+    """Mass that moves at the rate of the length, kg, or kg·m² where the length is an angle. Not for paths around
+    shapes. Joints on different branches are not coupled by it, as in MuJoCo."""
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,11 @@ def _check_tendons(scene: Scene) -> None:
             raise SceneError(f"{place(tendon)} runs over no joint; name at least one")
         for joint in tendon.joints:
             _check_scalar_joint(place(tendon), joint, kinds)
-        check_fields(tendon, "stiffness", "damping", "friction_loss", "limit", "spring_range")
+        check_fields(tendon, "stiffness", "damping", "armature", "friction_loss", "limit", "spring_range")
+        if tendon.armature and any(point.kind == "shape" for point in tendon.path):
+            raise SceneError(
+                f"{place(tendon)} has armature and wraps around a shape; lead it over sites alone, or set armature to 0"
+            )
 
 
 def _check_path(scene: Scene, tendon: Tendon) -> None:

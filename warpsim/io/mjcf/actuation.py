@@ -16,7 +16,6 @@ _UNSUPPORTED_TENDON_FIELDS = {
     "stiffnesspoly": "only linear springs are modeled",
     "dampingpoly": "only linear damping is modeled",
     "springyield": "plastic springs are not modeled",
-    "armature": "inertia along a tendon is not modeled",
     "actfrclimited": "a limit on the summed actuator force along a tendon is not modeled",
 }
 _UNSUPPORTED_ACTUATOR_FIELDS = {
@@ -78,6 +77,7 @@ def _read_tendon(source: MjSource, index: int) -> Tendon:
         path=[] if fixed else _read_path(source, index),
         stiffness=0.0 if source.disabled("spring") else float(model.tendon_stiffness[index]),
         damping=0.0 if source.disabled("damper") else float(model.tendon_damping[index]),
+        armature=float(model.tendon_armature[index]),
         spring_range=interval(model.tendon_lengthspring[index]),
         limit=interval(model.tendon_range[index]) if limited else None,
         limit_margin=float(model.tendon_margin[index]),

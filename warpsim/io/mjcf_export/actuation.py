@@ -23,6 +23,7 @@ def add_tendon(document: Document, tendon: Tendon) -> None:
         name=tendon.name,
         stiffness=tendon.stiffness or None,
         damping=tendon.damping or None,
+        armature=tendon.armature or None,
         springlength=tendon.spring_range,
         limited=tendon.limit is not None,
         range=tendon.limit,

@@ -80,6 +80,7 @@ def _tendon_values(context: Context, prim: Usd.Prim, tendon: Tendon, angular: bo
     units = context.units
     context.take(tendon, "stiffness", prim, "mjc:stiffness", units.gain(angular))
     context.take(tendon, "damping", prim, "mjc:damping", units.gain(angular))
+    context.take(tendon, "armature", prim, "mjc:armature", units.gain(angular))
     context.take(tendon, "friction_loss", prim, "mjc:frictionloss", units.force(angular))
     context.take(tendon, "limit_margin", prim, "mjc:margin", length)
     _take_range(context, tendon, "limit", prim, "range", "limited", length)

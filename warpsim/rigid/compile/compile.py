@@ -360,6 +360,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         initial_qd=np.array(rows.qd0, np.float64),
         initial_activation=np.array(activation, np.float64),
         has_tendon_forces=any(x.stiffness or x.damping for x in scene.tendons),
+        has_tendon_armature=any(x.armature for x in scene.tendons),
         has_spatial_tendons=any(x.path for x in scene.tendons),
         has_medium=bool(scene.medium.density or scene.medium.viscosity),
         has_joint_actuators=bool(transmissions - {"site"}),

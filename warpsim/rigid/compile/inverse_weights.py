@@ -166,6 +166,29 @@ def _double_energy(
     return total
 
 
+@wp.func
+def _tendon_energy(
+    t: Topology,
+    tendon: TendonTopology,
+    rows: WeightRows,
+    armature: wp.array2d(dtype=real),
+    moment: wp.array2d(dtype=real),
+    x: wp.array2d(dtype=real),
+    w: int,
+    r: int,
+) -> real:
+    """What inertia along tendons adds to xᵀMx; x of prescribed dofs is zero."""
+    total = real(0.0)
+    for n in range(tendon.pair_count):
+        a = tendon.pair_a[n]
+        b = tendon.pair_b[n]
+        if t.body_tree[t.dof_body[tendon.dof[a]]] == rows.tree[r]:
+            rate_a = moment[w, a] * x[w, rows.first[r] + rows.dof_place[tendon.dof[a]]]
+            rate_b = moment[w, b] * x[w, rows.first[r] + rows.dof_place[tendon.dof[b]]]
+            total += armature[w, tendon.pair_tendon[n]] * rate_a * rate_b
+    return total
+
+
 @wp.kernel
 def _row_kernel(
     # topology, parameters
@@ -174,6 +197,7 @@ def _row_kernel(
     rows: WeightRows,
     mass: wp.array2d(dtype=real),
     armature: wp.array2d(dtype=real),
+    tendon_armature: wp.array2d(dtype=real),
     moment: wp.array2d(dtype=real),
     # work in
     axis: wp.array2d(dtype=vec6),
@@ -187,6 +211,7 @@ def _row_kernel(
     w = wp.tid()
     for r in range(rows.count):
         energy = _double_energy(t, rows, mass, armature, axis, com, inertia, x, w, r)
+        energy += _tendon_energy(t, tendon, rows, tendon_armature, moment, x, w, r)
         index = rows.index[r]
         if rows.kind[r] == TRANSLATION:
             rate = _point_rate(_twist(t, rows, axis, x, w, rows.first[r], index), com[w, index])
@@ -287,6 +312,7 @@ class InverseWeights:
                 rows,
                 m.body.mass,
                 m.joint.armature,
+                m.tendon.armature,
                 tendon_motion(m, work.tendon).moment,
                 work.axis,
                 work.com,
@@ -313,7 +339,7 @@ class InverseWeights:
             getattr(self._work, name).grad.zero_()
         tendon: TendonWork | None = self._work.tendon
         if tendon is not None:
-            for array in (tendon.span_length, tendon.pull, tendon.length, tendon.moment):
+            for array in (tendon.span_length, tendon.pull, tendon.length, tendon.moment, tendon.bias, tendon.drift):
                 array.grad.zero_()
 
     def _respond(self, m: Model) -> None:

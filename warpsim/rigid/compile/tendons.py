@@ -136,6 +136,7 @@ def tendons(t: Tables, scene: Scene, layout: Layout, rows: SimpleNamespace) -> t
     p.coefficient = t.parameter("tendon.coefficient", terms.coefficient, real)
     p.stiffness = t.parameter("tendon.stiffness", [x.stiffness for x in scene.tendons], real)
     p.damping = t.parameter("tendon.damping", [x.damping for x in scene.tendons], real)
+    p.armature = t.parameter("tendon.armature", [x.armature for x in scene.tendons], real)
     p.spring_range = t.parameter("tendon.spring_range", springs, vec2)
     return _topology(t, scene, terms, rows), p
 

@@ -15,7 +15,7 @@ import warp as wp
 
 from warpsim.core.indexing import natural
 from warpsim.core.precision import quat, real, vec2, vec3, vec6
-from warpsim.core.spatial import angular, motion_cross, point_rate, quat_mul, spatial
+from warpsim.core.spatial import angular, point_rate, quat_mul, spatial
 from warpsim.rigid.constraint.held_frames import (
     dof_motion,
     held_points,
@@ -87,26 +87,6 @@ def _weld_turn(rotation_b: quat, target: quat, scale: real, va: vec6, vb: vec6, 
     spin = turn_rate(rotation_b, target, scale, omega_a - omega_b)
     twirl = turn_acceleration(rotation_b, target, scale, omega_a, omega_b, alpha)
     return turn, spin, twirl
-
-
-@wp.kernel
-def _bias_kernel(
-    # topology
-    t: Topology,
-    # state
-    qd: wp.array2d(dtype=real),
-    # work in
-    axis: wp.array2d(dtype=vec6),
-    velocity: wp.array2d(dtype=vec6),
-    # work out
-    bias: wp.array2d(dtype=vec6),
-):
-    """Spatial accelerations of all dofs' frames if q̈ were zero."""
-    w = natural(wp.tid())
-    bias[w, 0] = vec6()
-    for d in range(t.nv):
-        carried = motion_cross(velocity[w, t.dof_base[d]], axis[w, d]) * qd[w, d]
-        bias[w, d + 1] = bias[w, t.dof_prev[d]] + carried
 
 
 @wp.kernel

@@ -17,7 +17,7 @@ from warpsim.core.stages import stage
 from warpsim.rigid.constraint.axes_rows import _axes_force_kernel, _axes_rows_kernel
 from warpsim.rigid.constraint.contact_rows import _contact_force_kernel, _contact_rows_kernel
 from warpsim.rigid.constraint.coupling_rows import _coupling_force_kernel, _coupling_rows_kernel
-from warpsim.rigid.constraint.equality_rows import _bias_kernel, _equality_force_kernel, _equality_rows_kernel
+from warpsim.rigid.constraint.equality_rows import _equality_force_kernel, _equality_rows_kernel
 from warpsim.rigid.constraint.joint_rows import _dry_rows_kernel, _joint_force_kernel, _limit_rows_kernel
 from warpsim.rigid.constraint.loop_rows import _loop_force_kernel, _loop_rows_kernel
 from warpsim.rigid.constraint.tendon_rows import (
@@ -27,6 +27,7 @@ from warpsim.rigid.constraint.tendon_rows import (
 )
 from warpsim.rigid.dynamics.kinematics import twists_of_rates
 from warpsim.rigid.dynamics.shape_poses import shape_poses
+from warpsim.rigid.dynamics.tendon_inertia import bias_kernel
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.work.constraint_work import ConstraintScratch, ConstraintWork
 from warpsim.rigid.work.row_settings import ContactSettings, EqualitySettings, LoopRowSettings, TendonRowSettings
@@ -102,7 +103,7 @@ def bias_accelerations(m: Model, s: State, work: Work, c: ConstraintWork, scratc
     """`c.bias`, which equalities between bodies read."""
     if scratch.equality_settings.body_count or scratch.equality_settings.axes_count:
         inputs = [m.topology, s.qd, work.axis, work.velocity]
-        wp.launch(_bias_kernel, dim=m.worlds, inputs=inputs, outputs=[c.bias], device=m.device)
+        wp.launch(bias_kernel, dim=m.worlds, inputs=inputs, outputs=[c.bias], device=m.device)
 
 
 @stage

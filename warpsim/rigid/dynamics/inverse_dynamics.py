@@ -13,6 +13,7 @@ from warpsim.core.indexing import natural
 from warpsim.core.precision import real
 from warpsim.core.stages import stage
 from warpsim.rigid.dynamics.newton_euler_pass import newton_euler_pass
+from warpsim.rigid.dynamics.tendon_inertia import add_tendon_residual
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.parameters import BodyParameters, JointParameters, WorldParameters
 from warpsim.rigid.model.topology import Topology
@@ -58,6 +59,8 @@ def _launch(
         device=m.device,
         record_tape=record,
     )
+    if m.has_tendon_armature:
+        add_tendon_residual(m, work, qdd, out.residual, record=record)
 
 
 @stage

@@ -13,6 +13,7 @@ from warpsim.core.indexing import natural
 from warpsim.core.precision import real, vec6
 from warpsim.core.stages import stage
 from warpsim.rigid.dynamics.kinematic_pass import kinematic_pass
+from warpsim.rigid.dynamics.tendon_inertia import tendon_drift
 from warpsim.rigid.dynamics.tendon_path import tendon_paths
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.parameters import BodyParameters, JointParameters
@@ -48,6 +49,8 @@ def kinematics(m: Model, s: State, work: Motion) -> None:
     )
     if work.tendon is not None:
         tendon_paths(m, work.origin, work.link_position, work.link_rotation, work.axis, work.tendon)
+        if m.has_tendon_armature:
+            tendon_drift(m, s, work, work.tendon)
 
 
 @wp.kernel

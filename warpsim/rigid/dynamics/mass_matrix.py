@@ -12,6 +12,7 @@ from warpsim.core.indexing import natural
 from warpsim.core.precision import real, vec3, vec6
 from warpsim.core.spatial import angular, linear, spatial, sym_mul, sym_point_mass
 from warpsim.core.stages import stage
+from warpsim.rigid.dynamics.tendon_inertia import add_tendon_inertia
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.topology import Topology
 from warpsim.rigid.work.state import Scratch, Work
@@ -91,3 +92,5 @@ def mass_matrix(m: Model, work: Work, scratch: Scratch) -> None:
         device=m.device,
         record_tape=False,
     )
+    if m.has_tendon_armature:
+        add_tendon_inertia(m, work, work.mass_matrix)

@@ -11,9 +11,10 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.core.indexing import natural
-from warpsim.core.precision import quat, real, vec2, vec3, vec6
+from warpsim.core.precision import real, vec2, vec3, vec6
 from warpsim.core.spatial import quat_mul, quat_rotate, quat_rotate_back, spatial
 from warpsim.core.stages import stage
+from warpsim.rigid.dynamics.span_points import TINY, Links, direction, link_point
 from warpsim.rigid.dynamics.tendon_wrap import (
     CLOCKWISE,
     INSIDE,
@@ -37,36 +38,18 @@ from warpsim.rigid.model.tendons import TendonTopology
 from warpsim.rigid.model.topology import Topology
 from warpsim.rigid.work.tendon_work import TendonWork
 
-_TINY = wp.constant(real(1e-15))
-
-
-@wp.struct
-class Links:
-    """Poses of links in the world."""
-
-    origin: wp.array2d(dtype=vec3)
-    position: wp.array2d(dtype=vec3)
-    rotation: wp.array2d(dtype=quat)
-
-
-@wp.func
-def _point(t: Topology, x: Links, w: int, body: int, offset: vec3) -> vec3:
-    """A point of a body, m, world."""
-    link = t.body_link[body]
-    return x.position[w, link] + quat_rotate(x.rotation[w, link], offset)
-
 
 @wp.func
 def _in_shape(t: Topology, x: Links, shape: ShapeParameters, w: int, body: int, i: int, point: vec3) -> vec3:
     """A point of the world in a shape's frame."""
-    center = _point(t, x, w, body, shape.position[w, i])
+    center = link_point(t, x, w, body, shape.position[w, i])
     return quat_rotate_back(quat_mul(x.rotation[w, t.body_link[body]], shape.rotation[w, i]), point - center)
 
 
 @wp.func
 def _out_of_shape(t: Topology, x: Links, shape: ShapeParameters, w: int, body: int, i: int, point: vec3) -> vec3:
     """A point of a shape's frame in the world."""
-    center = _point(t, x, w, body, shape.position[w, i])
+    center = link_point(t, x, w, body, shape.position[w, i])
     return center + quat_rotate(quat_mul(x.rotation[w, t.body_link[body]], shape.rotation[w, i]), point)
 
 
@@ -98,12 +81,12 @@ def _branch_kernel(
         i = t.span_shape[n]
         if i >= 0:
             body = t.span_body[n, 1]
-            x0 = _point(d, x, w, t.span_body[n, 0], site.position[w, t.span_site[n, 0]])
-            x1 = _point(d, x, w, t.span_body[n, 2], site.position[w, t.span_site[n, 1]])
+            x0 = link_point(d, x, w, t.span_body[n, 0], site.position[w, t.span_site[n, 0]])
+            x1 = link_point(d, x, w, t.span_body[n, 2], site.position[w, t.span_site[n, 1]])
             p0 = _in_shape(d, x, shape, w, body, i, x0)
             p1 = _in_shape(d, x, shape, w, body, i, x1)
             radius = shape.size[w, i][0]
-            if wp.length(p0) >= _TINY and wp.length(p1) >= _TINY:
+            if wp.length(p0) >= TINY and wp.length(p1) >= TINY:
                 u = first_axis(t.span_cylinder[n], p0)
                 v = second_axis(t.span_cylinder[n], u, p0, p1)
                 d0 = _project(u, v, p0)
@@ -114,7 +97,7 @@ def _branch_kernel(
                 if t.span_side[n] >= 0:
                     sided = 1
                     s = t.span_side[n]
-                    p = _in_shape(d, x, shape, w, body, i, _point(d, x, w, site_body[s], site.position[w, s]))
+                    p = _in_shape(d, x, shape, w, body, i, link_point(d, x, w, site_body[s], site.position[w, s]))
                     side = _project(u, v, p)
                     if wp.length(p) < radius:
                         inside = 1
@@ -163,16 +146,6 @@ def _lifted(p: vec3, cylinder: int, a: real, b: real, share: real) -> vec3:
 
 
 @wp.func
-def _direction(a: vec3, b: vec3) -> vec3:
-    """Unit vector from a to b; x for none."""
-    gap = b - a
-    n = wp.length(gap)
-    if n < _TINY:
-        return vec3(real(1.0), real(0.0), real(0.0))
-    return gap / n
-
-
-@wp.func
 def _pull(t: Topology, x: Links, w: int, body: int, point: vec3, force: vec3) -> vec6:
     """Wrench of a force about the reference point of the body's tree; of no use for the world."""
     if body == 0:
@@ -200,13 +173,13 @@ def _span_kernel(
     for n in range(t.span_count):
         first = t.span_body[n, 0]
         last = t.span_body[n, 2]
-        x0 = _point(d, x, w, first, site.position[w, t.span_site[n, 0]])
-        x1 = _point(d, x, w, last, site.position[w, t.span_site[n, 1]])
+        x0 = link_point(d, x, w, first, site.position[w, t.span_site[n, 0]])
+        x1 = link_point(d, x, w, last, site.position[w, t.span_site[n, 1]])
         share = t.span_share[n]
         way = branch[w, n]
         if way == STRAIGHT:
             span_length[w, n] = wp.length(x1 - x0) * share
-            force = _direction(x0, x1) * (share * real(first != last))
+            force = direction(x0, x1) * (share * real(first != last))
             pull[w, 3 * n] = _pull(d, x, w, first, x0, -force)
             pull[w, 3 * n + 1] = vec6()
             pull[w, 3 * n + 2] = _pull(d, x, w, last, x1, force)
@@ -237,8 +210,8 @@ def _span_kernel(
             xa = _out_of_shape(d, x, shape, w, body, i, ta)
             xb = _out_of_shape(d, x, shape, w, body, i, tb)
             span_length[w, n] = (wp.length(xa - x0) + curve + wp.length(x1 - xb)) * share
-            entering = _direction(x0, xa) * (share * real(first != body))
-            leaving = _direction(xb, x1) * (share * real(last != body))
+            entering = direction(x0, xa) * (share * real(first != body))
+            leaving = direction(xb, x1) * (share * real(last != body))
             pull[w, 3 * n] = _pull(d, x, w, first, x0, -entering)
             pull[w, 3 * n + 1] = _pull(d, x, w, body, xa, entering) + _pull(d, x, w, body, xb, -leaving)
             pull[w, 3 * n + 2] = _pull(d, x, w, last, x1, leaving)

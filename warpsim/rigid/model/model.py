@@ -66,6 +66,7 @@ FEEDS = {
     "joint.reference": ("joint.reference", *WEIGHTS),  # of balls and free joints: where weights are taken
     "joint.armature": ("joint.armature", *WEIGHTS),
     "tendon.coefficient": ("tendon.coefficient", "weight.tendon"),
+    "tendon.armature": ("tendon.armature", *WEIGHTS),
     "site.rotation": ("site.rotation",),
     "equality.relative_rotation": ("equality.relative_rotation",),
     "equality.axes": ("equality.axes",),
@@ -83,11 +84,14 @@ SPATIAL_FEEDS = {
     **dict.fromkeys(("body.position", "body.rotation", "joint.anchor", "joint.reference"), PATHS),
 }
 """What they reach besides where there are spatial tendons."""
+INERTIAL_FEEDS = dict.fromkeys(("tendon.coefficient", "site.position"), WEIGHTS)
+"""What they reach besides where there is inertia along tendons."""
 
 OPTIONAL_STAGES = {
     **dict.fromkeys(("tendon.stiffness", "tendon.damping", "tendon.spring_range"), "has_tendon_forces"),
     **dict.fromkeys(("world.medium_density", "world.medium_viscosity", "world.wind"), "has_medium"),
     "joint.force_range": "has_force_limits",
+    "tendon.armature": "has_tendon_armature",
 }
 """Parameter → the flag of `Model` without which no stage reads it."""
 
@@ -163,6 +167,7 @@ class Model:
     initial_qd: np.ndarray  # (nv,)
     initial_activation: np.ndarray  # (na,)
     has_tendon_forces: bool
+    has_tendon_armature: bool
     has_spatial_tendons: bool
     has_medium: bool
     has_joint_actuators: bool
@@ -333,6 +338,8 @@ class Model:
             reached.update(FEEDS.get(name, (name,)))
             if self.has_spatial_tendons:
                 reached.update(SPATIAL_FEEDS.get(name, ()))
+            if self.has_tendon_armature:
+                reached.update(INERTIAL_FEEDS.get(name, ()))
         for group in GROUPS:
             struct = getattr(self, group)
             for field_name in struct._cls.vars:

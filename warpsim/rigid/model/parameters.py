@@ -42,6 +42,7 @@ class TendonParameters:
     coefficient: wp.array2d(dtype=real)  # (W, nterm)
     stiffness: wp.array2d(dtype=real)
     damping: wp.array2d(dtype=real)
+    armature: wp.array2d(dtype=real)  # kg, or kg·m² where lengths are angles
     spring_range: wp.array2d(dtype=vec2)  # slack between
 
 

@@ -43,6 +43,24 @@ def _kinetic_kernel(
     energy[w] = total
 
 
+@wp.kernel
+def _tendon_kinetic_kernel(
+    # topology, parameters
+    t: TendonTopology,
+    armature: wp.array2d(dtype=real),
+    moment: wp.array2d(dtype=real),
+    # state
+    qd: wp.array2d(dtype=real),
+    # out
+    energy: wp.array(dtype=real),
+):
+    w = wp.tid()
+    for n in range(t.pair_count):
+        rate_a = moment[w, t.pair_a[n]] * qd[w, t.dof[t.pair_a[n]]]
+        rate_b = moment[w, t.pair_b[n]] * qd[w, t.dof[t.pair_b[n]]]
+        energy[w] += real(0.5) * armature[w, t.pair_tendon[n]] * rate_a * rate_b
+
+
 @wp.func
 def _angle2(joint: JointParameters, q: wp.array2d(dtype=real), w: int, a: int) -> real:
     """Squared angle between the quaternion in q from a on and its rest."""
@@ -136,6 +154,15 @@ def kinetic_energy(
         outputs=[energy],
         device=model.device,
     )
+    if model.has_tendon_armature:
+        moment = tendon_motion(model, motion.tendon).moment
+        wp.launch(
+            _tendon_kinetic_kernel,
+            dim=model.worlds,
+            inputs=[model.tendon_topology, model.tendon.armature, moment, state.qd],
+            outputs=[energy],
+            device=model.device,
+        )
     return energy
 
 

@@ -23,6 +23,9 @@ class TendonWork:
     pull: wp.array  # (W, 3 · spans) vec6: unit wrenches of the tendon's pull, about the trees' reference points
     length: wp.array  # (W, ntendon), m; 0 of fixed tendons
     moment: wp.array  # (W, terms)
+    # empty without inertia along tendons
+    bias: wp.array  # (W, nv + 1) vec6: spatial accelerations of all dofs' frames if q̈ were zero
+    drift: wp.array  # (W, ntendon), m/s²: J̇q̇
 
 
 def make_tendon_work(
@@ -46,6 +49,8 @@ def make_tendon_work(
         pull=live(3 * t.span_count, vec6),
         length=live(t.count, real),
         moment=live(t.dof.shape[0], real),
+        bias=live(m.nv + 1 if m.has_tendon_armature else 0, vec6),
+        drift=live(t.count if m.has_tendon_armature else 0, real),
     )
 
 

@@ -37,7 +37,7 @@ _GROUPS = (
 _SET_OR_NOT = {("bodies", "mass"), ("bodies", "com"), ("bodies", "inertia"), ("shapes", "mass")}
 _SETTINGS = {("shapes", "gap"), ("sensors", "noise"), ("sensors", "cutoff"), ("contact_overrides", "gap")}
 _LOOKS = {"color", "visible"}
-_FLAGS = ("has_tendon_forces", "has_medium", "has_force_limits", "drives_loops", "damped")
+_FLAGS = ("has_tendon_forces", "has_tendon_armature", "has_medium", "has_force_limits", "drives_loops", "damped")
 _SAME_MESH = 1e-9
 MOVED_MESH = "a mesh's own geometry, which carries no gradient (its pose and a uniform scale do), of"
 

@@ -122,6 +122,7 @@ def add_tendon(export: Export, tendon: Tendon) -> None:
         **(_spatial(export, prim, tendon) if tendon.path else _fixed(export, prim, tendon)),
         "mjc:stiffness": tendon.stiffness or None,
         "mjc:damping": tendon.damping or None,
+        "mjc:armature": tendon.armature or None,
         "mjc:frictionloss": tendon.friction_loss or None,
         "mjc:margin": tendon.limit_margin or None,
         "mjc:springlength": tendon.spring_range,
