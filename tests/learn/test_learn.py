@@ -214,6 +214,29 @@ def test_failed_worlds_cost_nothing_more_and_begin_anew(sim):
     assert least <= seen.cost <= least + 0.01 * 2 * 4.0
 
 
+def test_the_value_of_the_state_that_failed_counts_and_is_taught(sim):
+    def fail(state):
+        found = torch.zeros(state.q.shape[:2], dtype=torch.bool)
+        found[1, 2] = True
+        return found
+
+    made = trainer(sim, failed=fail, episode=1000)
+    window = made.worlds.window(made.policy, made._observe, 0)
+    by_hand = 0.0
+    for world in range(4):
+        frames = 2 if world == 2 else WINDOW
+        by_hand += sum(DISCOUNT**t * float(window.costs[t, world].detach()) for t in range(frames))
+        by_hand += DISCOUNT**frames * float(made.critic(window.reached[frames - 1, world]))
+    assert float(made._loss(window).detach()) == pytest.approx(by_hand / 4, rel=1e-7)  # critics are of single precision
+    assert abs(float(made.critic(window.reached[1, 2]))) > 1e-3  # so that leaving it out shows
+    given = []
+    made.critic.fit = lambda features, targets: given.append((features, targets)) or 0.0
+    made._fit(window)
+    features, targets = given[0]
+    assert torch.equal(features[-1], window.reached[1, 2]) and targets[-1] == 0.0
+    assert len(features) == int(window.counted.sum()) + 1
+
+
 def test_warm_up_fits_the_critic_alone(sim):
     made = trainer(sim, warm_up=2)
     before = [parameter.clone() for parameter in made.policy.parameters()]

@@ -92,7 +92,7 @@ def run(mjcf: str | None, seed: int, marks: list[float]) -> list[dict[str, Any]]
     """One training; a row for each mark."""
     one, training = asked(mjcf, seed)
     bound = bind_training(one, training)
-    test = BoundTraining(bind_training(one, training, worlds=64).sim, replace(training, seed=777))
+    test = BoundTraining(bind_training(one, training, worlds=64).sim, replace(training, seed=901))
     trainer, rows = TrainingRun(bound).trainer, []
     for mark in sorted(marks):
         used = trainer.history[-1].seconds if trainer.history else 0.0

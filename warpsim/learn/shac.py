@@ -335,14 +335,16 @@ class SHAC:
         raise InputError("no world can go on from its start with finite numbers; look at the starts and the time step")
 
     def _loss(self, window: Window) -> torch.Tensor:
+        """Costs of the window and the value of its ends.
+
+        Where a world failed, the value of that state counts too: it is what the critic has learned of failing (nothing
+        comes after), and its slope is all that tells a policy within the window which way leads out of it.
+        """
         weights = step_weights(window.ended, self._discount).to(window.costs.dtype)
-        each = len(window.costs) // len(window.ends)
-        last, counted, failed, weight = (
-            frames[each - 1 :: each] for frames in (window.ended, window.counted, window.failed, weights)
-        )
-        goes_on = (last & counted & ~failed).to(weights.dtype)
-        goes_on[-1] = (counted & ~failed)[-1].to(weights.dtype)
-        rest = self._discount * goes_on * weight * self.critic(self._normalized(window.ends))
+        last, failed = (frames.gather(0, window.last) for frames in (window.ended, window.failed))
+        goes_on = last | failed
+        goes_on[-1] = True
+        rest = self._discount * goes_on * weights.gather(0, window.last) * self.critic(self._normalized(window.ends))
         return ((weights * window.costs).sum() + rest.sum()) / window.costs.shape[1]
 
     def _move(self, loss: torch.Tensor, number: int) -> float:
@@ -368,7 +370,9 @@ class SHAC:
             targets = blended_returns(
                 window.costs, self.critic(reached), window.failed, window.ended, self._discount, self._blend
             )
-        return self.critic.fit(before[window.counted], targets[window.counted])
+        lost = window.counted & window.failed  # what the critic is to know of failing
+        features = torch.cat([before[window.counted], reached[lost]])
+        return self.critic.fit(features, torch.cat([targets[window.counted], torch.zeros_like(targets[lost])]))
 
     def _normalized(self, features: torch.Tensor) -> torch.Tensor:
         if self.normalizer is None:

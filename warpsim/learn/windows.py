@@ -62,7 +62,8 @@ class Window:
     Attributes:
         before: (n, W, f) features of the states in which the policy was asked.
         reached: (n, W, f) features of the states that followed.
-        ends: (parts, W, f) those of the last states of each part again, in the graph.
+        ends: (parts, W, f) those of the states in which each part ends, in the graph: its last, or where it failed.
+        last: (parts, W), int: frames that led there.
         costs: (n, W), in the graph; zero in frames that do not count.
         counted: (n, W), bool: false after a failure, until the world begins anew.
         failed: (n, W), bool: the state reached ends the episode.
@@ -72,6 +73,7 @@ class Window:
     before: torch.Tensor
     reached: torch.Tensor
     ends: torch.Tensor
+    last: torch.Tensor
     costs: torch.Tensor
     counted: torch.Tensor
     failed: torch.Tensor
@@ -117,8 +119,8 @@ class Worlds:
         frames: list[tuple[torch.Tensor, ...]] = []
         for _ in range(self._timing.parts):
             states = self._roll_out(policy, state)
-            frames.append(self._seen(policy, observe, states))
-            counted, failed, ended = frames[-1][4:]
+            frames.append(self._seen(policy, observe, states, len(frames) * self._timing.part))
+            counted, failed, ended = frames[-1][5:]
             state = self._begin_anew(states, (counted & failed).any(0), ended)
         self.state = {name: value.detach() for name, value in state.items()}
         return Window(*(torch.cat(column) for column in zip(*frames, strict=True)))
@@ -158,8 +160,8 @@ class Worlds:
         )
         return Observed(sim.model, {name: value[:: timing.hold] for name, value in motion.items()})
 
-    def _seen(self, policy: Policy, observe: Observe, states: Observed) -> tuple[torch.Tensor, ...]:
-        """The fields of a window for one part."""
+    def _seen(self, policy: Policy, observe: Observe, states: Observed, first: int) -> tuple[torch.Tensor, ...]:
+        """The fields of a window for one part, whose first frame is the window's frame `first`."""
         parts: tuple[Any, Any] = (slice(None, -1), slice(1, None))
         before, reached = (Observed(self._sim.model, {n: v[part] for n, v in states.items()}) for part in parts)
         costs = self._cost(reached, policy(before))
@@ -173,8 +175,11 @@ class Worlds:
         ended = torch.zeros_like(failed)  # its last frame is decided by whoever goes on
         with torch.no_grad():
             features = observe(states)
-        end = observe(Observed(self._sim.model, {name: value[-1:] for name, value in states.items()}))
-        return features[:-1], features[1:], end, torch.where(counted, costs, 0.0), counted, failed, ended
+        last = counted.sum(0) - 1
+        each = torch.arange(len(last), device=last.device)
+        end = observe(Observed(self._sim.model, {n: v[last + 1, each].unsqueeze(0) for n, v in states.items()}))
+        costs = torch.where(counted, costs, 0.0)
+        return features[:-1], features[1:], end, (first + last).unsqueeze(0), costs, counted, failed, ended
 
     def _begin_anew(self, states: Observed, fell: torch.Tensor, ended: torch.Tensor) -> dict[str, torch.Tensor]:
         """States with which the next part begins; the last frame of `ended` says in which worlds those are others."""

@@ -141,12 +141,17 @@ def run_closed_loop(plant: Simulator, controller: RecedingHorizon, knots: int) -
     """Runs a simulated plant from its current state under a controller, its controls late by the controller's delay.
 
     Args:
-        plant: One world, with the controls of the controller's model; its parameters may be others.
+        plant: One world, with the controls of the controller's model; its parameters may be others, and so may its time
+            step, of which a control is to last a whole number.
         controller: What decides.
         knots: How many controls.
     """
     if plant.worlds != 1 or plant.control_names != controller.problem.sim.control_names:
         raise InputError("the plant must be one world with the same controls as the controller's model")
+    period = controller.problem.hold * controller.problem.sim.timestep
+    steps = round(period / plant.timestep)
+    if steps < 1 or abs(steps * plant.timestep - period) > 1e-6 * period:
+        raise InputError(f"a control lasts {period:g} s, not a whole number of the plant's steps of {plant.timestep:g} s")
     on_their_way = [controller.plan[0].clone() for _ in range(controller.delay)]
     names = tuple(controller.problem.first)
     seen, used = [{name: plant.state[name][0] for name in names}], []
@@ -154,7 +159,7 @@ def run_closed_loop(plant: Simulator, controller: RecedingHorizon, knots: int) -
         for _ in range(knots):
             on_their_way.append(controller.control(seen[-1]))
             used.append(on_their_way.pop(0))
-            for _ in range(controller.problem.hold):
+            for _ in range(steps):
                 plant.step(used[-1], outputs=())
             seen.append({name: plant.state[name][0].clone() for name in names})
     states = {name: torch.stack([row[name] for row in seen]) for name in names}
