@@ -64,7 +64,9 @@ def main(output: str | None = None) -> ClosedLoop:
     assert cart.abs().max() < 2.0, "the cart should stay on its rail"
     assert run.controls.abs().max() <= 1.0, "the force should stay within its limits"
     if output:
-        motion = plant.rollout(controls=run.controls.repeat_interleave(round(period / plant.timestep), 0), keep_every=10)
+        motion = plant.rollout(
+            controls=run.controls.repeat_interleave(round(period / plant.timestep), 0), keep_every=10
+        )
         print("wrote", ", ".join(str(path) for path in motion.save(output)))
     return run
 

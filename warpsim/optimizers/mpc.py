@@ -151,7 +151,9 @@ def run_closed_loop(plant: Simulator, controller: RecedingHorizon, knots: int) -
     period = controller.problem.hold * controller.problem.sim.timestep
     steps = round(period / plant.timestep)
     if steps < 1 or abs(steps * plant.timestep - period) > 1e-6 * period:
-        raise InputError(f"a control lasts {period:g} s, not a whole number of the plant's steps of {plant.timestep:g} s")
+        raise InputError(
+            f"a control lasts {period:g} s, not a whole number of the plant's steps of {plant.timestep:g} s"
+        )
     on_their_way = [controller.plan[0].clone() for _ in range(controller.delay)]
     names = tuple(controller.problem.first)
     seen, used = [{name: plant.state[name][0] for name in names}], []
