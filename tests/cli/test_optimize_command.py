@@ -49,14 +49,14 @@ def test_the_verdict_comes_before_the_pictures(tmp_path, capsys, monkeypatch):
 
     def watched(*arguments, **options):
         seen.append(capsys.readouterr().out)
-        assert (tmp_path / "out" / "result.usda").is_file()
+        assert (tmp_path / "out" / "throw" / "result.usda").is_file()
         return render_pair(*arguments, **options)
 
     monkeypatch.setattr(folder, "render_pair", watched)
-    scene = str(PROJECT / "scenes" / "throw.usda")
-    assert main(["optimize", scene, "-o", str(tmp_path / "out"), "--quiet"]) == 0
+    monkeypatch.chdir(tmp_path)
+    assert main(["optimize", str(PROJECT / "scenes" / "throw.usda"), "--quiet"]) == 0  # into out/NAME
     assert "SOLVED" in seen[0] and "wrote" not in seen[0]
-    assert "wrote" in capsys.readouterr().out and (tmp_path / "out" / "before_after.gif").is_file()
+    assert "wrote" in capsys.readouterr().out and (tmp_path / "out" / "throw" / "before_after.gif").is_file()
 
 
 def test_it_says_not_solved(tmp_path, capsys):

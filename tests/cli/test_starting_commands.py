@@ -68,6 +68,14 @@ def test_a_starter_task_lists_what_may_vary_and_can_be_solved(tmp_path, monkeypa
     assert "arm_task.usda" in capsys.readouterr().out
 
 
+def test_a_starter_task_in_another_folder_finds_its_scene_without_complaint(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    Path("arm.xml").write_text(ROBOT)
+    assert main(["init", "arm.xml", "-o", "made"]) == 0
+    assert capfd.readouterr().err == ""
+    assert read_task("made/arm_task.usda", ws.read_usd("made/arm_task.usda")).name
+
+
 def test_a_starter_task_replaces_only_its_own(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     shutil.copy(SCENES / "cartpole.usda", "cartpole.usda")

@@ -35,7 +35,7 @@ ORDER = {
     "warpsim.view": ("items", "page", "raycast", "gltf", "plots", "live"),
     "warpsim.rigid": ("model", "work", "dynamics", "compile", "constraint", "query", "sensors", "step"),
     "warpsim.check": ("gradcheck", "validity", "panel", "records"),
-    "warpsim.cli": ("failures", "user_modules", "commands", "main"),
+    "warpsim.cli": ("failures", "user_modules", "arguments", "commands", "main"),
 }
 """Package → its parts, each of which may import only those before it; CONTRIBUTING.md tells what they are for."""
 
@@ -184,6 +184,17 @@ def test_import_is_light(tmp_path):
     loaded = _run(f"import sys, warpsim; print([m for m in {heavy!r} if m in sys.modules])", tmp_path)
     assert loaded.strip() == "[]"
     assert list(tmp_path.rglob("*")) == []
+
+
+def test_arguments_of_every_command_are_light(tmp_path):
+    heavy = ("torch", "mujoco", "pxr", "matplotlib", "warp")
+    code = (
+        "import sys; from warpsim.cli.main import COMMANDS, make_parser\n"
+        "for commands in COMMANDS.values():\n"
+        "    for name in commands: make_parser(name)\n"
+        f"print([m for m in {heavy!r} if m in sys.modules])"
+    )
+    assert _run(code, tmp_path).strip() == "[]"
 
 
 def test_importing_every_module_compiles_nothing(tmp_path):

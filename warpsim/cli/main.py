@@ -1,4 +1,6 @@
-"""The command line, `warpsim COMMAND …`; one file of `warpsim.cli.commands` for each command, loaded when it is called.
+"""The command line, `warpsim COMMAND …`; two files for each command.
+
+`warpsim.cli.arguments.<command>` says what it takes, and loads nothing heavy; `warpsim.cli.commands.<command>` runs it.
 
 Exit codes: 0 done, 1 the scene or the run is at fault, 2 the command line is, 3 a task is not solved (`optimize`,
 `stress`), 4 `stress` found a simulator exploit, 130 interrupted.
@@ -58,14 +60,14 @@ COMMANDS = {
         "doctor": "versions, caches and settings, for a report of a fault",
     },
 }
-"""Group → command → what it does; `warpsim.cli.commands.<command>` defines it."""
+"""Group → command → what it does; its two modules have its name."""
 
 
 def make_parser(command: str | None) -> argparse.ArgumentParser:
     """The parser of the command line.
 
     Args:
-        command: The command whose arguments it knows, which is loaded; None: it knows the names of all, and no more.
+        command: The command whose arguments it knows; None: it knows the names of all, and no more.
     """
     groups = "\n\n".join(
         "\n".join([f"{group}:", *(f"  {name:<11} {what}" for name, what in commands.items())])
@@ -97,15 +99,15 @@ def make_parser(command: str | None) -> argparse.ArgumentParser:
     if command is None:
         parser.add_argument("command", metavar="COMMAND", choices=names, help="one of those below")
     else:
-        load_command(command).add(parser.add_subparsers(metavar="COMMAND", required=True))
+        _load("arguments", command).add(parser.add_subparsers(metavar="COMMAND", required=True))
     return parser
 
 
-def load_command(name: str) -> ModuleType:
-    """The module of a command."""
+def _load(part: str, command: str) -> ModuleType:
+    """A module of a command: `arguments` or `commands`."""
     gc.disable()  # looking for garbage among what modules make takes a fifth of the time, and there is none
     try:
-        return importlib.import_module(f"warpsim.cli.commands.{name}")
+        return importlib.import_module(f"warpsim.cli.{part}.{command}")
     finally:
         gc.enable()
 
@@ -141,12 +143,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         logging.basicConfig(format="%(name)s: %(message)s")
         logging.getLogger("warpsim").setLevel(logging.INFO)
     try:
-        arguments = make_parser(_named(given)).parse_args(given)
+        command = _named(given)
+        arguments = make_parser(command).parse_args(given)
         for module in arguments.modules:
             import_user_module(module)
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            return arguments.run(arguments)
+            return _load("commands", str(command)).run(arguments)
     except BrokenPipeError:  # whoever read our output has seen enough; nothing more can be written, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from warpsim.cli.commands.common import add_source
-from warpsim.cli.commands.outputs import add_force, check_outputs
+from warpsim.cli.commands.outputs import check_outputs
 from warpsim.core.errors import InputError
 from warpsim.core.files import MARK, replacing
 from warpsim.core.registry import provided
@@ -15,17 +14,6 @@ from warpsim.io.scene_files import is_usd
 from warpsim.io.usd.export import export_scene
 from warpsim.io.usd.layer_files import export_layer, mark_layer
 from warpsim.version import __version__
-
-
-def add(commands: argparse._SubParsersAction) -> None:
-    """Adds the command."""
-    parser = commands.add_parser(
-        "convert", description="Writes a scene as USD or MJCF, and lists what that cannot hold."
-    )
-    add_source(parser)
-    parser.add_argument("output", help="the .usda, .usdc or .xml (MJCF) file to write")
-    add_force(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -22,16 +22,6 @@ _PACKAGES = ("warp-lang", "usd-core", "numpy", "torch", "mujoco", "pillow", "mat
 _VARIABLES = ("WARPSIM_PRECISION", "WARPSIM_CACHE", "WARPSIM_VERBOSE", "WARP_CACHE_PATH", "OMP_NUM_THREADS", "TMPDIR")
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Adds the command."""
-    parser = commands.add_parser(
-        "doctor",
-        description="Prints versions, precision, devices, threads and caches: copy it into a report of a fault. Exit "
-        "code 1 if a cache cannot be written.",
-    )
-    parser.set_defaults(run=run)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Prints."""
     initialize()

@@ -5,50 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from warpsim.cli.commands.common import natural
-from warpsim.cli.commands.outputs import add_force, check_outputs
+from warpsim.cli.commands.outputs import check_outputs
 from warpsim.cli.commands.ranks import joined, writes
 from warpsim.core.errors import InputError
 from warpsim.identification import IdentifiedScene, Parameter, identify
-from warpsim.identification.starts import STARTS
 from warpsim.io.scene_files import scene_files
 from warpsim.parallel.ranks import alone
-
-
-def add(commands: argparse._SubParsersAction) -> None:
-    """Adds the command."""
-    parser = commands.add_parser(
-        "identify",
-        description="Fits values of a scene to recordings (see docs/identification.md for the formats), with intervals "
-        "clustered by recording and errors on held-out recordings.",
-    )
-    parser.add_argument("data", help="recordings: .npz, .csv, .h5, .hdf5 or .parquet")
-    parser.add_argument("scene", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF) or .urdf file")
-    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where report and fitted scene go")
-    parser.add_argument(
-        "-p",
-        "--parameter",
-        action="append",
-        required=True,
-        metavar="KEY[=LOWER:UPPER]",
-        help="what may vary: /prim.attribute, array or array:item, with [i] for one component; repeat for more",
-    )
-    parser.add_argument("--noise", action="append", default=[], metavar="CHANNEL=STD", help="of a channel, SI")
-    parser.add_argument("--units", action="append", default=[], metavar="CHANNEL=UNIT", help="of a channel, e.g. deg")
-    parser.add_argument("--samples", type=natural, help="compared samples, from the start (default: all)")
-    parser.add_argument("--start", choices=STARTS, default="measured", help="where rollouts start (default: measured)")
-    parser.add_argument("--softening", default="0", help="m, or several for a schedule: 0.008,0.004,0")
-    parser.add_argument("--impacts", action="store_const", const=True, help="bounces are impacts")
-    parser.add_argument("--substeps", type=natural, help="steps per sample (default: as the scene's time step says)")
-    parser.add_argument("--validation", type=float, default=0.25, help="share of recordings held out (default: 0.25)")
-    parser.add_argument("--seed", type=int, default=0, help="of the choice of these")
-    parser.add_argument("--iterations", type=natural, default=10, help="at most, per stage (default: 10)")
-    parser.add_argument("--bootstrap", type=natural, default=0, help="fits of resampled recordings for the intervals")
-    parser.add_argument("--spread", type=float, default=0.0, help="of values over which predictions are averaged")
-    parser.add_argument("--folds", type=natural, default=0, help="of a cross validation")
-    parser.add_argument("--threads", type=natural, default=1, help="that share the worlds")
-    add_force(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

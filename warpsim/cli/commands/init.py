@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from pxr import Sdf, Tf, Usd, UsdGeom, UsdPhysics
 
-from warpsim.cli.commands.outputs import add_force, check_outputs
+from warpsim.cli.commands.outputs import check_outputs
 from warpsim.core.errors import InputError
 from warpsim.io.load import ledger_told, load_scene
 from warpsim.io.scene_files import is_usd
@@ -29,19 +29,6 @@ _HELP = (
     "attribute that physics reads: delete `active = false` of those that shall vary, and give them bounds "
     "(lower, upper)."
 )
-
-
-def add(commands: argparse._SubParsersAction) -> None:
-    """Adds the command."""
-    parser = commands.add_parser(
-        "init",
-        description="Writes NAME_task.usda over a robot: a WarpsimTask with a goal to edit and a list of all "
-        "attributes that may vary, each switched off. A robot in MJCF or URDF is written as NAME_scene.usda first.",
-    )
-    parser.add_argument("robot", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF) or .urdf file")
-    parser.add_argument("-o", "--output", metavar="FOLDER", default=".", help="where to write; default: here")
-    add_force(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -102,8 +89,10 @@ def _write_task(source: Usd.Stage, scene: Path, target: Path, variables: list[Us
     for variable in variables:
         _write_variable(task, variable)
     mark_layer(layer, {"starter task for": scene.name, "version": __version__})
-    layer.subLayerPaths = [Path(os.path.relpath(scene, target.parent)).as_posix()]
-    export_layer(layer, target)
+    written = Sdf.Layer.CreateAnonymous(".usda")  # a stage would look for the scene beside itself, in memory, and warn
+    written.TransferContent(layer)
+    written.subLayerPaths = [Path(os.path.relpath(scene, target.parent)).as_posix()]
+    export_layer(written, target)
 
 
 def _write_goal(task: Usd.Prim) -> None:

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from warpsim.cli.commands.common import add_source
 from warpsim.io.load import load_scene, warn_of_ledger
 from warpsim.scene.convergence import with_stop
 from warpsim.sim.describe import describe
-
-
-def add(commands: argparse._SubParsersAction) -> None:
-    """Adds the command."""
-    parser = commands.add_parser("inspect", description="Shows what a scene contains and how it is simulated.")
-    add_source(parser)
-    parser.add_argument("--ledger", action="store_true", help="list everything the reader met, not only what it lacks")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

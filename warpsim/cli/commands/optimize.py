@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpsim.cli.commands.common import add_max_contacts, natural
-from warpsim.cli.commands.outputs import add_force, check_outputs
+from warpsim.cli.arguments.common import result_folder
+from warpsim.cli.commands.outputs import check_outputs
 from warpsim.cli.commands.ranks import joined, writes
 from warpsim.core.errors import InputError
 from warpsim.io.scene_files import is_usd, scene_files
@@ -30,44 +30,9 @@ SOLVED, NOT_SOLVED, INTERRUPTED = 0, 3, 130
 _MOST_NUMBERS = 6
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Adds the command."""
-    parser = commands.add_parser(
-        "optimize",
-        description="Changes what the task in the file says may vary until its objective is minimal, and writes a "
-        "folder: result.usda (the solved scene, animated), before.usda, record.json, loss.png, before_after.gif, and "
-        "result.html, which shows before, after and the search in a browser. "
-        "Ctrl-C and SIGTERM keep the best so far. docs/tasks.md explains how to write a task.",
-        epilog="Exit code: 0 solved (or no condition of success is given), 3 not solved, 130 interrupted, 1 an error.",
-    )
-    parser.add_argument("scene", help="a .usd, .usda or .usdc file with a WarpsimTask prim")
-    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="the folder to write")
-    parser.add_argument("--task", metavar="PATH", help="the task's prim, where there are several")
-    parser.add_argument(
-        "--method", choices=("lbfgs", "adam", "levenberg_marquardt", "ilqr"), help="instead of the task's"
-    )
-    parser.add_argument("--iterations", type=int, help="maximum number of iterations, instead of the task's")
-    parser.add_argument("--seconds", type=float, help="maximum wall time of the search, instead of the task's")
-    parser.add_argument("--budget", metavar="MEMORY", help="of a differentiated rollout, e.g. 64MB")
-    parser.add_argument("--seed", type=natural, help="instead of the task's")
-    add_max_contacts(parser)
-    parser.add_argument("--starts", type=int, help="number of starting points, instead of the task's")
-    parser.add_argument("--resume", action="store_true", help="go on with the search that is kept in the folder")
-    parser.add_argument("--no-gif", action="store_true", help="do not draw before_after.gif")
-    parser.add_argument("--quiet", action="store_true", help="no progress bars")
-    parser.add_argument(
-        "--live",
-        action="store_true",
-        help="search in the browser: motion and losses as they come, pause, step (pip install warpsim[live])",
-    )
-    parser.add_argument("--open", action="store_true", help="with --live: open the browser")
-    add_force(parser)
-    parser.set_defaults(run=run)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Optimizes, writes, and says how it went."""
-    output = Path(arguments.output)
+    output = result_folder(arguments)
     if is_usd(output):
         raise InputError(f"{output}: a result is a folder of files; give e.g. -o {output.with_suffix('')}")
     if not is_usd(arguments.scene):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Iterable
@@ -13,13 +12,6 @@ from warpsim.core.errors import OutputError
 from warpsim.core.files import is_marked, refuse_sources, same_file
 from warpsim.io.scene_files import is_usd, scene_files
 from warpsim.io.usd.layer_files import is_our_layer
-
-
-def add_force(parser: argparse.ArgumentParser) -> None:
-    """`--force`, of every command that writes."""
-    parser.add_argument(
-        "--force", action="store_true", help="replace files that warpsim did not write or that were changed since"
-    )
 
 
 def check_outputs(

@@ -8,15 +8,6 @@ from warpsim.check.panel import CASES, run_panel
 from warpsim.check.panel.table import count_off, format_lines
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Adds the command."""
-    parser = commands.add_parser(
-        "panel",
-        description="Runs the reference panel. Exit code 1 if one of ours is off by more than its step explains.",
-    )
-    parser.set_defaults(run=run)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Runs and prints the table."""
     lines = run_panel(CASES)

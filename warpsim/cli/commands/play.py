@@ -7,32 +7,14 @@ from pathlib import Path
 
 import torch
 
-from warpsim.cli.commands.common import add_source, natural
 from warpsim.cli.commands.opening import open_simulator
-from warpsim.cli.commands.outputs import add_force, check_outputs
+from warpsim.cli.commands.outputs import check_outputs
 from warpsim.core.errors import InputError
 from warpsim.learn.saved_policy import load_policy
 from warpsim.sim.start import Start
 from warpsim.sim.trajectory import check_target
 
 _SHOWN = ("body_position", "body_rotation", "body_velocity")
-
-
-def add(commands: argparse._SubParsersAction) -> None:
-    """Adds the command."""
-    parser = commands.add_parser(
-        "play",
-        description="Lets a policy that `warpsim train` wrote control a scene, and shows or saves the motion.",
-    )
-    parser.add_argument("policy", help="a .pt file of `warpsim train`")
-    add_source(parser)
-    parser.add_argument("--seconds", type=float, default=10.0, help="simulated time (default: 10)")
-    parser.add_argument("--worlds", type=natural, default=1, help="copies to run together (default: 1)")
-    parser.add_argument("--noise", type=float, default=0.0, help="standard deviation of the initial coordinates")
-    parser.add_argument("--seed", type=natural, default=0, help="seed of the noise (default: 0)")
-    parser.add_argument("-o", "--output", help="a .html, .usda, .usdc or .npz file; without it a browser is opened")
-    add_force(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

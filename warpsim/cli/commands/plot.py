@@ -9,32 +9,14 @@ from typing import Any
 import numpy as np
 
 from warpsim.check.records import RunRecord, read_record
-from warpsim.cli.commands.outputs import add_force, check_outputs
+from warpsim.cli.commands.outputs import check_outputs
 from warpsim.core.errors import InputError
 from warpsim.core.registry import provided
-from warpsim.view.plots.curves import KINDS, Coordinate, Curves, History
+from warpsim.view.plots.curves import Coordinate, Curves, History
 
 _Q_SIZES = {1: 1, 3: 4, 6: 7}
 """Dofs of a joint → its coordinates."""
 _SUFFIXES = (".png", ".svg", ".pdf")
-
-
-def add(commands: argparse._SubParsersAction) -> None:
-    """Adds the command."""
-    parser = commands.add_parser(
-        "plot",
-        description="Draws what a run record holds: joint curves, energies, contacts over time, iterations of the "
-        "constraint solver, the loss and gradient norms of a search. Needs matplotlib: pip install warpsim[plot].",
-    )
-    parser.add_argument("record", help="record.json of `optimize`, or what `simulate --record` wrote")
-    parser.add_argument(
-        "-o", "--output", help="the .png, .svg or .pdf file (default: the record's name, in this folder)"
-    )
-    parser.add_argument(
-        "--what", nargs="+", choices=KINDS, metavar="KIND", help=f"of {', '.join(KINDS)} (default: all)"
-    )
-    add_force(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

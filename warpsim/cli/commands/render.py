@@ -11,43 +11,13 @@ import numpy as np
 from pxr import Usd
 
 from warpsim.cli.commands.looking import open_for_looking
-from warpsim.cli.commands.outputs import add_force, check_outputs
+from warpsim.cli.commands.outputs import check_outputs
 from warpsim.core.errors import InputError
 from warpsim.core.registry import provided
 from warpsim.view.raycast import contact_sheet, frame_times, render_stage, write_gif, write_png
 
 _SHEET_FRAMES = 9
 _FILMS = (".gif", ".mp4", ".webm")
-
-
-def add(commands: argparse._SubParsersAction) -> None:
-    """Adds the command."""
-    parser = commands.add_parser(
-        "render",
-        description="Draws a file without a graphics driver. A .gif, .mp4 or .webm is a film in real time (the last "
-        "two need ffmpeg: pip install warpsim[video]); a .png is one picture, "
-        "a numbered series if several frames are asked for, or with --sheet all of them on one page.",
-    )
-    parser.add_argument(
-        "file", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF) or .urdf file, or with --scene a motion saved as .npz"
-    )
-    parser.add_argument("--scene", help="for .npz: the file that was simulated")
-    parser.add_argument("--world", type=int, metavar="N", help="for .npz: which world (default: 0)")
-    parser.add_argument("--keyframe", help="MJCF: name of the keyframe to draw")
-    parser.add_argument("-o", "--output", required=True, help="the .png, .gif, .mp4 or .webm file to write")
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--frames", type=int, metavar="N", help="N frames, evenly over the file's time range")
-    which.add_argument("--every", type=int, metavar="K", help="every K-th time code")
-    which.add_argument("--time", type=float, metavar="CODE", help="one frame, at a time code")
-    parser.add_argument("--size", default="480x320", metavar="WxH", help="pixels of a frame (default: 480x320)")
-    parser.add_argument("--camera", metavar="PATH", help="camera prim (default: a view of all that moves)")
-    parser.add_argument("--colliders", action="store_true", help="draw colliders, hidden or not, and nothing else")
-    parser.add_argument("--no-contacts", action="store_true", help="leave out the arrows of contact forces")
-    parser.add_argument("--sheet", action="store_true", help="all frames (default: 9) on one .png page")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda:0 (default: cpu)")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    add_force(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

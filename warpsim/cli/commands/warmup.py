@@ -16,14 +16,6 @@ _MATTERS = ("deformable.compile", "matter:liquid")
 """What loads the kernels of matters, which scenes of rigid bodies leave alone."""
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Adds the command."""
-    parser = commands.add_parser("warmup", description="Compiles all kernels of the simulator into Warp's cache.")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda:0 (default: cpu)")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.set_defaults(run=run)
-
-
 def kernel_modules() -> list[str]:
     """Warp's modules of this package's kernels: all that `Simulator` uses, and those of every matter.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from warpsim.scene.description import SOLVER_STOPS
 
@@ -42,3 +43,20 @@ def add_max_contacts(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="stop if a world has more contacts than this (default: warpsim:maxContacts of the file, or no limit)",
     )
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """`--force`, of every command that writes."""
+    parser.add_argument(
+        "--force", action="store_true", help="replace files that warpsim did not write or that were changed since"
+    )
+
+
+def add_folder(parser: argparse.ArgumentParser) -> None:
+    """The folder of results, of commands that write several files; `result_folder` is where they go."""
+    parser.add_argument("-o", "--output", metavar="FOLDER", help="the folder to write (default: out/NAME of the scene)")
+
+
+def result_folder(arguments: argparse.Namespace) -> Path:
+    """Where results go: the folder that was asked for, or one with the scene's name."""
+    return Path("out", Path(arguments.scene).stem) if arguments.output is None else Path(arguments.output)

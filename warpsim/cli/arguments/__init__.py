@@ -1,0 +1,1 @@
+"""What commands take, a file each: read before a command is loaded, so that `--help` and mistakes answer at once."""
