@@ -18,7 +18,7 @@ from warpsim.identification.fit import stages
 from warpsim.identification.gauss_newton import GaussNewton, Setting
 from warpsim.identification.prediction import Contacts
 from warpsim.identification.robust import curvature_product, sample_losses, sample_weights
-from warpsim.identification.uncertainty import student_quantile
+from warpsim.identification.uncertainty import freedom, pulled, student_quantile
 
 PARAMETERS = [
     ws.Parameter("joint.damping:hinge", lower=0.0, upper=5.0),
@@ -74,24 +74,34 @@ def test_errors_common_to_a_recording_widen_intervals(pendulum):
     assert (found.half_width > 1.5 * found.naive_half_width).all()
 
 
-def coverage(pendulum, sets: int) -> float:
+def many_fits(pendulum, sets: int) -> list:
+    made = (pendulum_recordings(16, 100 + seed, samples=40, common=0.02) for seed in range(sets))
+    return [fitted(pendulum, recordings, horizons=(), iterations=6) for recordings in made]
+
+
+def coverage(fits) -> float:
     truth = np.array(list(TRUTH.values()))
-    inside = []
-    for seed in range(sets):
-        found = fitted(
-            pendulum, pendulum_recordings(16, 100 + seed, samples=40, common=0.02), horizons=(), iterations=6
-        )
-        inside.append(np.abs(found.values - truth) < found.uncertainty.half_width)
-    return float(np.mean(inside))
+    return float(np.mean([np.abs(found.values - truth) < found.uncertainty.half_width for found in fits]))
+
+
+def held_by_others(fits, width: str) -> float:
+    """Share of values that the interval of the next fit holds."""
+    pairs = zip(fits, [*fits[1:], fits[0]], strict=True)
+    return float(np.mean([np.abs(a.values - b.values) < getattr(a.uncertainty, width) for a, b in pairs]))
 
 
 def test_intervals_cover_the_truth(pendulum):
-    assert coverage(pendulum, 6) >= 0.75  # 12 of them: fewer than 9 inside has a chance of 2e-4 at 95 %
+    fits = many_fits(pendulum, 6)
+    assert coverage(fits) >= 0.75  # 12 of them: fewer than 9 inside has a chance of 2e-4 at 95 %
+    assert held_by_others(fits, "repeat_half_width") >= 0.75
 
 
 @pytest.mark.long
 def test_intervals_cover_the_truth_as_often_as_they_say(pendulum):
-    assert 0.90 <= coverage(pendulum, 50) <= 0.98
+    fits = many_fits(pendulum, 50)
+    assert 0.90 <= coverage(fits) <= 0.98
+    assert 0.90 <= held_by_others(fits, "repeat_half_width") <= 0.99
+    assert 0.74 <= held_by_others(fits, "half_width") <= 0.92  # both values err: 83 % of exact intervals
 
 
 def test_what_the_data_cannot_tell_is_named(pendulum):
@@ -114,6 +124,7 @@ def test_a_prior_that_decides_is_named(pendulum):
     found = fitted(pendulum, pendulum_recordings(4, 6), parameters=certain)
     assert found.values[0] == pytest.approx(GUESS["damping"], abs=1e-4)
     assert any(s.startswith("joint.damping:hinge rests on its prior") for s in found.uncertainty.sentences)
+    assert found.uncertainty.half_width[0] >= 1.96e-5  # what the data leave open, the prior does
 
 
 def test_values_of_each_recording_are_eliminated(pendulum):
@@ -241,6 +252,23 @@ def test_mistakes_are_explained(pendulum):
         fitted(pendulum, data, noise={"elbow": 1.0})
     with pytest.raises(InputError, match="start='guessed'"):
         fitted(pendulum, data, start="guessed")
+
+
+def test_recordings_that_say_little_count_little():
+    """Ten recordings that say the same are ten; beside one that says all, the other nine are none."""
+    eye = torch.eye(2, dtype=torch.float64)
+    equal = eye.repeat(10, 1, 1)
+    assert freedom(equal.sum(0), equal).tolist() == pytest.approx([9.0, 9.0])
+    one = torch.cat([1e6 * eye[None], equal[1:]])
+    assert freedom(one.sum(0), one).tolist() == pytest.approx([1.0, 1.0])
+
+
+def test_what_a_prior_pulls_completes_the_posterior():
+    """Linear, with scores as large as their information and a truth drawn from the prior: the error's square is H⁻¹."""
+    rng = np.random.default_rng(3)
+    known, prior = (torch.tensor(a @ a.T) for a in rng.normal(size=(2, 3, 3)))
+    whole = torch.linalg.inv(known + prior)
+    torch.testing.assert_close(whole @ known @ whole + pulled(known + prior, prior), whole)
 
 
 @pytest.mark.parametrize("width", [0.7, math.inf])

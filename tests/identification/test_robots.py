@@ -68,12 +68,13 @@ def test_an_arm_with_payload_friction_and_gains(tmp_path):
 
 
 @pytest.mark.long
-def test_a_quadruped_and_its_feet_from_the_motion_of_its_trunk(tmp_path):
+@pytest.mark.parametrize("seed", range(6))
+def test_a_quadruped_and_its_feet_from_the_motion_of_its_trunk(tmp_path, seed):
     """Sliding feet make the loss rugged at the size of the intervals: predictions are averaged at the end."""
     scene = tmp_path / "quadruped.xml"
     scene.write_text(quadruped(**GUESSED_CONTACT))
     options = dict(noise=BASE_NOISE, robust=None, validation=0.0, iterations=6, difference=0.1, spread=0.1)
-    found = ws.identify(shoves(12, 0), scene, CONTACT_PARAMETERS, **options)
+    found = ws.identify(shoves(12, seed), scene, CONTACT_PARAMETERS, **options)
     truth = np.array(list(CONTACT.values()))
-    assert held(found, truth) == 3
+    assert held(found, truth) == 3  # experiment and spread were chosen on seed 0 alone
     assert (found.uncertainty.half_width < 0.1 * truth).all()

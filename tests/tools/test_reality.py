@@ -72,9 +72,11 @@ def test_cma_finds_a_bent_valley_within_bounds():
 
 def test_halvings_count_both_halves():
     def made(values, half):
-        sure = SimpleNamespace(determined=np.isfinite(half), half_width=np.array(half))
+        sure = SimpleNamespace(
+            determined=np.isfinite(half), half_width=np.array(half), repeat_half_width=1.5 * np.array(half)
+        )
         return SimpleNamespace(values=np.array(values), names=("a", "b", "c"), uncertainty=sure)
 
     row = compared(made([1.0, 2.0, 3.0], [0.2, 0.4, np.inf]), made([1.3, 2.5, 3.0], [0.35, 0.4, 1.0]))
-    assert (row["known"], row["held"], row["held_by_both"]) == (4, 1, 4)
+    assert (row["known"], row["held"], row["repeated"], row["held_by_both"]) == (4, 1, 4, 4)
     assert row["at_bound"] == ["c"]

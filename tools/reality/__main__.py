@@ -39,9 +39,11 @@ PHYSICAL = {**OPTIONS, "softening": (0.004, 0.002, 0.0)}
 """The schedule that ends at the physical model, for files that MuJoCo runs."""
 MARGIN = {**OPTIONS, "softening": 0.0}
 """For `MARGIN_SCENE`, whose contacts are soft by themselves."""
+SCHEDULED_MARGIN = {**OPTIONS, "softening": (0.004, 0.0)}
+"""For the same scene: the schedule that ends at a physical model whose contacts begin before touch."""
 FEW = 16
 """Training tosses of the small fit."""
-METHODS = ("softened", "few", "scheduled", "margin")
+METHODS = ("softened", "few", "scheduled", "scheduled_margin", "margin")
 
 
 def main() -> None:
@@ -78,6 +80,10 @@ def run_split(recordings: list[Recording], seed: int, methods: Sequence[str]) ->
         fit = _fit(recordings, train, test, PHYSICAL)
         made += _judged("warpsim, softening down to 0", seed, fit)
         made += _in_mujoco("MuJoCo, that file", recordings, fit, test, seed)
+    if "scheduled_margin" in methods:
+        fit = _fit(recordings, train, test, SCHEDULED_MARGIN, MARGIN_SCENE, margin_parameters())
+        made += _judged("warpsim, softening down to a margin of 4 mm", seed, fit)
+        made += _in_mujoco("MuJoCo, the file of that schedule", recordings, fit, test, seed)
     if "margin" in methods:
         fit = _fit(recordings, train, test, MARGIN, MARGIN_SCENE, margin_parameters())
         made += _judged("warpsim, margin of 4 mm", seed, fit)

@@ -2,7 +2,8 @@
 
 The training tosses of a split are halved at random, both halves fitted, and each value compared with the other half's.
 Two estimates that are equally sure differ by √2 as much as one from the truth: a true 95 % interval of one holds the
-other in 83 % of cases, and √(h₁² + h₂²) around one in 95 %. Both shares are told.
+other in 83 % of cases, and √(h₁² + h₂²) around one in 95 %, as does the interval in which a fit says that another set's
+value is to be expected. All three shares are told.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ def compared(first: IdentifiedScene, second: IdentifiedScene) -> dict[str, Any]:
         names=list(first.names),
         known=int(2 * known.sum()),
         held=int((apart <= a.half_width)[known].sum() + (apart <= b.half_width)[known].sum()),
+        repeated=int((apart <= a.repeat_half_width)[known].sum() + (apart <= b.repeat_half_width)[known].sum()),
         held_by_both=int(2 * (apart <= np.hypot(a.half_width, b.half_width))[known].sum()),
         by_name={
             name: [float(apart[i]), float(a.half_width[i]), float(b.half_width[i])]
@@ -78,10 +80,13 @@ def compared(first: IdentifiedScene, second: IdentifiedScene) -> dict[str, Any]:
 def summary(rows: list[dict[str, Any]]) -> str:
     """Shares over all halvings."""
     known = sum(row["known"] for row in rows)
-    plain, joint = (100 * sum(row[key] for row in rows) / max(known, 1) for key in ("held", "held_by_both"))
+    plain, repeated, joint = (
+        100 * sum(row[key] for row in rows) / max(known, 1) for key in ("held", "repeated", "held_by_both")
+    )
     return (
-        f"{len(rows)} halvings, {known} intervals: {plain:.1f} % hold the other half's value, {joint:.1f} % with both "
-        f"halves' widths; without an interval: {sorted({n for row in rows for n in row['at_bound']})}"
+        f"{len(rows)} halvings, {known} intervals: {plain:.1f} % of the true value's hold the other half's, "
+        f"{repeated:.1f} % of those for another set's value do, {joint:.1f} % with both halves' widths; "
+        f"without an interval: {sorted({n for row in rows for n in row['at_bound']})}"
     )
 
 

@@ -72,11 +72,12 @@ def markdown_report(fit: Any) -> str:
     lines[-1] += f"{fit.rollouts:.0f} rollouts of a recording, {fit.seconds:.1f} s of processor time."
     lines += [_contacts(fit), "", "## Parameters", ""]
     lines += [
-        "| parameter | value | 95 % interval (by recording) | as if samples were independent |",
-        "|---|---|---|---|",
+        "| parameter | value | 95 % interval (by recording) | another such data set's value | samples as independent |",
+        "|---|---|---|---|---|",
     ]
-    for name, value, half, naive in _parameter_lines(fit):
-        lines.append(f"| {name} | {value:.6g} | {_interval(value, half)} | ± {naive:.2g} |")
+    for name, value, half, repeat, naive in _parameter_lines(fit):
+        told = f"{_interval(value, half)} | {_interval(value, repeat)} | ± {naive:.2g}"
+        lines.append(f"| {name} | {value:.6g} | {told} |")
     lines += ["", *(f"- {sentence}" for sentence in fit.uncertainty.sentences), "", "## Mean errors", ""]
     parts = list(next(iter(fit.errors.values())).mean)
     lines += ["| | " + " | ".join(parts) + " |", "|---|" + "---|" * len(parts)]
@@ -97,9 +98,10 @@ def _contacts(fit: Any) -> str:
     return f"Contacts are softened by {1000 * softening:g} mm." if softening else "Contacts are the scene's own."
 
 
-def _parameter_lines(fit: Any) -> list[tuple[str, float, float, float]]:
+def _parameter_lines(fit: Any) -> list[tuple[str, float, float, float, float]]:
     sure = fit.uncertainty
-    return list(zip(fit.names, fit.values, sure.half_width, sure.naive_half_width, strict=True))
+    widths = (sure.half_width, sure.repeat_half_width, sure.naive_half_width)
+    return list(zip(fit.names, fit.values, *widths, strict=True))
 
 
 def _spread(mean: float, deviation: float) -> str:
@@ -114,8 +116,8 @@ def html_report(fit: Any, curves: Sequence[Curves]) -> str:
     """A page without scripts: tables, and measured against predicted curves."""
     cells = "".join(
         f"<tr><td>{html.escape(name)}</td><td>{value:.6g}</td><td>{_interval(value, half)}</td>"
-        f"<td>± {naive:.2g}</td></tr>"
-        for name, value, half, naive in _parameter_lines(fit)
+        f"<td>{_interval(value, repeat)}</td><td>± {naive:.2g}</td></tr>"
+        for name, value, half, repeat, naive in _parameter_lines(fit)
     )
     parts = list(next(iter(fit.errors.values())).mean)
     judged = "".join(
@@ -133,7 +135,8 @@ def html_report(fit: Any, curves: Sequence[Curves]) -> str:
         f"<!doctype html><!-- {MARK.decode()} --><meta charset=utf-8><title>Identification</title>"
         f"<style>{_STYLE}</style><h1>Identification</h1>"
         f"<p>{len(fit.train)} recordings fitted, {len(fit.held_out)} held out. {_contacts(fit)}</p>"
-        f"<table><tr><th>parameter<th>value<th>95 % interval, by recording<th>samples as independent</tr>"
+        f"<table><tr><th>parameter<th>value<th>95 % interval, by recording"
+        f"<th>another such data set's value<th>samples as independent</tr>"
         f"{cells}</table>"
         f"<ul>{sentences}</ul><h2>Mean errors</h2>"
         f"<table><tr><th><th>{'<th>'.join(map(html.escape, parts))}</tr>{judged}</table>"
