@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import mujoco
@@ -138,7 +138,12 @@ def _evaluate(model: mujoco.MjModel, data: mujoco.MjData, kept: list[np.ndarray]
     return max(found, key=lambda state: len({touch.pair for touch in state.contacts}))
 
 
-def motion(model: mujoco.MjModel, state: State, steps: int) -> np.ndarray:
+def motions(model: mujoco.MjModel, state: State, steps: int) -> list[np.ndarray]:
+    """The motion from a state at both tolerances: at the finer one MuJoCo's search gives up in some steps."""
+    return [_motion(model, replace(state, tolerance=tolerance), steps) for tolerance in (FINE, COARSE)]
+
+
+def _motion(model: mujoco.MjModel, state: State, steps: int) -> np.ndarray:
     """(steps, nq + nv): the motion from a state under its own controls."""
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:], data.act[:], data.ctrl[:] = state.q, state.qd, state.activation, state.control
