@@ -127,8 +127,8 @@ def test_unsupported_features_are_refused_or_noted(xml, fragment):
 
 def test_one_message_lists_all_that_is_unsupported():
     xml = model_of(
+        '<geom name="gum" size=".1" adhesion="1"/>',
         option='<option integrator="implicit"/>',
-        tendon=TENDON.replace("name", 'armature="1" name'),
         actuator='<general name="m" joint="h" dyntype="user" actdim="1" gaintype="user"/>'
         '<motor name="fine" joint="h"/>',
     )
@@ -136,7 +136,7 @@ def test_one_message_lists_all_that_is_unsupported():
         read_mjcf(xml)
     for fragment in (
         "integrator implicit",
-        "tendon 't1': armature",
+        "geom 'gum': adhesion",
         "actuator 'm': dyntype user",
         "gaintype user",
     ):
