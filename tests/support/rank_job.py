@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
+import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -17,7 +20,9 @@ from warpsim.core.errors import RangeError
 from warpsim.learn import SHAC
 from warpsim.optimizers import RolloutProblem, Variable, Variables, multi_start
 from warpsim.parallel import current, join, worlds_over_ranks
+from warpsim.parallel.ranks import Ranks
 from warpsim.sim.simulator import Simulator
+from warpsim.tape import Memory
 
 PENDULUM = Path(__file__).resolve().parents[2] / "scenes" / "pendulum.usda"
 BOB, GRAVITY = "/World/Pendulum/Bob.physics:mass", "/World/Physics.physics:gravityMagnitude"
@@ -84,9 +89,9 @@ def identify(scene: str, count: str = "6", samples: str = "30") -> dict:
     return {"x": bits(found.x), "loss": float(found.loss).hex(), "half": bits(half)}
 
 
-def train(worlds: str = "6", updates: str = "2") -> dict:
-    """Updates of a cart-pole's policy, through all that a training keeps."""
-    sim = Simulator(PENDULUM.with_name("cartpole.usda"), worlds=int(worlds))
+def train(worlds: str = "6", updates: str = "2", scene: str = "cartpole") -> dict:
+    """Updates of a robot's policy, through all that a training keeps."""
+    sim = Simulator(PENDULUM.with_name(f"{scene}.usda"), worlds=int(worlds))
     policy = sim.network_policy(hidden=(8,), seed=3)
 
     def starts(number: int) -> dict[str, torch.Tensor]:
@@ -125,7 +130,34 @@ def stuck(rank: str, how: str) -> dict:
     return worlds()
 
 
-MODES = {mode.__name__: mode for mode in (worlds, errors, starts, identify, train, several, stuck)}
+def full_disk(rank: str, folder: str) -> dict:
+    """Rollouts whose checkpoints go to the disk, which is full on one rank."""
+    if current().rank == int(rank):
+        tempfile.tempdir = folder
+
+    def tip(worlds: torch.Tensor) -> torch.Tensor:
+        sim = Simulator(PENDULUM, worlds=len(worlds))
+        moved = sim.rollout(steps=2000, start={"q": worlds}, memory=Memory("1MB", segment=2, storage="disk"))
+        return moved.q[-1]
+
+    x = torch.linspace(0.1, 0.8, 8, dtype=torch.float64)[:, None].requires_grad_()
+    worlds_over_ranks(tip, x).sum().backward()
+    return {"slopes": bits(x.grad)}
+
+
+def die_at(ranks: Ranks, exchange: int) -> None:
+    """Lets this process be killed when it comes to its nth exchange."""
+    gather, count = ranks.gather, itertools.count(1)
+
+    def dying(*arguments):
+        if next(count) == exchange:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return gather(*arguments)
+
+    ranks.gather = dying
+
+
+MODES = {mode.__name__: mode for mode in (worlds, errors, starts, identify, train, several, stuck, full_disk)}
 
 
 def main() -> None:
@@ -135,10 +167,13 @@ def main() -> None:
     if "RANK" in os.environ:  # another file or version on one of the ranks
         files = [name.replace("{rank}", os.environ["RANK"]) for name in files]
     joined = join(files, **options) if "RANK" in os.environ else contextlib.nullcontext()
+    rank, _, exchange = os.environ.get("KILLED", "").partition(":")  # on the first attempt: rank, number of exchange
     with joined as ranks:
+        if ranks is not None and str(ranks.rank) == rank and ranks.restarts == 0:
+            die_at(ranks, int(exchange))
         found = MODES[mode](*arguments)
         if ranks is not None:
-            found["ranks"] = [ranks.shares(13), *ranks.summary()]
+            found["ranks"], found["restarts"] = [ranks.shares(13), *ranks.summary()], ranks.restarts
         if ranks is None or ranks.first:
             Path(output).write_text(json.dumps(found))
 

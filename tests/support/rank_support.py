@@ -22,8 +22,8 @@ def torchrun(ranks: int, *command: object, more: tuple[str, ...] = (), **variabl
     )
 
 
-def job(ranks: int, output: Path, mode: str, *arguments: object, **variables: str) -> dict:
+def job(ranks: int, output: Path, mode: str, *arguments: object, more: tuple[str, ...] = (), **variables: str) -> dict:
     """What rank 0 of `rank_job.py` wrote."""
-    done = torchrun(ranks, JOB, mode, output, *arguments, **variables)
+    done = torchrun(ranks, JOB, mode, output, *arguments, more=more, **variables)
     assert done.returncode == 0, done.stderr
     return json.loads(output.read_text())

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from warpsim.learn.shac import Iteration
+from warpsim.learn.iteration import Iteration
 
 COLUMNS = tuple(field.name for field in fields(Iteration))
 """Of the CSV file, and keys of each line of JSON."""

@@ -9,11 +9,12 @@ actor-critic: Xu et al., Accelerated Policy Learning with Parallel Differentiabl
 from __future__ import annotations
 
 import copy
+import io
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,42 +23,17 @@ from tqdm import tqdm
 from warpsim.core.errors import InputError, UnconvergedError
 from warpsim.core.files import replacing
 from warpsim.learn.critic import Critic
+from warpsim.learn.iteration import Iteration
 from warpsim.learn.judge import Judge, Score
 from warpsim.learn.normalizer import Normalizer
 from warpsim.learn.returns import blended_returns, step_weights
 from warpsim.learn.windows import Cost, Observe, Perturb, Starts, Timing, Window, Worlds, lost_world
 from warpsim.learn.world_gradients import bounds_of
+from warpsim.parallel.ranks import by_first
 from warpsim.sim.network_policy import NetworkPolicy
 from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import Observed
 from warpsim.tape.diagnostics import NonFiniteError
-
-
-@dataclass(frozen=True)
-class Iteration:
-    """One update.
-
-    Attributes:
-        number: From 0 on.
-        cost: Mean of the window's costs, in worlds that have not failed.
-        loss: What the policy was moved along: discounted costs of the window and the value of its end.
-        gradient_norm: Of the policy's weights, before it was clipped.
-        critic_error: Mean square error of values against their targets.
-        failed: Worlds that failed in this window.
-        dropped: Worlds that have begun anew so far since their numbers were not finite.
-        score: Mean cost per control on starts of their own, where this update was followed by an evaluation.
-        seconds: Processor time of the training so far.
-    """
-
-    number: int
-    cost: float
-    loss: float
-    gradient_norm: float
-    critic_error: float
-    failed: int
-    dropped: int = 0
-    score: float | None = None
-    seconds: float = 0.0
 
 
 class SHAC:
@@ -194,7 +170,7 @@ class SHAC:
                 bar.set_postfix(cost=f"{made.cost:.3f}", failed=made.failed, **shown, refresh=False)
                 if until is not None and until(made):
                     break
-                if seconds is not None and time.process_time() - began >= seconds:
+                if seconds is not None and by_first(lambda: time.process_time() - began, "the clock") >= seconds:
                     break
         return self.history[first:]
 
@@ -256,8 +232,12 @@ class SHAC:
             torch.save(self.state_dict(), temporary)
 
     def load(self, path: str | PathLike[str]) -> None:
-        """Goes on from what `save` wrote; this trainer must have been made with the same arguments."""
-        self.load_state_dict(torch.load(path, weights_only=True))
+        """Goes on from what `save` wrote; this trainer must have been made with the same arguments.
+
+        On several ranks the first one reads the file; the others need not see it.
+        """
+        content = by_first(lambda: Path(path).read_bytes(), "the checkpoint")
+        self.load_state_dict(torch.load(io.BytesIO(content), weights_only=True))
 
     def state_dict(self) -> dict[str, Any]:
         """Numbers, tensors and lists of them."""

@@ -15,7 +15,7 @@ from warpsim.core.errors import InputError
 from warpsim.optimizers.iterate import Iterate, Method, pack, unpack
 from warpsim.optimizers.problem import Problem, check_bounds
 from warpsim.optimizers.result import HistoryEntry, Result, Stopped
-from warpsim.parallel.ranks import current
+from warpsim.parallel.ranks import by_first, current
 
 
 @dataclass(frozen=True)
@@ -153,9 +153,8 @@ class Search:
 
     def _entry(self, iteration: int, i: Iterate) -> HistoryEntry:
         seconds = time.perf_counter() - self._began
-        ranks = current()
-        if ranks is not None and math.isfinite(self._stopping.seconds):  # one clock, or some would stop and others not
-            seconds = ranks.from_first(lambda: seconds, "the clock")
+        if math.isfinite(self._stopping.seconds):  # one clock, or some ranks would stop and others not
+            seconds = by_first(lambda: seconds, "the clock")
         return HistoryEntry(iteration, i.loss, i.gradient_norm, seconds, i.evaluations, i.dropped)
 
     def _tell(self, callback: Callback | None, bar: tqdm) -> tuple[Stopped, str] | None:

@@ -139,6 +139,17 @@ def current() -> Ranks | None:
     return _current[-1]
 
 
+def by_first(make: Callable[[], T], what: str) -> T:
+    """What this process makes, or, among several ranks, what the first of them does: a clock's time, a file's content.
+
+    Args:
+        make: Called once; on rank 0 alone where there are several.
+        what: Names the exchange in messages.
+    """
+    ranks = current()
+    return make() if ranks is None else ranks.from_first(make, what)
+
+
 @contextmanager
 def alone() -> Iterator[None]:
     """While open, this process computes for itself, whatever the other ranks do."""

@@ -12,9 +12,11 @@ import torch
 
 from warpsim.core.errors import InputError
 from warpsim.learn.critic import Critic
+from warpsim.learn.iteration import Iteration
 from warpsim.learn.judge import Judge, Score
 from warpsim.learn.log import TrainingLog
-from warpsim.learn.shac import SHAC, Iteration
+from warpsim.learn.shac import SHAC
+from warpsim.parallel.ranks import by_first, current
 from warpsim.sim.network_policy import NetworkPolicy
 from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import Observed
@@ -136,18 +138,21 @@ def train(
     Args:
         source: The scene's file, or a simulator of it.
         training: What is asked for, or the path of its prim; None: the only one in the file.
-        folder: Where the log grows and a checkpoint is kept at each evaluation; None: nowhere.
+        folder: Where the log grows and a checkpoint is kept at each evaluation, on the first of several ranks; None:
+            nowhere.
         resume: Go on from the checkpoint in the folder.
         progress: Show a bar.
-        stop: Asked after each update; True ends the training.
+        stop: Asked after each update; True ends the training. On several ranks all must say the same.
     """
     run = TrainingRun(bind_training(source, training))
     trainer, asked = run.trainer, run.training
     if resume:
-        if folder is None or not (Path(folder) / CHECKPOINT).is_file():
+        if folder is None or not has_checkpoint(folder):
             raise InputError(f"nothing to go on with: there is no {CHECKPOINT} in {folder}")
         trainer.load(Path(folder) / CHECKPOINT)
-    log = None if folder is None else TrainingLog(folder, keep=len(trainer.history))
+    ranks = current()
+    writes = folder is not None and (ranks is None or ranks.first)
+    log = TrainingLog(folder, keep=len(trainer.history)) if folder is not None and writes else None
 
     def after(made: Iteration) -> bool:
         run.note(made)
@@ -167,6 +172,11 @@ def train(
     return Trained(
         run.bound.sim, asked, best, last, run.judge(best), run.judge(last), list(trainer.history), dict(run.snapshots)
     )
+
+
+def has_checkpoint(folder: str | PathLike[str]) -> bool:
+    """Whether a training can go on from there; on several ranks the first one looks."""
+    return by_first(lambda: (Path(folder) / CHECKPOINT).is_file(), "looking for a checkpoint")
 
 
 def _network(policy: torch.nn.Module) -> NetworkPolicy:

@@ -24,6 +24,11 @@ def writes() -> bool:
     return not under_torchrun() or os.environ["RANK"] == "0"
 
 
+def restarted() -> bool:
+    """Whether torchrun has begun this job again after a failure: what stands in its folder is its own."""
+    return under_torchrun() and int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
 @contextmanager
 def joined(files: Iterable[str | PathLike[str]], arguments: Iterable[object] = ()) -> Iterator[Ranks | None]:
     """The ranks, where there are any; while open, those but the first say nothing unless they fail.
