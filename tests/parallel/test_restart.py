@@ -70,7 +70,10 @@ def test_a_killed_rank_is_started_again_and_changes_nothing(tmp_path):
 
 
 def test_a_training_goes_on_from_its_checkpoint(tmp_path):
-    shutil.copy(SCENE.with_name("ant_run.usda"), tmp_path / "scene.usda")
+    text = SCENE.with_name("ant_run.usda").read_text()
+    often = text.replace("int seed = 0\n", "int seed = 0\n        int evaluateEvery = 5\n")
+    assert often != text
+    (tmp_path / "scene.usda").write_text(often)
     plain, killed = tmp_path / "plain_run", tmp_path / "killed_run"
     subprocess.run([*TORCHRUN, *TRAINING, "-o", plain.name], cwd=tmp_path, env=ENVIRONMENT, check=True, timeout=600)
     said = killed_after("checkpoint.pt", TRAINING, killed)
