@@ -103,7 +103,7 @@ class TaskProblem:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles: what it was made from."""
-        return _made_again, (self.sim, self.task, self._memory, self._transmission)
+        return partial(TaskProblem, memory=self._memory, transmission=self._transmission), (self.sim, self.task)
 
     def _layout(self) -> None:
         """Start, bounds and names of x."""
@@ -258,10 +258,8 @@ class TaskProblem:
 
         # a transmission remembers what was sent, so the controller must be asked once, not again on the way back
         segment = None if self._transmission is None else self.steps
-        memory = Memory(segment=segment)
-        trajectory = yield partial(
-            sim.rollout_policy, act, self.steps, parameters=parameters, outputs=outputs, memory=memory
-        )
+        looped = partial(sim.rollout_policy, act, self.steps, memory=Memory(segment=segment))
+        trajectory = yield partial(looped, parameters=parameters, outputs=outputs)
         signal = policy.signal(gains, trajectory)[:-1]
         return trajectory, [self._sent(sim, bound, signal)]
 
@@ -319,10 +317,6 @@ class TaskProblem:
         bounded = [matter.bound_adjoints(self.task.adjoint_bound) for matter in sim.compiled.matters]
         if self.bias is not None and not any(bounded):
             raise TaskError(f"{self.task.name}: adjointBound is for liquids, and the scene has none; remove it")
-
-
-def _made_again(sim: Simulator, task: Task, memory: MemoryLike, transmission: Transmission | None) -> TaskProblem:
-    return TaskProblem(sim, task, memory=memory, transmission=transmission)
 
 
 def _check(part: Any, sim: Simulator, times: np.ndarray, task: Task) -> None:
