@@ -10,6 +10,7 @@ from scipy.optimize import lsq_linear
 
 from cart_problems import START, Q, R, carts_problem, linear_system
 from simulator_support import arm, tumbler
+from warpsim.core.driving import drive
 from warpsim.core.errors import InputError
 from warpsim.optimizers import ControlProblem, FunctionProblem, minimize, quadratic_cost
 from warpsim.optimizers.expansion import expand
@@ -81,7 +82,7 @@ def test_the_expansion_has_the_rollouts_loss_and_gradient(outputs, hold):
     x.requires_grad_()
     loss = problem.loss(x)
     (gradient,) = torch.autograd.grad(loss, x)
-    expansion = expand(problem, x)
+    expansion = drive(expand(problem, x))
     assert expansion.loss == pytest.approx(loss.item(), rel=1e-13)
     assert expansion.gradient_norm(problem) == pytest.approx(gradient.abs().max().item(), rel=1e-9)
     assert problem.residuals(x.detach()).square().sum().item() / 2 == pytest.approx(loss.item(), rel=1e-13)
@@ -104,9 +105,9 @@ def test_a_nonlinear_problem_ends_where_a_gradient_method_ends(outputs):
 def test_regularization_falls_faster_with_each_success():
     """Its factor shrinks by 1.6 from one success to the next, and from any growth to 1/1.6 at once."""
     problem, method = reach(), ILQR()
-    expansion = expand(problem, problem.start)
+    expansion = drive(expand(problem, problem.start))
     for factor, expected in ((1.0, 1 / 1.6), (1 / 1.6, 1 / 1.6**2), (1.6**3, 1 / 1.6)):
-        improved = method.improve(problem, expansion, 1e-3, factor)
+        improved = drive(method.improve(problem, expansion, 1e-3, factor))
         assert improved.controls is not None and improved.loss < expansion.loss
         assert improved.factor == pytest.approx(expected) and improved.regularization == pytest.approx(1e-3 * expected)
 
@@ -134,7 +135,7 @@ def test_free_bodies_and_ball_joints_on_their_tangent_space():
     assert last.qd[-1].abs().max() < 0.05
     x = (result.x + torch.tensor(rng.normal(size=len(result.x)))).requires_grad_()
     (gradient,) = torch.autograd.grad(problem.loss(x), x)
-    assert expand(problem, x).gradient_norm(problem) == pytest.approx(gradient.abs().max().item(), rel=1e-9)
+    assert drive(expand(problem, x)).gradient_norm(problem) == pytest.approx(gradient.abs().max().item(), rel=1e-9)
 
 
 def test_the_tangent_difference_undoes_a_shift():

@@ -78,7 +78,7 @@ def test_ilqr_says_why_it_ends_where_no_step_has_derivatives(sim, monkeypatch):
     def expanded_once(problem, x):
         if made:
             raise UnconvergedError("step 7 did not converge", step=7, world=0, residual=1.0)
-        made.append(expand(problem, x))
+        made.append((yield from expand(problem, x)))
         return made[0]
 
     monkeypatch.setattr(ilqr, "expand", expanded_once)

@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
 import warpsim as ws
+from warpsim.cli.main import main
+from warpsim.core.driving import drive
 from warpsim.tape import Memory, Revolve
 from warpsim.tape.calls import CallTable
 
 ROOT = Path(ws.__file__).parent
 MAXIMUM = 8
-SEARCH = 11
-"""Names of a search above a rollout: of L-BFGS in its line search, which evaluates a task's loss."""
-FORWARD = (
-    "in_turn.<locals>.alone",
-    "Simulator.rollout",
-    "RolloutCall.run",
-    "Node.forward",
-    "RolloutCall.forward",
-    "CheckpointedTape.advance",
-    "Sweep.forward",
+FORWARD = ("in_turn.<locals>.alone", "Simulator.rollout", "drive", "CheckpointedTape.advance", "CallTable.run")
+"""The chain of a rollout that CONTRIBUTING.md writes down."""
+BACKWARD = (
+    "once_differentiable.<locals>.once",
+    "Node.backward",
+    "RolloutCall.backward",
+    "CheckpointedTape.backward",
+    "drive",
     "CallTable.run",
 )
-"""The chain that CONTRIBUTING.md writes down."""
+SEARCH = (
+    "main",
+    "drive",
+    "TaskProblem.loss",
+    "in_turn.<locals>.alone",
+    "Simulator.rollout",
+    "CheckpointedTape.advance",
+    "CallTable.run",
+)
+"""That of `warpsim optimize`, which CONTRIBUTING.md writes down too."""
 
 
 @pytest.fixture
@@ -59,8 +69,7 @@ def test_few_names_from_a_rollout_to_its_replay(stacks, memory):
     forward = set(stacks)
     stacks.clear()
     (motion.q.square().sum() + motion["body_position"].sum()).backward()
-    assert any("Sweep.backward" in names for names in stacks)
-    assert any("Sweep._reach" in names for names in stacks) == (memory is not None and memory.schedule is not None)
+    assert BACKWARD in stacks
     for names in forward | stacks:
         assert len(names) <= MAXIMUM, names
 
@@ -74,21 +83,54 @@ def test_few_names_on_the_way_to_parameters(stacks, memory):
     motion = sim.rollout(10, q=[0.5], parameters={"shape.mass": mass}, memory=memory)
     motion.q.square().sum().backward()
     assert mass.grad is not None and mass.grad.abs().max() > 0.0
-    assert FORWARD in stacks and any("Sweep.backward" in names for names in stacks)
+    assert FORWARD in stacks and BACKWARD in stacks
     for names in stacks:
         assert len(names) <= MAXIMUM, names
 
 
-def test_a_search_adds_only_itself_to_a_rollout(stacks):
-    """`ws.optimize`, which `warpsim optimize` calls: from its rollouts on, the chain is that of any rollout."""
-    ws.optimize(ws.example_scene("throw"), iterations=1)
-    rolled = [names[names.index(FORWARD[0]) :] for names in stacks if FORWARD[0] in names]
-    assert FORWARD in rolled
-    assert all(names[0] == "optimize" and len(names) <= SEARCH + MAXIMUM for names in stacks)
-    assert all(len(names) <= MAXIMUM for names in rolled)
+@pytest.mark.parametrize(
+    "choices",
+    [{"method": method} for method in ("lbfgs", "adam", "levenberg_marquardt")] + [{"starts": 3}],
+    ids=str,
+)
+def test_few_names_from_a_search_to_its_replays(stacks, choices):
+    """`ws.optimize`: its search forward and backward, what comes before it and after it, from one start or several."""
+    ws.optimize(ws.example_scene("throw"), iterations=1, **choices)
+    assert {names[:2] for names in stacks} == {("optimize", "drive")}
+    assert any("CheckpointedTape.backward" in names for names in stacks)
+    assert max(map(len, stacks)) <= MAXIMUM, max(stacks, key=len)
 
 
-def test_the_chain_is_written_down():
+@pytest.mark.parametrize("starts", [1, 3])
+def test_few_names_from_the_command_line_to_its_replays(stacks, starts, tmp_path):
+    """`warpsim optimize`, from `main` on: every rollout of the command, those of the page that it writes included."""
+    scene, folder = str(ws.example_scene("throw")), str(tmp_path / "result")
+    assert main(["optimize", scene, "-o", folder, "--no-gif", "--quiet", "--starts", str(starts)]) == 0
+    assert SEARCH in stacks
+    assert max(map(len, stacks)) <= MAXIMUM, max(stacks, key=len)
+
+
+def test_a_failure_is_raised_where_it_was_asked_for():
+    """In a search that goes on without what failed; what it lets through leaves the loop."""
+
+    def fail() -> None:
+        raise KeyError("here")
+
+    def steps(catch: bool):
+        try:
+            yield fail
+        except KeyError:
+            if not catch:
+                raise
+        return (yield partial(sum, (1, 2)))
+
+    assert drive(steps(True)) == 3
+    with pytest.raises(KeyError, match="here"):
+        drive(steps(False))
+
+
+@pytest.mark.parametrize("chain", [FORWARD, BACKWARD, SEARCH], ids=["forward", "backward", "search"])
+def test_the_chains_are_written_down(chain):
     text = (ROOT.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    places = [text.find(f"`{name.rpartition('.')[0]}.{name.rpartition('.')[2]}`") for name in FORWARD[1:]]
-    assert -1 not in places and places == sorted(places)
+    names = [name.partition(".<locals>")[0] for name in chain]
+    assert ", ".join(f"`{name}`" for name in names) in " ".join(text.split())

@@ -12,9 +12,10 @@ import torch
 import warpsim
 from simulator_support import ARM, PENDULUM_USD, TUMBLER, arm, compiled, tumbler
 from warpsim.cli.main import main
+from warpsim.core.driving import drive
 from warpsim.core.errors import InputError, UnknownNameError
 from warpsim.io.mjcf import scene_from_mjmodel
-from warpsim.optimizers.evaluation import Evaluation
+from warpsim.optimizers.evaluation import evaluate
 from warpsim.rigid.model.tangent import basis, projection, shift
 from warpsim.scene import Body, Drive, Joint, Scene
 from warpsim.sim.simulator import Simulator
@@ -103,10 +104,10 @@ def test_values_out_of_range_are_input_and_simulation_errors(tmp_path):
         def loss(self, x: torch.Tensor) -> torch.Tensor:
             return sim.rollout(3, parameters={mass: x[0]}, q=[0.5]).q.sum() + x.sum()
 
-    assert Evaluation(Lightest(), torch.tensor([-1.0])).loss == np.inf
+    assert drive(evaluate(Lightest(), torch.tensor([-1.0]))).loss == np.inf
     with pytest.raises(InputError, match="must be above 0"):
-        Evaluation(Lightest(), torch.tensor([-1.0]), strict=True)
-    assert np.isfinite(Evaluation(Lightest(), torch.tensor([1.0])).loss)
+        drive(evaluate(Lightest(), torch.tensor([-1.0]), strict=True))
+    assert np.isfinite(drive(evaluate(Lightest(), torch.tensor([1.0]))).loss)
 
 
 def test_a_scene_in_which_nothing_moves_is_told_so(tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pxr import Usd
 
+from warpsim.core.driving import drive
 from warpsim.io.usd import author
 from warpsim.sim.simulator import Simulator
 from warpsim.task import TaskProblem, read_task
@@ -48,4 +49,4 @@ def saved(stage: Usd.Stage, folder: Path, name: str = "scene") -> Path:
 def loaded_loss(path: Path) -> float:
     """The loss of a file's task as it stands, by someone who has never seen the run."""
     sim = Simulator(path)
-    return outcome(TaskProblem(sim, read_task(path, sim.scene))).loss
+    return drive(outcome(TaskProblem(sim, read_task(path, sim.scene)))).loss

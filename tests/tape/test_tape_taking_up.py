@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tape_toys import Chain
+from warpsim.core.driving import drive
 from warpsim.tape import AllStarts, CheckpointedTape, FullTape, Memory, Revolve
 
 STEPS = 41
@@ -80,8 +81,8 @@ def test_groups_on_the_way_go_on_each_from_where_it_is():
     tape = CheckpointedTape(chain, steps=STEPS, memory=Memory(segment=6), groups=2)
     expected = tape.forward(start(chain), {"u": force}, keep_states=["x"]).states["x"].numpy().copy()
     run = tape.start(start(chain), {"u": force}, keep_states=["x"])
-    tape._sweeps[1].forward(run.parts[1], STEPS, lambda: None)
-    tape._sweeps[0].forward(run.parts[0], 20, lambda: None)
+    drive(tape._sweeps[1].forward(run.parts[1], STEPS, lambda: None))
+    drive(tape._sweeps[0].forward(run.parts[0], 20, lambda: None))
     other = CheckpointedTape(chain, steps=STEPS, memory=Memory(segment=4), groups=2)
     taken = other.take_up(run)
     assert [part.step for part in taken.parts] == [20, STEPS]

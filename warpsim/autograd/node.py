@@ -35,11 +35,8 @@ class Made:
     kept: Any = None
 
 
-class Call(Protocol):
-    """Everything about a computation but the tensors it is differentiated by."""
-
-    def forward(self, tensors: Sequence[torch.Tensor]) -> Made:
-        """Computes."""
+class Pulls(Protocol):
+    """Something whose adjoints can be pulled back."""
 
     def backward(
         self, made: Made, tensors: Sequence[torch.Tensor], shapes: Sequence[torch.Size], adjoints: Adjoints
@@ -54,14 +51,34 @@ class Call(Protocol):
         """
 
 
+class Call(Pulls, Protocol):
+    """Everything about a computation but the tensors it is differentiated by."""
+
+    def forward(self, tensors: Sequence[torch.Tensor]) -> Made:
+        """Computes."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A call that was computed before its node is made.
+
+    Attributes:
+        call: Pulls back.
+        made: What it made, once: the node must not hold its own results.
+    """
+
+    call: Pulls
+    made: list[Made]
+
+
 class Node(torch.autograd.Function):
     """`Node.apply(call, *tensors)`: the call's results, in torch's graph."""
 
     @staticmethod
-    def forward(ctx: Any, call: Call, *tensors: torch.Tensor):
+    def forward(ctx: Any, call: Call | Done, *tensors: torch.Tensor):
         """Computes, and keeps what the backward pass needs."""
-        made = call.forward(tensors)
-        ctx.call, ctx.made = call, Made((), kept=made.kept)
+        made = call.made.pop() if isinstance(call, Done) else call.forward(tensors)
+        ctx.call, ctx.made = call.call if isinstance(call, Done) else call, Made((), kept=made.kept)
         ctx.shapes = [tensor.shape for tensor in tensors]
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*made.read_again)

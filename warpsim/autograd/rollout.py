@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -22,8 +23,9 @@ from warpsim.autograd.exchange import (
     tensor_over,
     to_torch,
 )
-from warpsim.autograd.node import Adjoints, Made, Node
+from warpsim.autograd.node import Adjoints, Done, Made, Node
 from warpsim.autograd.parameters import Parameters, parameter_gradients, sum_worlds
+from warpsim.core.driving import Steps
 from warpsim.engine.engine import Engine, RolloutSpec
 from warpsim.tape import frames
 from warpsim.tape.checkpointed import CheckpointedTape
@@ -69,7 +71,7 @@ class RolloutCall:
     clip: float | None = None
     show: Callable[[dict[str, torch.Tensor]], Any] = dict
 
-    def run(self, state: Mapping[str, torch.Tensor], controls: Mapping[str, torch.Tensor]) -> Any:
+    def run(self, state: Mapping[str, torch.Tensor], controls: Mapping[str, torch.Tensor]) -> Steps[Any]:
         """Takes all steps, in torch's graph where an input requires a gradient; what `show` makes of them.
 
         Args:
@@ -86,12 +88,13 @@ class RolloutCall:
             *self.parameters.tensors.values(),
             *(() if self.weights is None else (self.weights,)),
         )
-        if recorded(tensors):
+        differentiate = recorded(tensors)
+        if differentiate:
             self.engine.check_differentiable()
-            made = Node.apply(self, *tensors)
-        else:
-            made = self.forward(tensors, differentiate=False).results
-        return self.show(dict(zip((*self.state, *self.spec.outputs), made, strict=True)))
+        with torch.no_grad():
+            made = yield from self._stepped(self.sort(tensors), differentiate)
+        results = Node.apply(Done(self, [made]), *tensors) if differentiate else made.results
+        return self.show(dict(zip((*self.state, *self.spec.outputs), results, strict=True)))
 
     def sort(self, items: Sequence[Any]) -> SortedItems:
         """Items in the order of the node's tensors, by what they belong to and by name."""
@@ -102,26 +105,25 @@ class RolloutCall:
             first += len(names)
         return SortedItems(*groups)
 
-    def forward(self, tensors: Sequence[torch.Tensor], *, differentiate: bool = True) -> Made:
+    def _stepped(self, given: SortedItems, differentiate: bool) -> Steps[Made]:
         """Takes all steps: trajectories of the differentiable state fields, then of the outputs.
 
         Where contacts lack places, it goes on from the last good state with more of them.
 
         Args:
-            tensors: The initial state, the controls, the parameters and the weights, in the order the call names them.
+            given: Initial state, controls, parameters and weights.
             differentiate: Whether a backward pass may follow.
         """
-        given = self.sort(tensors)
         with on_torch_stream(self.engine.model.device):
             _load(self, given.policy.get("weights"))
-            opened = _open(self, given, differentiate)
+            opened = yield from _open(self, given, differentiate)
             while True:
                 try:
-                    opened.tape.advance(opened.run, progress=self.progress)
+                    yield partial(opened.tape.advance, opened.run, progress=self.progress)
                     break
                 except NonFiniteError as error:
                     if not _goes_on(self, opened, error):
-                        opened = _open(self, given, differentiate)
+                        opened = yield from _open(self, given, differentiate)
         made, opened.outputs = opened.trajectories(), {}  # results must not be held by their own node
         reported = {f.name for f in opened.tape.program.outputs if not f.differentiable}
         return Made(
@@ -159,7 +161,10 @@ class RolloutCall:
                 except NonFiniteError as error:
                     engine.make_room(error)
                     opened.tape, opened.run = engine.take_up(self.spec, opened.run)
-            return _collect(self, opened, gradients, of_outputs, shapes)
+            observer = engine.observer(self.spec.outputs)
+            at_start = of_outputs.frame(0, observer.names)
+            through = observer.backward(opened.first, at_start) if at_start else {}
+            return _collect(self, gradients, through, shapes)
 
 
 @dataclass
@@ -186,7 +191,7 @@ class _OpenRun:
         self.run.release()
 
 
-def _open(call: RolloutCall, given: SortedItems, differentiate: bool) -> _OpenRun:
+def _open(call: RolloutCall, given: SortedItems, differentiate: bool) -> Steps[_OpenRun]:
     """A rollout before its first step, with the outputs of its initial state in frame 0."""
     engine, spec = call.engine, call.spec
     tape = engine.tape(spec)
@@ -195,7 +200,8 @@ def _open(call: RolloutCall, given: SortedItems, differentiate: bool) -> _OpenRu
     start = {name: tensor.detach().clone() for name, tensor in given.state.items()}
     first = {name: block_over(tensor[None], types[name]) for name, tensor in start.items()}
     outputs = frames.allocate(program.outputs, spec.steps // call.keep_every + 1, program.device)
-    for name, observed in engine.observer(spec.outputs).forward(first).items():
+    observed_first = yield partial(engine.observer(spec.outputs).forward, first)
+    for name, observed in observed_first.items():
         outputs[name].copy_from(0, observed, 0, 1)
     shown = {name: tensor_over(block) for name, block in outputs.items()}
     run = tape.start(
@@ -246,16 +252,13 @@ def _zero_gradients(call: RolloutCall) -> None:
 
 
 def _collect(
-    call: RolloutCall, opened: _OpenRun, gradients: Gradients, of_outputs: _Adjoints, shapes: Sequence[torch.Size]
+    call: RolloutCall, gradients: Gradients, through: frames.Blocks, shapes: Sequence[torch.Size]
 ) -> list[torch.Tensor | None]:
-    """Gradients in the order of the node's tensors, those through the outputs of the initial state included."""
+    """Gradients in the order of the node's tensors; `through`: of the initial state through its outputs."""
     engine = call.engine
     states = {name: tensor_over(gradients.initial_state.block(name))[0] for name in call.state}
-    observer = engine.observer(call.spec.outputs)
-    at_start = of_outputs.frame(0, observer.names)
-    if at_start:
-        for name, block in observer.backward(opened.first, at_start).items():
-            states[name] = states[name] + tensor_over(block)[0]
+    for name, block in through.items():
+        states[name] = states[name] + tensor_over(block)[0]
     parameters = parameter_gradients(engine, call.sort(shapes).parameters)
     found = [
         *(states[name] for name in call.state),

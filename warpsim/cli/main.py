@@ -1,6 +1,7 @@
 """The command line, `warpsim COMMAND …`; two files for each command.
 
-`warpsim.cli.arguments.<command>` says what it takes, and loads nothing heavy; `warpsim.cli.commands.<command>` runs it.
+`warpsim.cli.arguments.<command>` says what it takes, and loads nothing heavy; `warpsim.cli.commands.<command>` runs it
+and returns the exit code, or the steps that lead to it.
 
 Exit codes: 0 done, 1 the scene or the run is at fault, 2 the command line is, 3 a task is not solved (`optimize`,
 `stress`), 4 `stress` found a simulator exploit, 130 interrupted.
@@ -16,11 +17,12 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from types import ModuleType
 
 from warpsim.cli.failures import explain
 from warpsim.cli.user_modules import import_user_module
+from warpsim.core.driving import drive
 from warpsim.core.errors import AssumedWarning, CacheWarning, UnsupportedPhysicsWarning
 from warpsim.version import __version__
 
@@ -149,7 +151,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             import_user_module(module)
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            return _load("commands", str(command)).run(arguments)
+            ended = _load("commands", str(command)).run(arguments)
+            return drive(ended) if isinstance(ended, Generator) else ended
     except BrokenPipeError:  # whoever read our output has seen enough; nothing more can be written, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

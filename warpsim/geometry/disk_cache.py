@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 import struct
+import tokenize
 import warnings
 import zipfile
 import zlib
@@ -23,6 +24,7 @@ _UNREADABLE = (
     OSError,
     ValueError,
     KeyError,
+    tokenize.TokenError,  # of a header, from Python 3.12 on
     EOFError,
     MemoryError,
     NotImplementedError,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
 from os import PathLike, fspath
 from pathlib import Path
@@ -69,7 +70,7 @@ def _load(target: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(target, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, tokenize.TokenError) as error:
         raise InputError(f"{target}: it is damaged, or no .npz file; save the rollout again\n{error}") from error
 
 

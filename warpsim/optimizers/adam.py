@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from warpsim.optimizers.evaluation import Evaluation, free_gradient, norm, project
+from warpsim.core.driving import Steps
+from warpsim.optimizers.evaluation import Evaluation, evaluate, free_gradient, norm, project
 from warpsim.optimizers.iterate import Iterate
 from warpsim.optimizers.problem import Problem
 
@@ -36,11 +37,12 @@ class Adam:
     clip: float = torch.inf
     name = "adam"
 
-    def begin(self, problem: Problem, x: torch.Tensor) -> Iterate:
+    def begin(self, problem: Problem, x: torch.Tensor) -> Steps[Iterate]:
         """The iterate at a start (n,)."""
-        return _iterate(problem, Evaluation(problem, x, strict=True), 1, {"rate": self.rate})
+        begun = yield from evaluate(problem, x, strict=True)
+        return (yield from _iterate(problem, begun, 1, {"rate": self.rate}))
 
-    def advance(self, problem: Problem, iterate: Iterate) -> Iterate:
+    def advance(self, problem: Problem, iterate: Iterate) -> Steps[Iterate]:
         """One step against the gradient of this iterate, and the gradient where it leads."""
         memory = iterate.memory
         parameter = iterate.x.clone()
@@ -55,18 +57,19 @@ class Adam:
         step = project(problem, parameter) - iterate.x
         kept = {"rate": memory["rate"] * self.decay, "moments": optimizer.state_dict()["state"][0]}
         for shorter in range(_TRIALS):
-            evaluation = Evaluation(problem, iterate.x + step / 2.0**shorter)
-            if evaluation.finite:
+            evaluation = yield from evaluate(problem, iterate.x + step / 2.0**shorter)
+            if (yield from evaluation.finite()):
                 tried, dropped = iterate.evaluations + shorter + 1, iterate.dropped + shorter
-                return replace(_iterate(problem, evaluation, tried, kept), dropped=dropped)
+                return replace((yield from _iterate(problem, evaluation, tried, kept)), dropped=dropped)
         tried, dropped = iterate.evaluations + _TRIALS, iterate.dropped + _TRIALS
         return replace(iterate, evaluations=tried, dropped=dropped, finished=("stalled", _NOWHERE))
 
-    def report(self, problem: Problem, iterate: Iterate) -> None:
+    def report(self, problem: Problem, iterate: Iterate) -> Steps[None]:
         """Nothing to add."""
+        yield from ()
 
 
-def _iterate(problem: Problem, evaluation: Evaluation, evaluations: int, memory: dict[str, Any]) -> Iterate:
+def _iterate(problem: Problem, evaluation: Evaluation, evaluations: int, memory: dict[str, Any]) -> Steps[Iterate]:
     x, loss = evaluation.x, evaluation.loss
-    gradient = evaluation.gradient if loss < torch.inf else torch.zeros_like(x)
+    gradient = (yield from evaluation.differentiate()) if loss < torch.inf else torch.zeros_like(x)
     return Iterate(x, loss, norm(free_gradient(problem, x, gradient)), evaluations, {**memory, "gradient": gradient})

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
+from warpsim.core.driving import Steps, ask, drive
 from warpsim.core.errors import RangeError, SimulationError
 from warpsim.parallel.ranks import current
 from warpsim.parallel.worlds import worlds_over_ranks
@@ -23,12 +25,12 @@ def losses_one_by_one(loss: Callable[[torch.Tensor], torch.Tensor], x: torch.Ten
     """
 
     def here(candidates: torch.Tensor) -> torch.Tensor:
-        return torch.stack([_loss_or_infinity(loss, candidate) for candidate in candidates])
+        return drive(_one_by_one(partial(ask, loss), candidates))
 
     return worlds_over_ranks(here, x, what="losses of candidates")
 
 
-def losses_side_by_side(losses: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+def losses_side_by_side(losses: Callable[[torch.Tensor], Steps[torch.Tensor]], x: torch.Tensor) -> Steps[torch.Tensor]:
     """(k,) losses of candidates x (k, n), each in a world of its own; infinite where one cannot be simulated.
 
     A world with values out of range is found before anything is simulated, and another candidate is simulated in its
@@ -38,25 +40,46 @@ def losses_side_by_side(losses: Callable[[torch.Tensor], torch.Tensor], x: torch
         losses: Of candidates (k, n) in k worlds; raises `SimulationError` where one of them fails.
         x: (k, n).
     """
-    return worlds_over_ranks(lambda candidates: _losses_here(losses, candidates), x, what="losses of candidates")
+    if current() is None:
+        return (yield from _losses_here(losses, x))
+
+    def here(candidates: torch.Tensor) -> torch.Tensor:
+        return drive(_losses_here(losses, candidates))
+
+    return (yield partial(worlds_over_ranks, here, x, what="losses of candidates"))
 
 
-def _losses_here(losses: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+def _losses_here(losses: Callable[[torch.Tensor], Steps[torch.Tensor]], x: torch.Tensor) -> Steps[torch.Tensor]:
+    def alone(row: torch.Tensor) -> Steps[torch.Tensor]:
+        return (yield from losses(row[None]))[0]
+
     dropped = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     while not dropped.all():
         try:
-            return torch.where(dropped, torch.inf, losses(_filled(x, dropped)))
+            return torch.where(dropped, torch.inf, (yield from losses(_filled(x, dropped))))
         except RangeError as error:
             found = [world for world in error.worlds if not dropped[world]]
             if not found:
-                return losses_one_by_one(lambda row: losses(row[None])[0], x)
+                return (yield from _one_by_one(alone, x))
             dropped[found] = True
         except SimulationError:
-            return losses_one_by_one(lambda row: losses(row[None])[0], x)
+            return (yield from _one_by_one(alone, x))
     return _infinity(x)
 
 
-def residuals_side_by_side(residuals: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor | None:
+def _one_by_one(loss: Callable[[torch.Tensor], Steps[torch.Tensor]], x: torch.Tensor) -> Steps[torch.Tensor]:
+    found = []
+    for candidate in x:
+        try:
+            found.append((yield from loss(candidate)))
+        except SimulationError:
+            found.append(_infinity(candidate))
+    return torch.stack(found)
+
+
+def residuals_side_by_side(
+    residuals: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor
+) -> Steps[torch.Tensor | None]:
     """(k, m) residuals of candidates x (k, n), each in a world of its own; NaN where one cannot be simulated.
 
     Args:
@@ -68,30 +91,33 @@ def residuals_side_by_side(residuals: Callable[[torch.Tensor], torch.Tensor], x:
     """
     with contextlib.suppress(SimulationError):
         if current() is not None:
-            return worlds_over_ranks(residuals, x, what="residuals of candidates")
-    return _residuals_here(residuals, x)  # by every rank, where one of them failed
+            return (yield partial(worlds_over_ranks, residuals, x, what="residuals of candidates"))
+    return (yield from _residuals_here(residuals, x))  # by every rank, where one of them failed
 
 
-def _residuals_here(residuals: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor | None:
+def _residuals_here(residuals: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> Steps[torch.Tensor | None]:
     dropped = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     while not dropped.all():
         try:
-            return torch.where(dropped[:, None], torch.nan, residuals(_filled(x, dropped)))
+            found_here = yield partial(residuals, _filled(x, dropped))
+            return torch.where(dropped[:, None], torch.nan, found_here)
         except RangeError as error:
             found = [world for world in error.worlds if not dropped[world]]
             if not found:
-                return _residuals_one_by_one(residuals, x)
+                return (yield from _residuals_one_by_one(residuals, x))
             dropped[found] = True
         except SimulationError:
-            return _residuals_one_by_one(residuals, x)
+            return (yield from _residuals_one_by_one(residuals, x))
     return None
 
 
-def _residuals_one_by_one(residuals: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor | None:
+def _residuals_one_by_one(
+    residuals: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor
+) -> Steps[torch.Tensor | None]:
     found: dict[int, torch.Tensor] = {}
     for k, row in enumerate(x):
         with contextlib.suppress(SimulationError):
-            found[k] = residuals(row[None])[0]
+            found[k] = (yield partial(residuals, row[None]))[0]
     if not found:
         return None
     failed = torch.full_like(next(iter(found.values())), torch.nan)
@@ -102,13 +128,6 @@ def _filled(x: torch.Tensor, dropped: torch.Tensor) -> torch.Tensor:
     """The candidates, with the first that is left in the place of those that were dropped."""
     stand_in = x[~dropped][0].detach()
     return torch.where(dropped[:, None], stand_in, x)
-
-
-def _loss_or_infinity(loss: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-    try:
-        return loss(x)
-    except SimulationError:
-        return _infinity(x)
 
 
 def _infinity(x: torch.Tensor) -> torch.Tensor:

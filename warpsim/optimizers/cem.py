@@ -8,13 +8,15 @@ the best (Rubinstein and Kroese, "The Cross-Entropy Method", 2004).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
+from warpsim.core.driving import Steps
 from warpsim.core.errors import InputError
-from warpsim.optimizers.evaluation import Evaluation, project
+from warpsim.optimizers.evaluation import evaluate, project
 from warpsim.optimizers.iterate import Iterate
 from warpsim.optimizers.problem import Problem
 from warpsim.optimizers.result import Stopped
@@ -51,13 +53,13 @@ class CEM:
                 f"deviation={self.deviation}, inertia={self.inertia}: needed are > 0 and from 0 to below 1"
             )
 
-    def begin(self, problem: Problem, x: torch.Tensor) -> Iterate:
+    def begin(self, problem: Problem, x: torch.Tensor) -> Steps[Iterate]:
         """The iterate at a start (n,)."""
-        loss = Evaluation(problem, x, strict=True).loss
+        loss = (yield from evaluate(problem, x, strict=True)).loss
         memory = {"mean": x, "deviation": torch.full_like(x, self.deviation), "generation": 0}
         return Iterate(x, loss, self.deviation, 1, memory)
 
-    def advance(self, problem: Problem, iterate: Iterate) -> Iterate:
+    def advance(self, problem: Problem, iterate: Iterate) -> Steps[Iterate]:
         """One generation."""
         memory = iterate.memory
         generation = memory["generation"]
@@ -65,7 +67,7 @@ class CEM:
         noise = np.random.default_rng([self.seed, generation]).standard_normal((self.samples, len(iterate.x)))
         candidates = project(problem, memory["mean"] + memory["deviation"] * torch.as_tensor(noise))
         with torch.no_grad():
-            losses = problem.losses(candidates)
+            losses = yield partial(problem.losses, candidates)
         losses = torch.where(torch.isfinite(losses), losses, torch.inf)
         order = losses.argsort(stable=True)
         best = int(order[0])
@@ -85,8 +87,9 @@ class CEM:
             dropped=iterate.dropped + int(torch.isinf(losses).sum()),
         )
 
-    def report(self, problem: Problem, iterate: Iterate) -> None:
+    def report(self, problem: Problem, iterate: Iterate) -> Steps[None]:
         """Nothing to add."""
+        yield from ()
 
     def _fitted(self, elites: torch.Tensor, memory: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean and deviation of the next generation; the last one's where too few candidates could be simulated."""

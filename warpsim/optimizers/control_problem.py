@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
+from warpsim.core.driving import Steps, drive
 from warpsim.core.errors import InputError
 from warpsim.optimizers.candidates import losses_side_by_side
 from warpsim.rigid.model.tangent import difference
@@ -157,24 +159,28 @@ class ControlProblem:
 
     def batched_residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
+        return drive(self._residuals_of(x))
+
+    def _residuals_of(self, x: torch.Tensor) -> Steps[torch.Tensor]:
         controls = x.unflatten(-1, (self.knots, -1)).transpose(0, 1)
-        running, terminal = self.knot_residuals(self.knots_of(self.simulate(controls)), controls)
+        trajectory = yield partial(self.simulate, controls)
+        running, terminal = self.knot_residuals(self.knots_of(trajectory), controls)
         return torch.cat([running.transpose(0, 1).flatten(1), terminal], -1)
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self.batched_residuals(x[None])[0]
+        return drive(self._residuals_of(x[None]))[0]
 
     def losses(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return losses_side_by_side(self._losses, x)
+        return drive(losses_side_by_side(self._losses, x))
 
     def loss(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self._losses(x[None])[0]
+        return drive(self._losses(x[None]))[0]
 
-    def _losses(self, x: torch.Tensor) -> torch.Tensor:
-        return self.batched_residuals(x).square().sum(-1) / 2
+    def _losses(self, x: torch.Tensor) -> Steps[torch.Tensor]:
+        return (yield from self._residuals_of(x)).square().sum(-1) / 2
 
     def _controls(self, what: str, value: Any, default: float) -> torch.Tensor:
         """(N·nu,) from what a caller gave."""

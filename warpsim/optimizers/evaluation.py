@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Protocol
 
 import torch
 
+from warpsim.core.driving import Steps
 from warpsim.core.errors import InputError, SimulationError, UnconvergedError
 from warpsim.optimizers.problem import Problem
 
@@ -19,43 +21,61 @@ class Evaluation:
         loss: At x; infinite where x could not be simulated.
     """
 
-    def __init__(self, problem: Problem, x: torch.Tensor, *, strict: bool = False) -> None:
-        """Computes the loss.
+    def __init__(self, x: torch.Tensor, leaf: torch.Tensor, graph: torch.Tensor) -> None:
+        """Holds what `evaluate` found.
 
         Args:
-            problem: What is evaluated.
             x: (n,).
-            strict: Let `SimulationError` through, as at a start, where it is the user's to mend.
+            leaf: A copy of x that requires gradients.
+            graph: The loss, of the leaf.
         """
-        self.x = x.detach()
-        self._leaf = self.x.clone().requires_grad_()
+        self.x, self.loss = x, graph.item()
+        self._leaf, self._graph = leaf, graph
         self._gradient: torch.Tensor | None = None
-        try:
-            self._graph = problem.loss(self._leaf)
-        except SimulationError:
-            if strict:
-                raise
-            self._graph = self._leaf.new_full((), torch.inf)
-        if self._graph.shape != ():
-            raise InputError(f"the loss has shape {tuple(self._graph.shape)}; it must be one number")
-        self.loss = self._graph.item()
 
     @property
     def gradient(self) -> torch.Tensor:
-        """(n,)."""
+        """(n,): known once `differentiate` or `finite` was driven."""
+        assert self._gradient is not None
+        return self._gradient
+
+    def differentiate(self) -> Steps[torch.Tensor]:
+        """(n,): the gradient, computed once."""
         if self._gradient is None:
             if not self._graph.requires_grad:
                 raise InputError("the loss does not depend on x, so nothing can be optimized; check what it reads")
-            (self._gradient,) = torch.autograd.grad(self._graph, self._leaf)
+            (self._gradient,) = yield partial(torch.autograd.grad, self._graph, self._leaf)
         return self._gradient
 
-    @property
-    def finite(self) -> bool:
+    def finite(self) -> Steps[bool]:
         """Whether the loss is a number and so is its gradient, which a step that did not converge has none of."""
+        if not math.isfinite(self.loss):
+            return False
         try:
-            return math.isfinite(self.loss) and bool(torch.isfinite(self.gradient).all())
+            return bool(torch.isfinite((yield from self.differentiate())).all())
         except UnconvergedError:
             return False
+
+
+def evaluate(problem: Problem, x: torch.Tensor, *, strict: bool = False) -> Steps[Evaluation]:
+    """Computes a loss.
+
+    Args:
+        problem: What is evaluated.
+        x: (n,).
+        strict: Let `SimulationError` through, as at a start, where it is the user's to mend.
+    """
+    x = x.detach()
+    leaf = x.clone().requires_grad_()
+    try:
+        graph = yield partial(problem.loss, leaf)
+    except SimulationError:
+        if strict:
+            raise
+        graph = leaf.new_full((), torch.inf)
+    if graph.shape != ():
+        raise InputError(f"the loss has shape {tuple(graph.shape)}; it must be one number")
+    return Evaluation(x, leaf, graph)
 
 
 class Bounded(Protocol):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
+from warpsim.core.driving import Steps
 from warpsim.optimizers.control_problem import ControlProblem
 from warpsim.optimizers.evaluation import free_gradient, norm
 from warpsim.optimizers.threads import one_torch_thread
@@ -56,15 +58,16 @@ class Expansion:
         return norm(free_gradient(problem, self.controls.flatten(), torch.from_numpy(gradient).flatten()))
 
 
-def expand(problem: ControlProblem, x: torch.Tensor) -> Expansion:
+def expand(problem: ControlProblem, x: torch.Tensor) -> Steps[Expansion]:
     """Simulates controls x (N·nu,) and expands around the trajectory."""
     controls = x.detach().reshape(problem.knots, 1, -1)
     with one_torch_thread():
         with torch.no_grad():
-            trajectory = problem.simulate(controls)
-        a, b = _transitions(problem, trajectory, controls)
+            trajectory = yield partial(problem.simulate, controls)
+        a, b = yield partial(_transitions, problem, trajectory, controls)
         states = problem.knots_of(trajectory)
-        r_x, r_u, end_x, running, terminal = _residual_jacobians(problem, states, controls)
+        derivatives = yield partial(_residual_jacobians, problem, states, controls)
+    r_x, r_u, end_x, running, terminal = derivatives
     rx_t, ru_t = r_x.transpose(0, 2, 1), r_u.transpose(0, 2, 1)
     return Expansion(
         controls=controls[:, 0],

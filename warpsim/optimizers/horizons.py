@@ -7,10 +7,12 @@ short time it has one, if a shallow one. So the first part of the data is fitted
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
 
+from warpsim.core.driving import Steps
 from warpsim.core.errors import SimulationError
 from warpsim.optimizers.iterate import Method
 from warpsim.optimizers.problem import Problem, Shortens
@@ -37,7 +39,7 @@ class Grown(NamedTuple):
     dropped: int
 
 
-def grow(problem: Problem, method: Method, x: torch.Tensor, shares: Sequence[float]) -> Grown:
+def grow(problem: Problem, method: Method, x: torch.Tensor, shares: Sequence[float]) -> Steps[Grown]:
     """Fits parts of a problem's time, each from where the last one ended.
 
     Args:
@@ -53,13 +55,13 @@ def grow(problem: Problem, method: Method, x: torch.Tensor, shares: Sequence[flo
     if not isinstance(problem, Shortens):
         return Grown(x, evaluations, dropped)
     for share in shares:
-        part = problem.shortened(share)
+        part = yield partial(problem.shortened, share)
         if part is None:
             continue
         try:
-            if len(part.residuals(x)) < len(x):
+            if len((yield partial(part.residuals, x))) < len(x):
                 continue
-            found = Search(part, method, _ROUGHLY, x).run(None, progress=False)
+            found = yield from Search(part, method, _ROUGHLY).run(x)
         except SimulationError:  # where this part starts: the next one may do better
             continue
         if found.stopped == "interrupted":

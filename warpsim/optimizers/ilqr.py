@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from warpsim.core.driving import Steps
 from warpsim.core.errors import InputError, SimulationError, UnconvergedError
 from warpsim.optimizers.box_qp import box_qp
 from warpsim.optimizers.control_problem import ControlProblem
@@ -81,31 +83,31 @@ class ILQR:
     name = "ilqr"
     _last: list[tuple[ControlProblem, Expansion]] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    def begin(self, problem: Problem, x: torch.Tensor) -> Iterate:
+    def begin(self, problem: Problem, x: torch.Tensor) -> Steps[Iterate]:
         """The iterate at a start (n,)."""
         made = _checked(problem)
-        expansion = self._expand(made, x)
+        expansion = yield from self._expand(made, x)
         return self._iterate(made, expansion, 1, self.regularization, 1.0)
 
-    def advance(self, problem: Problem, iterate: Iterate) -> Iterate:
+    def advance(self, problem: Problem, iterate: Iterate) -> Steps[Iterate]:
         """One backward pass and one line search, repeated with more regularization until the cost falls.
 
         Controls through steps that did not converge have no derivatives to go on from: others are taken.
         """
         made = _checked(problem)
-        expansion = self._expand(made, iterate.x)
+        expansion = yield from self._expand(made, iterate.x)
         failed: list[UnconvergedError] = []
 
-        def derivable(controls: torch.Tensor) -> bool:
+        def derivable(controls: torch.Tensor) -> Steps[bool]:
             try:
-                self._expand(made, controls.flatten())
+                yield from self._expand(made, controls.flatten())
             except UnconvergedError as error:
                 failed.append(error)
                 return False
             return True
 
         memory = iterate.memory
-        improved = self.improve(made, expansion, memory["regularization"], memory["factor"], derivable)
+        improved = yield from self.improve(made, expansion, memory["regularization"], memory["factor"], derivable)
         counts: dict[str, Any] = {
             "evaluations": iterate.evaluations + improved.evaluations,
             "dropped": iterate.dropped + len(failed),
@@ -115,13 +117,13 @@ class ILQR:
             return replace(iterate, **counts, finished=("stalled", why))
         if improved.controls is expansion.controls:
             return replace(iterate, **counts, finished=("converged", improved.why))
-        reached = self._expand(made, improved.controls.flatten())
+        reached = yield from self._expand(made, improved.controls.flatten())
         return replace(self._iterate(made, reached, 0, improved.regularization, improved.factor), **counts)
 
-    def report(self, problem: Problem, iterate: Iterate) -> TrajectoryPlan:
+    def report(self, problem: Problem, iterate: Iterate) -> Steps[TrajectoryPlan]:
         """The plan and its feedback gains."""
         made = _checked(problem)
-        expansion = self._expand(made, iterate.x)
+        expansion = yield from self._expand(made, iterate.x)
         feedback = backward_pass(made, expansion, iterate.memory["regularization"])
         gains = None if feedback is None else torch.from_numpy(feedback.gain)
         return TrajectoryPlan(expansion.controls, expansion.states, gains)
@@ -132,8 +134,8 @@ class ILQR:
         expansion: Expansion,
         regularization: float,
         factor: float,
-        accepts: Callable[[torch.Tensor], bool] = lambda controls: True,
-    ) -> Improved:
+        accepts: Callable[[torch.Tensor], Steps[bool]] | None = None,
+    ) -> Steps[Improved]:
         """Better controls than those the expansion is of; the same ones where none of any note exist.
 
         Args:
@@ -141,7 +143,7 @@ class ILQR:
             expansion: Around the present controls.
             regularization: Of the backward pass that is tried first.
             factor: By which it last changed.
-            accepts: Whether controls (N, nu) that cost less can be used.
+            accepts: Whether controls (N, nu) that cost less can be used; None: all can.
         """
         evaluations, why = 0, "no step lowers the cost, however much it is regularized"
         while regularization <= self.maximum_regularization:
@@ -151,30 +153,31 @@ class ILQR:
                     why = "the next step would lower the cost by less than rounding"
                     return Improved(expansion.controls, expansion.loss, regularization, factor, evaluations, why)
                 evaluations += len(self.lengths)
-                cheaper = self._line_search(problem, expansion, feedback)
-                found = next(((controls, loss) for controls, loss in cheaper if accepts(controls)), None)
-                if found is not None:
-                    factor = min(factor / _FACTOR, 1 / _FACTOR)
-                    regularization = regularization * factor if regularization > self.minimum_regularization else 0.0
-                    return Improved(*found, regularization, factor, evaluations)
+                for controls, loss in (yield from self._line_search(problem, expansion, feedback)):
+                    if accepts is None or (yield from accepts(controls)):
+                        factor = min(factor / _FACTOR, 1 / _FACTOR)
+                        stiff = regularization > self.minimum_regularization
+                        regularization = regularization * factor if stiff else 0.0
+                        return Improved(controls, loss, regularization, factor, evaluations)
             factor = max(factor * _FACTOR, _FACTOR)
             regularization = max(regularization * factor, self.minimum_regularization)
         return Improved(None, None, regularization, factor, evaluations, why)
 
-    def _expand(self, problem: ControlProblem, x: torch.Tensor) -> Expansion:
+    def _expand(self, problem: ControlProblem, x: torch.Tensor) -> Steps[Expansion]:
         """The expansion around controls; the latest is kept, since the iterate it made is the next to be improved."""
         if self._last and self._last[0][0] is problem and torch.equal(self._last[0][1].controls.flatten(), x):
             return self._last[0][1]
-        self._last[:] = [(problem, expand(problem, x))]
+        self._last[:] = [(problem, (yield from expand(problem, x)))]
         return self._last[0][1]
 
     def _line_search(
         self, problem: ControlProblem, e: Expansion, feedback: Feedback
-    ) -> list[tuple[torch.Tensor, float]]:
+    ) -> Steps[list[tuple[torch.Tensor, float]]]:
         """Controls and costs of the step lengths that lower it by a fair share of what was promised, the best first."""
         lengths = torch.tensor(self.lengths, dtype=torch.float64)
         try:
-            controls, losses = (_closed_loop if self.closed_loop else _open_loop)(problem, e, feedback, lengths)
+            simulated = (_closed_loop if self.closed_loop else _open_loop)(problem, e, feedback, lengths)
+            controls, losses = yield from simulated
         except SimulationError:
             return []
         promised = -(lengths * feedback.slope + lengths.square() * feedback.bend / 2)
@@ -252,7 +255,7 @@ def backward_pass(problem: ControlProblem, e: Expansion, regularization: float) 
 
 def _closed_loop(
     problem: ControlProblem, e: Expansion, feedback: Feedback, lengths: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> Steps[tuple[torch.Tensor, torch.Tensor]]:
     """Controls (N, k, nu) and losses (k,) of k step lengths, simulated with the feedback."""
     sim = problem.simulator(len(lengths))
     nu, fields = sim.control_size, {f.name: f for f in sim.compiled.state}
@@ -272,7 +275,8 @@ def _closed_loop(
 
     with torch.no_grad(), one_torch_thread():
         steps = problem.steps
-        trajectory = sim.rollout_policy(
+        trajectory = yield partial(
+            sim.rollout_policy,
             policy,
             steps,
             hold=problem.hold,
@@ -286,7 +290,7 @@ def _closed_loop(
 
 def _open_loop(
     problem: ControlProblem, e: Expansion, feedback: Feedback, lengths: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> Steps[tuple[torch.Tensor, torch.Tensor]]:
     """Controls (N, k, nu) and losses (k,) of k step lengths, with the feedback on the linearized motion."""
     nominal, nu = e.controls.numpy(), e.controls.shape[-1]
     low, high = (bound.reshape(-1, nu).numpy() - nominal for bound in (problem.lower, problem.upper))
@@ -297,7 +301,7 @@ def _open_loop(
         off = off @ e.a[k].T + changes[k] @ e.b[k].T
     controls = torch.from_numpy(nominal[:, None] + changes)
     with torch.no_grad(), one_torch_thread():
-        return controls, _losses(problem, problem.simulate(controls), controls)
+        return controls, _losses(problem, (yield partial(problem.simulate, controls)), controls)
 
 
 def _losses(problem: ControlProblem, trajectory: Trajectory, controls: torch.Tensor) -> torch.Tensor:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
+from warpsim.core.driving import Steps
 from warpsim.core.errors import InputError
 from warpsim.optimizers.problem import Problem
 from warpsim.optimizers.result import Stopped
@@ -37,22 +38,22 @@ class Iterate:
 
 
 class Method(Protocol):
-    """A way to get from one iterate to the next; holds options only."""
+    """A way to get from one iterate to the next; holds options only. It asks for the calls it needs, see `Steps`."""
 
     @property
     def name(self) -> str:
         """As in `minimize(method=…)`."""
         ...
 
-    def begin(self, problem: Problem, x: torch.Tensor) -> Iterate:
+    def begin(self, problem: Problem, x: torch.Tensor) -> Steps[Iterate]:
         """The iterate at a start (n,)."""
         ...
 
-    def advance(self, problem: Problem, iterate: Iterate) -> Iterate:
+    def advance(self, problem: Problem, iterate: Iterate) -> Steps[Iterate]:
         """The next iterate; the same bits for the same iterate."""
         ...
 
-    def report(self, problem: Problem, iterate: Iterate) -> Any:
+    def report(self, problem: Problem, iterate: Iterate) -> Steps[Any]:
         """What to say besides x and loss about the best iterate; None: nothing."""
         ...
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import torch
 
-from warpsim.optimizers.evaluation import Evaluation, free_gradient, norm, project
+from warpsim.core.driving import Steps
+from warpsim.optimizers.evaluation import Evaluation, evaluate, free_gradient, norm, project
 from warpsim.optimizers.iterate import Iterate
 from warpsim.optimizers.problem import Problem
 from warpsim.optimizers.result import Stopped
@@ -37,25 +38,27 @@ class LBFGS:
     trials: int = 25
     name = "lbfgs"
 
-    def begin(self, problem: Problem, x: torch.Tensor) -> Iterate:
+    def begin(self, problem: Problem, x: torch.Tensor) -> Steps[Iterate]:
         """The iterate at a start (n,)."""
-        return _iterate(problem, Evaluation(problem, x, strict=True), 1, [])
+        return (yield from _iterate(problem, (yield from evaluate(problem, x, strict=True)), 1, []))
 
-    def advance(self, problem: Problem, iterate: Iterate) -> Iterate:
+    def advance(self, problem: Problem, iterate: Iterate) -> Steps[Iterate]:
         """One line search along the quasi-Newton direction, or down the gradient if that one fails."""
         gradient, pairs = iterate.memory["gradient"], list(iterate.memory["pairs"])
         evaluations = iterate.evaluations
         for known in [pairs, []] if pairs else [[]]:
-            search = _LineSearch(problem, iterate, self._direction(problem, iterate, known), self.trials)
+            search = _LineSearch(problem, iterate, self._direction(problem, iterate, known))
+            yield from search.look(self.trials)
             evaluations += search.evaluations
             if search.found is not None:
                 pair = [search.found.x - iterate.x, search.found.gradient - gradient]
-                return _iterate(problem, search.found, evaluations, [*known, pair][-self.memory :])
+                return (yield from _iterate(problem, search.found, evaluations, [*known, pair][-self.memory :]))
         end: tuple[Stopped, str] = ("stalled", "no step along the direction of descent lowers the loss")
         return Iterate(iterate.x, iterate.loss, iterate.gradient_norm, evaluations, iterate.memory, end)
 
-    def report(self, problem: Problem, iterate: Iterate) -> None:
+    def report(self, problem: Problem, iterate: Iterate) -> Steps[None]:
         """Nothing to add."""
+        yield from ()
 
     def _direction(self, problem: Problem, iterate: Iterate, pairs: list[list[torch.Tensor]]) -> torch.Tensor:
         """−H·g over the free components, zero for the held ones."""
@@ -96,15 +99,19 @@ class _LineSearch:
         evaluations: Losses computed.
     """
 
-    def __init__(self, problem: Problem, iterate: Iterate, direction: torch.Tensor, trials: int) -> None:
+    def __init__(self, problem: Problem, iterate: Iterate, direction: torch.Tensor) -> None:
         self._problem, self._x, self._loss = problem, iterate.x, iterate.loss
         self._gradient, self._direction = iterate.memory["gradient"], direction
         self.found: Evaluation | None = None
         self.evaluations = 0
+
+    def look(self, trials: int) -> Steps[None]:
+        """Tries so many points at most."""
         low, high, t = 0.0, torch.inf, 1.0
         for _ in range(trials):
-            evaluation = self._try(t)
-            if not self._low_enough(evaluation):
+            self.evaluations += 1
+            evaluation = yield from evaluate(self._problem, project(self._problem, self._x + t * self._direction))
+            if not (yield from self._low_enough(evaluation)):
                 low, high, t = low, t, self._between(evaluation, low, t)
             elif self._flat_enough(evaluation):
                 self.found = evaluation
@@ -116,16 +123,12 @@ class _LineSearch:
             if high - low <= 1e-14 * high:
                 return
 
-    def _try(self, t: float) -> Evaluation:
-        self.evaluations += 1
-        return Evaluation(self._problem, project(self._problem, self._x + t * self._direction))
-
-    def _low_enough(self, trial: Evaluation) -> bool:
+    def _low_enough(self, trial: Evaluation) -> Steps[bool]:
         """Armijo's rule along the bent path, with a gradient that can be used."""
         moved = trial.x - self._x
         if not trial.loss < self._loss + _ARMIJO * (self._gradient @ moved).item() or not moved.any():
             return False
-        return trial.finite
+        return (yield from trial.finite())
 
     def _flat_enough(self, trial: Evaluation) -> bool:
         """The weak Wolfe condition, over components that can still move on."""
@@ -147,7 +150,7 @@ class _LineSearch:
             self.found = trial
 
 
-def _iterate(problem: Problem, found: Evaluation, evaluations: int, pairs: list[list[torch.Tensor]]) -> Iterate:
-    gradient = found.gradient if found.loss < torch.inf else torch.zeros_like(found.x)
+def _iterate(problem: Problem, found: Evaluation, evaluations: int, pairs: list[list[torch.Tensor]]) -> Steps[Iterate]:
+    gradient = (yield from found.differentiate()) if found.loss < torch.inf else torch.zeros_like(found.x)
     size = norm(free_gradient(problem, found.x, gradient))
     return Iterate(found.x, found.loss, size, evaluations, {"gradient": gradient, "pairs": pairs})

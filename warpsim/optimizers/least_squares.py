@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import torch
 
+from warpsim.core.driving import Steps
 from warpsim.core.errors import InputError, SimulationError, UnconvergedError
 from warpsim.optimizers.candidates import residuals_side_by_side
 from warpsim.optimizers.evaluation import project
@@ -23,61 +26,79 @@ class Fit:
         loss: Half their sum of squares; infinite where x cannot be simulated.
     """
 
-    def __init__(self, problem: PlainProblem, x: torch.Tensor, *, strict: bool = False) -> None:
-        """Simulates x.
+    def __init__(self, x: torch.Tensor, leaf: torch.Tensor, residuals: torch.Tensor | None, *, strict: bool) -> None:
+        """Holds what `fit_at` found.
 
         Args:
-            problem: What is fitted.
             x: (n,).
-            strict: Let `SimulationError` through, as at a start, where it is the user's to mend.
+            leaf: A copy of x that requires gradients.
+            residuals: (m,), of the leaf; None where x cannot be simulated.
+            strict: Let `UnconvergedError` through.
         """
         self.x = x
-        self._leaf = x.clone().requires_grad_()
+        self.residuals = x.new_full((0,), torch.nan) if residuals is None else residuals
+        self.loss = float("inf") if residuals is None else residuals.square().sum().item() / 2
+        self._leaf, self._strict = leaf, strict
         self._gradient: torch.Tensor | None = None
-        self._strict = strict
-        self.residuals = x.new_full((0,), torch.nan)
-        self.loss = float("inf")
-        try:
-            self.residuals = problem.residuals(self._leaf)
-            self.loss = self.residuals.square().sum().item() / 2
-        except SimulationError:
-            if strict:
-                raise
-        if self.residuals.ndim != 1:
-            raise InputError(f"the residuals have shape {tuple(self.residuals.shape)}; give a vector")
 
     @property
     def gradient(self) -> torch.Tensor:
-        """(n,): Jᵀr."""
+        """(n,): Jᵀr, known once `finite` was driven."""
+        assert self._gradient is not None
+        return self._gradient
+
+    def finite(self) -> Steps[bool]:
+        """Whether the loss is a number and so is its gradient, which a step that did not converge has none of."""
+        if not np.isfinite(self.loss):
+            return False
         if self._gradient is None:
             if not self.residuals.requires_grad:
                 raise InputError("the residuals do not depend on x, so nothing can be fitted; check what they read")
-            (self._gradient,) = torch.autograd.grad(self.residuals, self._leaf, self.residuals.detach())
-        return self._gradient
-
-    @property
-    def finite(self) -> bool:
-        """Whether the loss is a number and so is its gradient, which a step that did not converge has none of."""
-        try:
-            return bool(np.isfinite(self.loss)) and bool(torch.isfinite(self.gradient).all())
-        except UnconvergedError:
-            if self._strict:
-                raise
-            return False
+            try:
+                found = yield partial(torch.autograd.grad, self.residuals, self._leaf, self.residuals.detach())
+            except UnconvergedError:
+                if self._strict:
+                    raise
+                return False
+            (self._gradient,) = found
+        return bool(torch.isfinite(self._gradient).all())
 
 
-def jacobian_by_seeds(problem: PlainProblem, x: torch.Tensor, m: int, *, strict: bool = False) -> torch.Tensor | None:
+def fit_at(view: PlainProblem, x: torch.Tensor, *, strict: bool = False) -> Steps[Fit]:
+    """Simulates x.
+
+    Args:
+        view: What is fitted.
+        x: (n,), plain variables.
+        strict: Let `SimulationError` through, as at a start, where it is the user's to mend.
+    """
+    leaf = x.clone().requires_grad_()
+    try:
+        residuals = yield partial(view.problem.residuals, view.x(leaf))
+    except SimulationError:
+        if strict:
+            raise
+        residuals = None
+    if residuals is not None and residuals.ndim != 1:
+        raise InputError(f"the residuals have shape {tuple(residuals.shape)}; give a vector")
+    return Fit(x, leaf, residuals, strict=strict)
+
+
+def jacobian_by_seeds(
+    view: PlainProblem, x: torch.Tensor, m: int, *, strict: bool = False
+) -> Steps[torch.Tensor | None]:
     """J (m, n), exact: each residual in a world of its own is pulled back.
 
     Args:
-        problem: What is fitted.
+        view: What is fitted.
         x: (n,).
         m: Number of residuals.
         strict: Raise where a step did not converge, instead of returning None.
     """
     copies = x.expand(m, -1).clone().requires_grad_()
     try:
-        (rows,) = torch.autograd.grad(problem.batched_residuals(copies).diagonal().sum(), copies)
+        residuals = yield partial(view.problem.batched_residuals, view.x(copies))
+        (rows,) = yield partial(torch.autograd.grad, residuals.diagonal().sum(), copies)
     except UnconvergedError:
         if strict:
             raise
@@ -86,12 +107,12 @@ def jacobian_by_seeds(problem: PlainProblem, x: torch.Tensor, m: int, *, strict:
 
 
 def jacobian_by_differences(
-    problem: PlainProblem, fit: Fit, difference: float, *, strict: bool = False
-) -> torch.Tensor | None:
+    view: PlainProblem, fit: Fit, difference: float, *, strict: bool = False
+) -> Steps[torch.Tensor | None]:
     """J (m, n) by central differences; one-sided where a bound is in the way or one side cannot be simulated.
 
     Args:
-        problem: What is fitted.
+        view: What is fitted.
         fit: The point.
         difference: Half the distance of the two points, as a share of max(1, |x|).
         strict: Raise where a column stays unknown, instead of returning None.
@@ -106,9 +127,9 @@ def jacobian_by_differences(
         if not missing.any():
             break
         moves = torch.diag(share * difference * x.abs().clamp_min(1.0))[missing]
-        sides = torch.cat([project(problem, x + moves), project(problem, x - moves)])
+        sides = torch.cat([project(view, x + moves), project(view, x - moves)])
         with torch.no_grad():
-            residuals = residuals_side_by_side(problem.batched_residuals, sides)
+            residuals = yield from residuals_side_by_side(view.problem.batched_residuals, view.x(sides))
         if residuals is not None:
             found[:, missing] = _slopes(fit, sides, residuals, missing)
     if torch.isfinite(found).all():
@@ -116,7 +137,7 @@ def jacobian_by_differences(
     if not strict:
         return None
     raise SimulationError(
-        f"residuals beside this point are not finite along {_named(problem, found)}, so their derivatives are unknown; "
+        f"residuals beside this point are not finite along {_named(view, found)}, so their derivatives are unknown; "
         "keep the start away from where the simulation fails, or bound the parameters"
     )
 
@@ -135,6 +156,6 @@ def _slopes(fit: Fit, sides: torch.Tensor, found: torch.Tensor, missing: torch.T
     return torch.where(known[:, None], slope, torch.nan).T
 
 
-def _named(problem: PlainProblem, found: torch.Tensor) -> str:
+def _named(view: PlainProblem, found: torch.Tensor) -> str:
     unknown = (~torch.isfinite(found).all(0)).tolist()
-    return ", ".join(name for name, u in zip(problem.names, unknown, strict=True) if u)
+    return ", ".join(name for name, u in zip(view.names, unknown, strict=True) if u)

@@ -19,12 +19,13 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from warpsim.core.driving import Steps
 from warpsim.optimizers.box_qp import box_qp
 from warpsim.optimizers.evaluation import free_gradient, norm, project
 from warpsim.optimizers.horizons import HORIZONS, grow
 from warpsim.optimizers.identification import FitEnd, Identification, identify
 from warpsim.optimizers.iterate import Iterate
-from warpsim.optimizers.least_squares import Fit, jacobian_by_differences, jacobian_by_seeds
+from warpsim.optimizers.least_squares import Fit, fit_at, jacobian_by_differences, jacobian_by_seeds
 from warpsim.optimizers.plain_problem import PlainProblem
 from warpsim.optimizers.problem import Problem
 from warpsim.optimizers.result import Stopped
@@ -66,21 +67,21 @@ class LevenbergMarquardt:
     noise: float | None = None
     name = "levenberg_marquardt"
 
-    def begin(self, problem: Problem, x: torch.Tensor) -> Iterate:
+    def begin(self, problem: Problem, x: torch.Tensor) -> Steps[Iterate]:
         """The iterate at a start (n,)."""
         view = PlainProblem(problem)
-        fit = Fit(view, _onto_bounds(view, view.of(x)), strict=True)
+        fit = yield from fit_at(view, _onto_bounds(view, view.of(x)), strict=True)
         memory = {**self._fresh(), "horizons": list(HORIZONS if self.horizons == "auto" else self.horizons)}
-        if not fit.finite:
+        if not (yield from fit.finite()):
             return Iterate(x, fit.loss, torch.nan, 1, memory)
-        begun = self._iterate(view, fit, 1, memory, strict=True)
+        begun = yield from self._iterate(view, fit, 1, memory, strict=True)
         assert begun is not None
         return begun
 
-    def advance(self, problem: Problem, iterate: Iterate) -> Iterate:
+    def advance(self, problem: Problem, iterate: Iterate) -> Steps[Iterate]:
         """Damped Gauss–Newton steps until one lowers the sum of squares; the damping follows Nielsen's rule (1999)."""
         if iterate.memory["horizons"]:
-            grown = self._from_short_horizons(problem, iterate)
+            grown = yield from self._from_short_horizons(problem, iterate)
             if grown is not None:
                 return grown
         view, memory, evaluations, dropped = PlainProblem(problem), iterate.memory, iterate.evaluations, iterate.dropped
@@ -92,13 +93,13 @@ class LevenbergMarquardt:
                 end = self._at_rounding(view, iterate)
                 break
             size = norm(step / at.abs().clamp_min(1.0))
-            fit = Fit(view, _onto_bounds(view, at + step))
+            fit = yield from fit_at(view, _onto_bounds(view, at + step))
             evaluations += 1
             gain = (iterate.loss - fit.loss) / promised
-            if gain > 1e-4 and fit.finite:
+            if gain > 1e-4 and (yield from fit.finite()):
                 kept = {**self._fresh(), "damping": max(damping * max(1 / 3, 1 - (2 * gain - 1) ** 3), _LEAST_DAMPING)}
                 kept["radius"] = max(radius, 2 * size) if gain > 0.75 else radius if gain > 0.25 else size / 2
-                found = self._iterate(view, fit, evaluations, kept, dropped=dropped)
+                found = yield from self._iterate(view, fit, evaluations, kept, dropped=dropped)
                 if found is not None:
                     return found
             dropped += not np.isfinite(fit.loss)
@@ -119,20 +120,21 @@ class LevenbergMarquardt:
         """What steps depend on, as at a start whose horizons are done."""
         return {"damping": self.damping, "growth": 2.0, "radius": self.radius, "horizons": []}
 
-    def _from_short_horizons(self, problem: Problem, iterate: Iterate) -> Iterate | None:
+    def _from_short_horizons(self, problem: Problem, iterate: Iterate) -> Steps[Iterate | None]:
         """The iterate where growing horizons lead; None where that is no better than this one."""
-        grown = grow(problem, replace(self, horizons=()), iterate.x, iterate.memory["horizons"])
+        grown = yield from grow(problem, replace(self, horizons=()), iterate.x, iterate.memory["horizons"])
         evaluations, dropped = iterate.evaluations + grown.evaluations + 1, iterate.dropped + grown.dropped
         if grown.evaluations == 0:
             return None
         view = PlainProblem(problem)
-        fit = Fit(view, _onto_bounds(view, view.of(grown.x)))
-        if not fit.loss < iterate.loss or not fit.finite:
+        fit = yield from fit_at(view, _onto_bounds(view, view.of(grown.x)))
+        if not fit.loss < iterate.loss or not (yield from fit.finite()):
             return None
-        return self._iterate(view, fit, evaluations, self._fresh(), dropped=dropped)
+        return (yield from self._iterate(view, fit, evaluations, self._fresh(), dropped=dropped))
 
-    def report(self, problem: Problem, iterate: Iterate) -> Identification | None:
+    def report(self, problem: Problem, iterate: Iterate) -> Steps[Identification | None]:
         """Covariance of the estimates, and what the data cannot tell apart; None where they are not finite."""
+        yield from ()
         if "root" not in iterate.memory:
             return None
         view, memory = PlainProblem(problem), iterate.memory
@@ -160,14 +162,14 @@ class LevenbergMarquardt:
         *,
         strict: bool = False,
         dropped: int = 0,
-    ) -> Iterate | None:
+    ) -> Steps[Iterate | None]:
         """The iterate at a fit; None where J cannot be computed, unless that is an error."""
         m, n = len(fit.residuals), len(fit.x)
         rows: torch.Tensor | None
         if self.jacobian == "reverse" or (self.jacobian == "auto" and _REVERSE_COST * m <= 2 * n):
-            rows, used = jacobian_by_seeds(view, fit.x, m, strict=strict), m
+            rows, used = (yield from jacobian_by_seeds(view, fit.x, m, strict=strict)), m
         else:
-            rows, used = jacobian_by_differences(view, fit, self.difference, strict=strict), 2 * n
+            rows, used = (yield from jacobian_by_differences(view, fit, self.difference, strict=strict)), 2 * n
         if rows is None:
             return None
         root = torch.linalg.qr(rows, mode="r").R

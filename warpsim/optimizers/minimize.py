@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from warpsim.core.driving import Steps, drive
 from warpsim.core.errors import InputError, unknown_name
 from warpsim.optimizers.adam import Adam
 from warpsim.optimizers.cem import CEM
@@ -50,12 +51,39 @@ def minimize(
         resume: `Result.state` or `Progress.state()` of an earlier search for the same problem with the same options.
         **options: Of the method, e.g. `rate=0.1`, and of `Stopping`.
     """
+    return drive(
+        minimizing(
+            problem,
+            method,
+            start=start,
+            stopping=stopping,
+            callback=callback,
+            progress=progress,
+            resume=resume,
+            **options,
+        )
+    )
+
+
+def minimizing(
+    problem: Problem,
+    method: str | Method = "lbfgs",
+    *,
+    start: torch.Tensor | None = None,
+    stopping: Stopping | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    resume: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Steps[Result]:
+    """`minimize` as part of a larger search, which asks for its calls."""
     rules = {f.name for f in fields(Stopping)}
     given = {name: options.pop(name) for name in list(options) if name in rules}
     if given and stopping is not None:
         raise InputError(f"{', '.join(given)}: give either stopping= or its fields, not both")
     chosen = stopping if stopping is not None else Stopping(**given)
-    return Search(problem, make_method(method, options), chosen, start, resume).run(callback, progress)
+    search = Search(problem, make_method(method, options), chosen)
+    return (yield from search.run(start, resume, callback, progress))
 
 
 def make_method(method: str | Method, options: Mapping[str, Any]) -> Method:

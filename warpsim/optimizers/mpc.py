@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from warpsim.core.driving import drive
 from warpsim.core.errors import InputError
 from warpsim.optimizers.control_problem import ControlProblem
 from warpsim.optimizers.expansion import expand
@@ -92,9 +93,10 @@ class RecedingHorizon:
         """Costs of the plan as it was, and after each iteration."""
         costs: list[float] = []
         while len(costs) <= self._iterations:
-            expansion = expand(self.problem, self.plan.flatten())
+            expansion = drive(expand(self.problem, self.plan.flatten()))
             costs = costs or [expansion.loss]
-            improved = self._method.improve(self.problem, expansion, self._regularization, self._factor)
+            improving = self._method.improve(self.problem, expansion, self._regularization, self._factor)
+            improved = drive(improving)
             if improved.controls is None or improved.loss is None:  # keep the plan, and forget how stiff this one was
                 self._regularization, self._factor = self._method.regularization, 1.0
                 return [*costs, expansion.loss]

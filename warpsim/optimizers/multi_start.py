@@ -9,15 +9,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 
+from warpsim.core.driving import Steps, drive
 from warpsim.core.errors import InputError, SimulationError, UnconvergedError
 from warpsim.optimizers.adam import Adam
 from warpsim.optimizers.evaluation import project
 from warpsim.optimizers.iterate import Method
-from warpsim.optimizers.minimize import minimize
+from warpsim.optimizers.minimize import minimizing
 from warpsim.optimizers.on_executor import OnExecutor
 from warpsim.optimizers.problem import Problem
 from warpsim.optimizers.result import Result
@@ -114,42 +116,91 @@ def multi_start(
     Raises:
         SimulationError: None of the starts can be simulated with its gradient; the error is that of the best.
     """
-    if not 1 <= keep <= candidates or explore < 0:
-        raise InputError(f"candidates={candidates}, keep={keep}, explore={explore}: 1 ≤ keep ≤ candidates is needed")
+    exploring = Exploring(candidates, spread, explore, rate, keep)
+    explorer = problem if executor is None else OnExecutor(problem, executor, blocks=blocks)
+    common: dict[str, Any] = {"stopping": stopping, "callback": callback, "progress": progress, "resume": resume}
+    return drive(
+        multi_starting(problem, method, seed=seed, exploring=exploring, explorer=explorer, **common, **options)
+    )
+
+
+@dataclass(frozen=True)
+class Exploring:
+    """`candidates`, `spread`, `explore`, `rate` and `keep` of `multi_start`."""
+
+    candidates: int = 16
+    spread: float = 1.0
+    explore: int = 30
+    rate: float = 0.05
+    keep: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.keep <= self.candidates or self.explore < 0:
+            raise InputError(
+                f"candidates={self.candidates}, keep={self.keep}, explore={self.explore}: 1 ≤ keep ≤ candidates is "
+                "needed"
+            )
+
+
+def multi_starting(
+    problem: Problem,
+    method: str | Method,
+    *,
+    seed: int,
+    exploring: Exploring,
+    explorer: Problem | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    resume: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Steps[Result]:
+    """`multi_start` as part of a larger search, which asks for its calls.
+
+    Args:
+        problem: What to minimize.
+        method: What finishes.
+        seed: Of the random starts.
+        exploring: How many starts, and how they are explored.
+        explorer: The problem as it is explored; None: as it is.
+        callback: As in `multi_start`.
+        progress: Likewise.
+        resume: Likewise.
+        **options: Of the method, and `stopping`.
+    """
     saved = dict(resume or {})
     if resume is not None and saved.get("method") != "multi_start":
         raise InputError(f"the saved state is of method {saved.get('method')!r}, not 'multi_start'")
-    starts = draw_starts(problem, candidates, spread, seed)
-    explorer = problem if executor is None else OnExecutor(problem, executor, blocks=blocks)
-    together = _Together(explorer, candidates)
-    explored = minimize(
+    starts = draw_starts(problem, exploring.candidates, exploring.spread, seed)
+    together = _Together(explorer or problem, exploring.candidates)
+    explored = yield from minimizing(
         together,
-        Adam(rate=rate),
+        Adam(rate=exploring.rate),
         start=starts.flatten(),
-        stopping=Stopping(iterations=explore, patience=explore + 1, gradient=0.0),
+        stopping=Stopping(iterations=exploring.explore, patience=exploring.explore + 1, gradient=0.0),
         callback=_told(callback, together),
         progress=progress,
         resume=saved.get("explored"),
     )
-    report = _explored(explorer, starts, explored)
+    report = yield from _explored(explorer or problem, starts, explored)
     if explored.stopped == "interrupted":
         return _joined({}, explored, report)
 
-    def finish(index: int, before: list[Result], state: Mapping[str, Any] | None) -> Result:
+    def finish(index: int, before: list[Result], state: Mapping[str, Any] | None) -> Steps[Result]:
         told = _told_after(callback, explored, before, report.skipped)
-        common: dict[str, Any] = {"stopping": stopping, "callback": told, "progress": progress, "resume": state}
-        return minimize(problem, method, start=report.explored[index], **common, **options)
+        common: dict[str, Any] = {"callback": told, "progress": progress, "resume": state}
+        return (yield from minimizing(problem, method, start=report.explored[index], **common, **options))
 
     report.skipped.update({int(index): why for index, why in saved.get("skipped", {}).items()})
-    return _joined(_finished(finish, report, keep, saved.get("finished", [])), explored, report)
+    finished = yield from _finished(finish, report, exploring.keep, saved.get("finished", []))
+    return _joined(finished, explored, report)
 
 
-_Finish = Callable[[int, list[Result], Mapping[str, Any] | None], Result]
+_Finish = Callable[[int, list[Result], Mapping[str, Any] | None], Steps[Result]]
 
 
 def _finished(
     finish: _Finish, report: StartsReport, keep: int, states: Sequence[Mapping[str, Any]]
-) -> dict[int, Result]:
+) -> Steps[dict[int, Result]]:
     """Results of the best explored starts by index; those at which a search cannot begin are noted as skipped."""
     results: dict[int, Result] = {}
     failure: SimulationError | None = None
@@ -158,7 +209,8 @@ def _finished(
             continue
         before = list(results.values())
         try:
-            results[index] = finish(index, before, states[len(before)] if len(before) < len(states) else None)
+            state = states[len(before)] if len(before) < len(states) else None
+            results[index] = yield from finish(index, before, state)
         except SimulationError as error:
             failure = failure or error
             report.skipped[index] = str(error)
@@ -208,12 +260,13 @@ def _state(explored: Mapping[str, Any], finished: list[Mapping[str, Any]], skipp
     return {"method": "multi_start", "explored": explored, "finished": finished, "skipped": left_out}
 
 
-def _explored(problem: Problem, starts: torch.Tensor, explored: Result) -> StartsReport:
+def _explored(problem: Problem, starts: torch.Tensor, explored: Result) -> Steps[StartsReport]:
     """Where each start stands: where exploring led it, or where it was if that is better."""
     last = torch.tensor(explored.state["iterate"]["x"]["__tensor__"], dtype=torch.float64)  # the best is of their sum
     seen = torch.stack([starts, last.reshape(starts.shape)])
     with torch.no_grad():
-        losses = torch.stack([problem.losses(x) for x in seen])
+        before = yield partial(problem.losses, seen[0])
+        losses = torch.stack([before, (yield partial(problem.losses, seen[1]))])
     losses = torch.where(torch.isnan(losses), torch.inf, losses)
     reached = seen[losses.argmin(0), torch.arange(len(starts))]
     return StartsReport(starts, losses[0], reached, losses.min(0).values, {}, {}, None)
@@ -257,9 +310,9 @@ class _Together:
         if seen.min() < self.best[1]:
             self.best = (candidates[seen.argmin()].detach().clone(), seen.min().item())
         total = _sum_of_finite(each)
-        return _Sloped.apply(x, total.detach(), self._slopes(candidates, total).flatten()) if sloped else total
+        return _Sloped.apply(x, total.detach(), drive(self._slopes(candidates, total)).flatten()) if sloped else total
 
-    def _slopes(self, candidates: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+    def _slopes(self, candidates: torch.Tensor, total: torch.Tensor) -> Steps[torch.Tensor]:
         """(k, n); zero where a step did not converge, which the candidates are asked for one by one.
 
         Raises:
@@ -268,18 +321,21 @@ class _Together:
         if not total.requires_grad:
             raise InputError("the losses do not depend on x, so nothing can be optimized; check what they read")
         try:
-            return torch.autograd.grad(total, candidates)[0]
+            return (yield partial(torch.autograd.grad, total, candidates))[0]
         except UnconvergedError as error:
-            found = [self._own_slope(candidate) for candidate in candidates.detach()]
+            found = []
+            for candidate in candidates.detach():
+                found.append((yield from self._own_slope(candidate)))
             if all(slope is None for slope in found):
                 raise error
             return torch.stack([torch.zeros_like(candidates[0]) if slope is None else slope for slope in found])
 
-    def _own_slope(self, candidate: torch.Tensor) -> torch.Tensor | None:
+    def _own_slope(self, candidate: torch.Tensor) -> Steps[torch.Tensor | None]:
         """(n,) of one candidate by itself; None where it has no gradient."""
         alone = candidate[None].clone().requires_grad_()
         try:
-            return torch.autograd.grad(_sum_of_finite(self._problem.losses(alone)), alone)[0][0]
+            losses = yield partial(self._problem.losses, alone)
+            return (yield partial(torch.autograd.grad, _sum_of_finite(losses), alone))[0][0]
         except UnconvergedError:
             return None
 

@@ -44,16 +44,17 @@ class HasPlainVariables(Protocol):
 
 
 class PlainProblem:
-    """The residuals of a problem as functions of its plain variables, or of x where there are no others.
+    """A problem's plain variables, or x where there are no others.
 
     Attributes:
+        problem: In x.
         lower: (n,): bounds.
         upper: (n,) likewise.
         names: (n,).
     """
 
     def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+        self.problem = problem
         self._plain = problem.plain if isinstance(problem, HasPlainVariables) else None
         self.lower = problem.lower if self._plain is None else self._plain.lower
         self.upper = problem.upper if self._plain is None else self._plain.upper
@@ -75,11 +76,3 @@ class PlainProblem:
         leaf = x.detach().clone().requires_grad_()
         (slope,) = torch.autograd.grad(self._plain.of(leaf).sum(), leaf)
         return slope
-
-    def residuals(self, plain: torch.Tensor) -> torch.Tensor:
-        """(m,) at plain variables (n,), differentiable."""
-        return self._problem.residuals(self.x(plain))
-
-    def batched_residuals(self, plain: torch.Tensor) -> torch.Tensor:
-        """(k, m) of k candidates (k, n), differentiable."""
-        return self._problem.batched_residuals(self.x(plain))

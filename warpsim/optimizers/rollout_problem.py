@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
+from warpsim.core.driving import Steps, drive
 from warpsim.core.errors import InputError
 from warpsim.optimizers.candidates import losses_side_by_side
 from warpsim.optimizers.plain_problem import PlainVariables
@@ -96,25 +98,28 @@ class RolloutProblem:
 
     def batched_residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        made = self._residuals(self.rollout(x))
+        return drive(self._residuals_of(x))
+
+    def _residuals_of(self, x: torch.Tensor) -> Steps[torch.Tensor]:
+        made = self._residuals((yield partial(self.rollout, x)))
         if made.ndim != 2 or len(made) != len(x):
             raise InputError(f"the residuals have shape {tuple(made.shape)}; needed: ({len(x)}, m), worlds first")
         return made
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self.batched_residuals(x[None])[0]
+        return drive(self._residuals_of(x[None]))[0]
 
     def losses(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return losses_side_by_side(self._losses, x)
+        return drive(losses_side_by_side(self._losses, x))
 
     def loss(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self._losses(x[None])[0]
+        return drive(self._losses(x[None]))[0]
 
-    def _losses(self, x: torch.Tensor) -> torch.Tensor:
-        return self.batched_residuals(x).square().sum(-1) / 2
+    def _losses(self, x: torch.Tensor) -> Steps[torch.Tensor]:
+        return (yield from self._residuals_of(x)).square().sum(-1) / 2
 
 
 def _first_steps(controls: Any, steps: int) -> Any:

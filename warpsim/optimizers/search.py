@@ -6,11 +6,13 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from tqdm.auto import tqdm
 
+from warpsim.core.driving import Steps
 from warpsim.core.errors import InputError
 from warpsim.optimizers.iterate import Iterate, Method, pack, unpack
 from warpsim.optimizers.problem import Problem, check_bounds
@@ -78,32 +80,31 @@ class _Stand:
 class Search:
     """A search under way."""
 
-    def __init__(
+    def __init__(self, problem: Problem, method: Method, stopping: Stopping) -> None:
+        self._problem, self._method, self._stopping = problem, method, stopping
+
+    def run(
         self,
-        problem: Problem,
-        method: Method,
-        stopping: Stopping,
         start: torch.Tensor | None = None,
         resume: Mapping[str, Any] | None = None,
-    ) -> None:
-        first = problem.start if start is None else torch.as_tensor(start, dtype=torch.float64)
-        check_bounds(problem, first)
-        self._problem, self._method, self._stopping = problem, method, stopping
+        callback: Callback | None = None,
+        progress: bool = False,
+    ) -> Steps[Result]:
+        """Iterates until a rule or the user stops it; arguments as of `minimize`."""
+        first = self._problem.start if start is None else torch.as_tensor(start, dtype=torch.float64)
+        check_bounds(self._problem, first)
         self._began = time.perf_counter()
         if resume is None:
-            begun = method.begin(problem, first.detach().clone())
+            begun = yield from self._method.begin(self._problem, first.detach().clone())
             self._at = _Stand(begun, begun, (self._entry(0, begun),))
         else:
             self._at = self._restore(resume)
-
-    def run(self, callback: Callback | None, progress: bool) -> Result:
-        """Iterates until a rule or the user stops it."""
         ranks = current()
         shown = self._method.name if ranks is None else f"{self._method.name} on {ranks.size} ranks"
         with tqdm(desc=shown, disable=not progress, unit="it") as bar:
             try:
-                while (ended := self._tell(callback, bar) or self._verdict()) is None:
-                    self._accept(self._method.advance(self._problem, self._at.iterate))
+                while (ended := (yield from self._tell(callback, bar)) or self._verdict()) is None:
+                    self._accept((yield from self._method.advance(self._problem, self._at.iterate)))
                 stopped, message = ended
             except KeyboardInterrupt:
                 if current() is not None:  # the other ranks may be elsewhere; what is kept on disk goes on
@@ -117,7 +118,7 @@ class Search:
             message=message + self._gaps(),
             history=list(self._at.history),
             state=self.state(),
-            report=self._method.report(self._problem, best),
+            report=(yield from self._method.report(self._problem, best)),
         )
 
     def state(self) -> dict[str, Any]:
@@ -157,12 +158,12 @@ class Search:
             seconds = by_first(lambda: seconds, "the clock")
         return HistoryEntry(iteration, i.loss, i.gradient_norm, seconds, i.evaluations, i.dropped)
 
-    def _tell(self, callback: Callback | None, bar: tqdm) -> tuple[Stopped, str] | None:
+    def _tell(self, callback: Callback | None, bar: tqdm) -> Steps[tuple[Stopped, str] | None]:
         entry, best = self._at.history[-1], self._at.best
         bar.set_postfix(loss=f"{entry.loss:.4g}", gradient=f"{entry.gradient_norm:.2g}")
         bar.update(entry.iteration - bar.n)
         seen = Progress(entry, self._at.iterate.x, best.x, best.loss, self.state)
-        if callback is not None and callback(seen):
+        if callback is not None and (yield partial(callback, seen)):
             return "interrupted", "the callback ended the search; this is the best so far"
         return None
 

@@ -9,6 +9,7 @@ import torch
 import warp as wp
 
 from warpsim.autograd.entry import ordinary_tensors
+from warpsim.core.driving import drive
 from warpsim.core.errors import InputError
 from warpsim.engine.engine import Engine, RolloutSpec
 from warpsim.policy.program import closed_loop_fields
@@ -94,7 +95,7 @@ class ClosedLoops:
                     call = self._rollouts.call(
                         spec, first, used, fixed=own, weights=policy.weights_in_kernels(), clip=clip
                     )
-                    return call.run(first, {})
+                    return drive(call.run(first, {}))
                 observed = self._state.observe(first, used, outputs)
             # without a turn: a policy may do anything, also wait for a thread that uses this simulator
             loop = ClosedLoop(

@@ -11,6 +11,7 @@ import warp as wp
 
 from warpsim.autograd.entry import in_turn, not_compiled, refuse_transforms
 from warpsim.autograd.exchange import torch_device, torch_real
+from warpsim.core.driving import drive
 from warpsim.core.errors import whole_number
 from warpsim.core.registry import provided
 from warpsim.coupling.compiled import CompiledScene
@@ -312,7 +313,7 @@ class Simulator:
         first = self._current.first(used, start_of(start, q, qd), parameters, tuple(given))
         spec = RolloutSpec(count, tuple(given), self._shown(outputs), room, threads)
         call = self._rollouts.call(spec, first, used, keep_every=keep_every, progress=progress, clip=clip)
-        return call.run(first, given)
+        return drive(call.run(first, given))
 
     @in_turn
     def plan(self, steps: int, *, memory: MemoryLike = None, threads: int = 1) -> Plan:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from warpsim.core.driving import drive
 from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.core.kernel_lock import KERNELS
 from warpsim.tape import budget, checks, convergence, footprint, frames, seeds
@@ -194,12 +195,12 @@ class CheckpointedTape:
             failures = []
             with bar(self._team, self.plan.segments * len(self._sweeps), "forward", progress) as tick:
                 groups = zip(self._sweeps, run.parts, strict=True)
-                tasks = [partial(sweep.forward, part, end, tick) for sweep, part in groups]
-                if self._team.threads > 1 and len(tasks) > 1:
-                    failures = self._team.run(tasks)
+                sweeps = [sweep.forward(part, end, tick) for sweep, part in groups]
+                if self._team.threads > 1 and len(sweeps) > 1:
+                    failures = self._team.run([partial(drive, sweeping) for sweeping in sweeps])
                 else:
-                    for task in tasks:
-                        failures.append(task())
+                    for sweeping in sweeps:
+                        failures.append(drive(sweeping))
             self._raise_first(failures, run)
             for part, journal in zip(run.parts, run.journals, strict=False):
                 if part.step == self.plan.steps and not journal.exists():
@@ -222,7 +223,6 @@ class CheckpointedTape:
                 sweep.sum_inputs(parts[-1])
         return Run(self.plan, parts, run.keep, run.parameter_checksums, [], self.advance, self._home)
 
-    @KERNELS.holding
     def backward(
         self,
         run: Run,
@@ -253,52 +253,53 @@ class CheckpointedTape:
         Raises:
             UnconvergedError: A step did not converge, and the tape was not told to warn.
         """
-        self._check_backward(run)
-        program, steps = self.program, self.plan.steps
-        by_state = seeds.adopt("state", state_seeds, program.state, steps + 1, program.device)
-        by_output = seeds.adopt("output", output_seeds, program.outputs, steps, program.device)
-        gradients = self._input_gradients(run, input_gradients or {})
-        initial = frames.allocate(frames.differentiable(program.state), 1, program.device)
-        if not accumulate:
-            self._parameters.zero_gradients()
-        pulls = [
-            Pullback(
-                state_seeds={name: seed.worlds(sweep.worlds) for name, seed in by_state.items()},
-                output_seeds={name: seed.worlds(sweep.worlds) for name, seed in by_output.items()},
-                input_gradients=frames.worlds_of(gradients, sweep.worlds),
-                initial=frames.worlds_of(initial, sweep.worlds),
-                norms=np.zeros(self.plan.segments),
-                retain=retain,
-                clip=clip,
-                on_segment=None if on_segment is None else self._team.guarded(on_segment),
-                unconverged=self._unconverged,
+        with KERNELS:
+            self._check_backward(run)
+            program, steps = self.program, self.plan.steps
+            by_state = seeds.adopt("state", state_seeds, program.state, steps + 1, program.device)
+            by_output = seeds.adopt("output", output_seeds, program.outputs, steps, program.device)
+            gradients = self._input_gradients(run, input_gradients or {})
+            initial = frames.allocate(frames.differentiable(program.state), 1, program.device)
+            if not accumulate:
+                self._parameters.zero_gradients()
+            pulls = [
+                Pullback(
+                    state_seeds={name: seed.worlds(sweep.worlds) for name, seed in by_state.items()},
+                    output_seeds={name: seed.worlds(sweep.worlds) for name, seed in by_output.items()},
+                    input_gradients=frames.worlds_of(gradients, sweep.worlds),
+                    initial=frames.worlds_of(initial, sweep.worlds),
+                    norms=np.zeros(self.plan.segments),
+                    retain=retain,
+                    clip=clip,
+                    on_segment=None if on_segment is None else self._team.guarded(on_segment),
+                    unconverged=self._unconverged,
+                )
+                for sweep in self._sweeps
+            ]
+            self._prepare(differentiate=True)
+            if run.journals:
+                self._resume(run, pulls, seeds.checksum(by_state, by_output))
+            with bar(self._team, self.plan.segments * len(self._sweeps), "backward", progress) as tick:
+                groups = zip(self._sweeps, run.parts, pulls, strict=True)
+                sweeps = [sweep.backward(part, pull, tick) for sweep, part, pull in groups]
+                if self._team.threads > 1 and len(sweeps) > 1:
+                    self._team.run([partial(drive, sweeping) for sweeping in sweeps])
+                else:
+                    for sweeping in sweeps:
+                        drive(sweeping)
+            unsolved = convergence.Unsolved()
+            for pull in pulls:
+                unsolved.add(pull.unsolved)
+            unsolved.settle(self._unconverged)
+            if self._check:
+                self._parameters.check_gradients()
+            if not retain:
+                run.release()
+            return Gradients(
+                frames.BlockArrays("initial state", initial, frame=0),
+                frames.BlockArrays("input", gradients),
+                np.hypot.reduce([pull.norms for pull in pulls], axis=0),
             )
-            for sweep in self._sweeps
-        ]
-        self._prepare(differentiate=True)
-        if run.journals:
-            self._resume(run, pulls, seeds.checksum(by_state, by_output))
-        with bar(self._team, self.plan.segments * len(self._sweeps), "backward", progress) as tick:
-            groups = zip(self._sweeps, run.parts, pulls, strict=True)
-            tasks = [partial(sweep.backward, part, pull, tick) for sweep, part, pull in groups]
-            if self._team.threads > 1 and len(tasks) > 1:
-                self._team.run(tasks)
-            else:
-                for task in tasks:
-                    task()
-        unsolved = convergence.Unsolved()
-        for pull in pulls:
-            unsolved.add(pull.unsolved)
-        unsolved.settle(self._unconverged)
-        if self._check:
-            self._parameters.check_gradients()
-        if not retain:
-            run.release()
-        return Gradients(
-            frames.BlockArrays("initial state", initial, frame=0),
-            frames.BlockArrays("input", gradients),
-            np.hypot.reduce([pull.norms for pull in pulls], axis=0),
-        )
 
     def _raise_first(self, failures: list[NonFiniteError | None], run: Run) -> None:
         """Raises the failure of the earliest step, if there is one, with the run as far as it came."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from warpsim.core.driving import Steps
 from warpsim.tape import diagnostics, frames, revolve
 from warpsim.tape.convergence import Unsolved
 from warpsim.tape.crew import Crew
@@ -127,8 +128,8 @@ class Sweep:
             if differentiate:
                 self.segment.prepare(0, length, recorded=True)
 
-    def forward(self, part: Part, end: int, progress: Callable[[], None]) -> NonFiniteError | None:
-        """Steps a run until step `end`, storing checkpoints where the plan wants them.
+    def forward(self, part: Part, end: int, progress: Callable[[], None]) -> Steps[NonFiniteError | None]:
+        """Steps a run until step `end`, storing checkpoints where the plan wants them; asks for its replays.
 
         Returns:
             What ended it before, where a state is not finite: other groups go on, so that all reach the steps before.
@@ -149,7 +150,7 @@ class Sweep:
                         next_store = part.next_store()
                     self._fill(part, span, slot, count)
                     recorded = part.differentiate and span.segment == self._last
-                    self.segment.steps(slot, count, recorded=recorded)()
+                    yield self.segment.steps(slot, count, recorded=recorded)
                     self._stepped(part, span, slot, count, recorded=recorded)
                     bad = None
                     if part.finite and not diagnostics.finite(states, slot + count):
@@ -174,7 +175,7 @@ class Sweep:
             ):  # also of a run that failed or was interrupted, which may go on from there
                 part.checkpoints.save(part.reached_frame, states, frame)
 
-    def backward(self, part: Part, pull: Pullback, progress: Callable[[], None]) -> None:
+    def backward(self, part: Part, pull: Pullback, progress: Callable[[], None]) -> Steps[None]:
         """Differentiates all segments, last first; the adjoint of the initial state ends up in `pull.initial`.
 
         It ends at a solve that did not converge, where that is how it was chosen; `pull.unsolved` then tells of it.
@@ -185,16 +186,16 @@ class Sweep:
                 span = self.plan.span(segment)
                 recorded = self._recorded == (part.token, segment)
                 if not recorded:
-                    self._reach(part, segment)
+                    yield from self._reach(part, segment)
                 self._verify(part, span)
                 if not recorded:
-                    self.segment.steps(0, span.count, recorded=True)()
+                    yield self.segment.steps(0, span.count, recorded=True)
                     self._stepped(part, span, 0, span.count, recorded=True)
                 if not self._solved(pull, span):
                     return
                 self._end_adjoint.copy_frame(0, adjoints.states, 0)  # as the segment after this one has left it
                 self._seed(pull, span)
-                self.segment.adjoint_steps(0, span.count)()
+                yield self.segment.adjoint_steps(0, span.count)
                 self._report(part, pull, span)
                 part.feed.collect(span.start, span.count, adjoints.inputs.fields, pull.input_gradients)
                 self._forget(part, pull, segment)
@@ -237,7 +238,7 @@ class Sweep:
         self._at = (part.token, span.start + slot + count, slot + count)
         self._recorded = (part.token, span.segment) if whole else None
 
-    def _reach(self, part: Part, target: int) -> None:
+    def _reach(self, part: Part, target: int) -> Steps[None]:
         """Brings the start of segment `target` into frame 0, from the newest snapshot before it."""
         stored, frame = part.snapshots.nearest(target)
         self._recorded = None
@@ -247,7 +248,7 @@ class Sweep:
             for segment in range(first, stop):
                 span = self.plan.span(segment)
                 self._verify(part, span)
-                self.segment.steps(0, span.count, recorded=False)()
+                yield self.segment.steps(0, span.count, recorded=False)
                 self.segment.states.copy_frame(0, self.segment.states, span.count)
             if store:
                 part.push(stop, self.segment.states)

@@ -12,6 +12,7 @@ from typing import Any
 
 from warpsim.check.records import RunRecord
 from warpsim.check.records.fingerprint import stage_hash, versions
+from warpsim.core.driving import Steps, drive
 from warpsim.core.notebook import folded_page_html, rows_html
 from warpsim.io.reading_limits import trusting
 from warpsim.optimizers.identification import Identification
@@ -151,6 +152,12 @@ class OptimizedTask:
         self, path: str | PathLike[str], *, film: bool = True, page: bool = True, progress: bool = False
     ) -> list[Path]:
         """Writes the record of a result that is saved, draws the pictures and the page; arguments as in `save`."""
+        return drive(self.saving_record(path, film=film, page=page, progress=progress))
+
+    def saving_record(
+        self, path: str | PathLike[str], *, film: bool = True, page: bool = True, progress: bool = False
+    ) -> Steps[list[Path]]:
+        """`save_record` as steps, for whoever drives them."""
         folder = ResultFolder(Path(fspath(path)), self.problem, self.source)
         written = [folder.write_record(self.record(folder.result))]
         history = self.result.history
@@ -159,7 +166,7 @@ class OptimizedTask:
             if film:
                 written.append(folder.write_film(progress=progress))
             if page:
-                written.append(folder.write_page(self.page(folder.result)))
+                written.append(folder.write_page((yield from self._page(folder.result))))
         return written
 
     def page(self, result: str | PathLike[str]) -> Page:
@@ -168,6 +175,9 @@ class OptimizedTask:
         Args:
             result: The result's file, as `save` wrote it.
         """
+        return drive(self._page(result))
+
+    def _page(self, result: str | PathLike[str]) -> Steps[Page]:
         return result_page(
             self.problem,
             self.before,

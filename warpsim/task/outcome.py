@@ -6,12 +6,14 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from warpsim.check.records.run import motion_facts, recorded_outputs
+from warpsim.core.driving import Steps
 from warpsim.core.errors import SimulationError, TaskError, UnconvergedError, UnconvergedWarning
 from warpsim.io.usd.motion import Motion
 from warpsim.objective import Episode, Verdict, succeeded
@@ -52,7 +54,7 @@ class Outcome:
         return succeeded(self.verdicts) if self.verdicts else None
 
 
-def outcome(problem: TaskProblem, *, recorded: bool = False) -> Outcome:
+def outcome(problem: TaskProblem, *, recorded: bool = False) -> Steps[Outcome]:
     """Simulates a task's file as it stands, no value overridden: the same file gives the same digits.
 
     Args:
@@ -67,7 +69,7 @@ def outcome(problem: TaskProblem, *, recorded: bool = False) -> Outcome:
     outputs = recorded_outputs(problem.sim) if kept else ()
     with torch.no_grad():
         try:
-            episode = problem.episode(problem.authored(), shown=True, outputs=outputs)
+            episode = yield from problem.simulating(problem.authored(), shown=True, outputs=outputs)
         except SimulationError as error:
             raise TaskError(f"{problem.task.name}: it cannot be simulated as authored: {error}") from error
         terms = problem.term_losses(episode)
@@ -94,7 +96,7 @@ def shown_motion(episode: Episode) -> Motion:
     return _thinned(episode.trajectory.motion())
 
 
-def attribute_gradients(problem: TaskProblem, x: torch.Tensor) -> dict[str, np.ndarray]:
+def attribute_gradients(problem: TaskProblem, x: torch.Tensor) -> Steps[dict[str, np.ndarray]]:
     """d loss / d attribute at x (n,), by path, in USD units; attributes that share a value have their own each.
 
     None at all, and a warning, where a step did not converge: what was found without them is still a result.
@@ -103,9 +105,9 @@ def attribute_gradients(problem: TaskProblem, x: torch.Tensor) -> dict[str, np.n
     leaves = {handle: value[0].detach().requires_grad_() for handle, value in choice.attributes.items()}
     if not leaves:
         return {}
-    loss = problem.total(problem.episode(Choice(leaves, choice.controls, choice.duration)))[0]
+    episode = yield from problem.simulating(Choice(leaves, choice.controls, choice.duration))
     try:
-        gradients = torch.autograd.grad(loss, list(leaves.values()))
+        gradients = yield partial(torch.autograd.grad, problem.total(episode)[0], list(leaves.values()))
     except UnconvergedError as error:
         warnings.warn(f"no gradients by attributes: {error}", UnconvergedWarning, stacklevel=2)
         return {}

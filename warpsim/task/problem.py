@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
+from warpsim.core.driving import Steps, drive
 from warpsim.core.errors import MAXIMUM_COUNT, InputError, TaskError, WarpsimError
 from warpsim.objective import Condition, Cost, Episode, Term, Verdict
 from warpsim.objective.success import control_range
@@ -101,7 +103,7 @@ class TaskProblem:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles: what it was made from."""
-        return _made_again, (self.sim, self.task, self._memory, self._transmission)
+        return partial(TaskProblem, memory=self._memory, transmission=self._transmission), (self.sim, self.task)
 
     def _layout(self) -> None:
         """Start, bounds and names of x."""
@@ -137,28 +139,31 @@ class TaskProblem:
 
     def loss(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self._losses(x[None])[0]
+        return drive(self._losses(x[None]))[0]
 
     def losses(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`: each candidate in a world of its own."""
-        return losses_side_by_side(self._losses, x)
+        return drive(losses_side_by_side(self._losses, x))
 
-    def _losses(self, x: torch.Tensor) -> torch.Tensor:
-        episode = self.episode(self.choice(x))
+    def _losses(self, x: torch.Tensor) -> Steps[torch.Tensor]:
+        episode = yield from self.simulating(self.choice(x))
         if self.watch is not None:
             self.watch(x, episode)
         return self.total(episode)
 
     def residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
-        return self.batched_residuals(x[None])[0]
+        return drive(self._residuals(x[None]))[0]
 
     def batched_residuals(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
+        return drive(self._residuals(x))
+
+    def _residuals(self, x: torch.Tensor) -> Steps[torch.Tensor]:
         for term in self._weighted():
             if isinstance(term, Cost):
                 raise InputError(f"{term.title} is no sum of squares, which this method needs; choose another method")
-        episode = self.episode(self.choice(x))
+        episode = yield from self.simulating(self.choice(x))
         return torch.cat([term.residuals(episode) for term in self._weighted()], -1)
 
     def total(self, episode: Episode) -> torch.Tensor:
@@ -203,6 +208,10 @@ class TaskProblem:
             shown: Ask also for the outputs an animation is made of.
             outputs: Ask also for these.
         """
+        return drive(self.simulating(choice, shown=shown, outputs=outputs))
+
+    def simulating(self, choice: Choice, *, shown: bool = False, outputs: Sequence[str] = ()) -> Steps[Episode]:
+        """`episode` as part of a larger search, which asks for its rollout."""
         worlds = len(choice.duration)
         sim = self._simulator(worlds)
         parts: list[Term | Condition] = [*self._weighted(), *self.task.conditions]
@@ -212,12 +221,13 @@ class TaskProblem:
         if self.task.duration_range:
             parameters["world.timestep"] = self.timestep(choice)
         if self._feedback:
-            trajectory, signals = self._closed_loop(sim, choice, parameters, wanted)
+            trajectory, signals = yield from self._closed_loop(sim, choice, parameters, wanted)
         else:
             signals = [
                 self._sent(sim, c, c.signal(values)) for c, values in zip(self.controls, choice.controls, strict=True)
             ]
-            trajectory = sim.rollout(
+            trajectory = yield partial(
+                sim.rollout,
                 steps=self.steps,
                 controls=self._inputs(sim, signals) or None,
                 parameters=parameters,
@@ -234,7 +244,7 @@ class TaskProblem:
 
     def _closed_loop(
         self, sim: Simulator, choice: Choice, parameters: dict[Any, Any], outputs: Sequence[str]
-    ) -> tuple[Trajectory, list[torch.Tensor]]:
+    ) -> Steps[tuple[Trajectory, list[torch.Tensor]]]:
         """The trajectory under feedback, and the signal (steps, W, n) of the control."""
         (bound,), (policy,), (gains,) = self.controls, self._feedback, choice.controls
         given: list[torch.Tensor] = []
@@ -248,9 +258,8 @@ class TaskProblem:
 
         # a transmission remembers what was sent, so the controller must be asked once, not again on the way back
         segment = None if self._transmission is None else self.steps
-        trajectory = sim.rollout_policy(
-            act, self.steps, parameters=parameters, outputs=outputs, memory=Memory(segment=segment)
-        )
+        looped = partial(sim.rollout_policy, act, self.steps, memory=Memory(segment=segment))
+        trajectory = yield partial(looped, parameters=parameters, outputs=outputs)
         signal = policy.signal(gains, trajectory)[:-1]
         return trajectory, [self._sent(sim, bound, signal)]
 
@@ -308,10 +317,6 @@ class TaskProblem:
         bounded = [matter.bound_adjoints(self.task.adjoint_bound) for matter in sim.compiled.matters]
         if self.bias is not None and not any(bounded):
             raise TaskError(f"{self.task.name}: adjointBound is for liquids, and the scene has none; remove it")
-
-
-def _made_again(sim: Simulator, task: Task, memory: MemoryLike, transmission: Transmission | None) -> TaskProblem:
-    return TaskProblem(sim, task, memory=memory, transmission=transmission)
 
 
 def _check(part: Any, sim: Simulator, times: np.ndarray, task: Task) -> None:

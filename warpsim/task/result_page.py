@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from warpsim.core.driving import Steps
 from warpsim.core.errors import SimulationError
 from warpsim.io.usd.reader import open_stage
 from warpsim.optimizers.result import HistoryEntry
@@ -31,7 +32,7 @@ def result_page(
     source: Path,
     result: Path,
     notes: Sequence[str],
-) -> Page:
+) -> Steps[Page]:
     """What the page shows.
 
     Args:
@@ -48,7 +49,7 @@ def result_page(
     takes = [
         motion_take(before.motion, "before", ghost=True, loss=before.loss),
         motion_take(after.motion, "after", loss=after.loss),
-        *_learning(problem, stops),
+        *(yield from _learning(problem, stops)),
     ]
     place = {body.name: model.layout.body(body.name) for body in scene.bodies}
     soft = [drawable for matter in scene.matters for drawable in matter_kind(matter.kind).drawables(matter)]
@@ -71,16 +72,18 @@ def result_page(
     )
 
 
-def _learning(problem: TaskProblem, stops: Sequence[Stop]) -> Iterator[Take]:
+def _learning(problem: TaskProblem, stops: Sequence[Stop]) -> Steps[list[Take]]:
     """The motions of iterates; those that cannot be simulated are left out."""
+    takes = []
     for stop in stops:
         try:
             with torch.no_grad():
-                episode = problem.episode(problem.choice(stop.x[None]), shown=True)
+                episode = yield from problem.simulating(problem.choice(stop.x[None]), shown=True)
         except SimulationError:
             continue
         name = f"iteration {stop.iteration}"
-        yield motion_take(shown_motion(episode), name, iteration=stop.iteration, loss=stop.loss)
+        takes.append(motion_take(shown_motion(episode), name, iteration=stop.iteration, loss=stop.loss))
+    return takes
 
 
 def _both(source: Path, result: Path, bodies: set[str], takes: Sequence[Take]) -> list[RigidDrawable]:

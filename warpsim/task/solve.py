@@ -6,19 +6,21 @@ import dataclasses
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from warpsim.core.driving import Steps, drive
 from warpsim.core.errors import InputError, TaskError, whole_number
 from warpsim.io.load import ledger_told, load_scene
 from warpsim.io.reading_limits import trusting
 from warpsim.io.scene_files import is_usd
 from warpsim.objective import Condition, Term
-from warpsim.optimizers.minimize import minimize
-from warpsim.optimizers.multi_start import multi_start
+from warpsim.optimizers.minimize import minimizing
+from warpsim.optimizers.multi_start import Exploring, multi_starting
 from warpsim.optimizers.result import Result
 from warpsim.optimizers.search import Progress, Stopping
 from warpsim.parallel.ranks import Ranks, current
@@ -83,13 +85,49 @@ def optimize(
     Raises:
         TaskError: The task is wrong; the message begins with the prim that is.
     """
+    overrides = {"method": method, "iterations": iterations, "seconds": seconds, "seed": seed, "starts": starts}
+    wanted = Wanted(task, overrides, memory, terms, conditions)
+    return drive(optimizing(source, wanted, folder=folder, resume=resume, progress=progress, viewer=viewer))
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """Which task, and what of it is replaced or added to; see `optimize`.
+
+    Attributes:
+        task: Path of its prim, or a task.
+        overrides: Of its search, by name; None: as the task says.
+        memory: Of differentiated rollouts.
+        terms: More terms.
+        conditions: More conditions of success.
+    """
+
+    task: str | Task | None = None
+    overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    memory: MemoryLike = None
+    terms: Sequence[Term] = ()
+    conditions: Sequence[Condition] = ()
+
+
+def optimizing(
+    source: str | PathLike[str] | Simulator,
+    asked: Wanted,
+    *,
+    folder: str | PathLike[str] | None = None,
+    resume: bool = False,
+    progress: bool = False,
+    viewer: SearchViewer | None = None,
+) -> Steps[OptimizedTask]:
+    """`optimize` as steps, for whoever drives them; arguments as there."""
     sim, path = _open(source)
+    task = asked.task
     wanted = task if isinstance(task, Task) else read_task(path, sim.scene, task)
-    wanted = dataclasses.replace(wanted, terms=(*wanted.terms, *terms), conditions=(*wanted.conditions, *conditions))
+    terms, conditions = (*wanted.terms, *asked.terms), (*wanted.conditions, *asked.conditions)
+    wanted = dataclasses.replace(wanted, terms=terms, conditions=conditions)
     sim = with_channels(sim, wanted)
-    search = _overridden(wanted.search, method=method, iterations=iterations, seconds=seconds, seed=seed, starts=starts)
-    problem = TaskProblem(sim, wanted, memory=memory)
-    before = outcome(problem)
+    search = _overridden(wanted.search, **asked.overrides)
+    problem = TaskProblem(sim, wanted, memory=asked.memory)
+    before = yield from outcome(problem)
     ranks = current()
     writes = folder is not None and (ranks is None or ranks.first)
     kept = ResultFolder(Path(fspath(folder)), problem, path) if folder is not None and writes else None
@@ -101,12 +139,16 @@ def optimize(
     course = Course()
     live = LiveSearch(viewer, problem, before) if viewer is not None else None
     watchers = (course.see, *((live.see,) if live is not None else ()))
-    result = _search(problem, search, kept, key, state, progress, watchers)
+    result = yield from _search(problem, search, kept, key, state, progress, watchers)
     if live is not None:
-        live.show(result.x, f"{result.stopped} after {result.iterations} iterations · loss {result.loss:.4g}")
-    before = dataclasses.replace(before, gradients=attribute_gradients(problem, problem.start))
-    diagnosis = unreached(problem, result.x) if result.stopped == "no slope" and search.method != "ilqr" else ()
-    after, loaded = _reloaded(problem, path, result.x)
+        yield partial(
+            live.show, result.x, f"{result.stopped} after {result.iterations} iterations · loss {result.loss:.4g}"
+        )
+    before = dataclasses.replace(before, gradients=(yield from attribute_gradients(problem, problem.start)))
+    diagnosis: tuple[str, ...] = ()
+    if result.stopped == "no slope" and search.method != "ilqr":
+        diagnosis = yield partial(unreached, problem, result.x)
+    after, loaded = yield from _reloaded(problem, path, result.x)
     return OptimizedTask(problem, path, search, result, before, after, loaded, diagnosis, course.stops())
 
 
@@ -138,7 +180,7 @@ def _search(
     state: Mapping[str, Any] | None,
     progress: bool,
     watchers: Sequence[Callable[[Progress], None]],
-) -> Result:
+) -> Steps[Result]:
     """Runs the optimizer, from one start or several, keeping the best so far; watchers see every iteration."""
     stopping = Stopping(iterations=search.iterations, seconds=search.seconds or math.inf)
     options: dict[str, Any] = {"rate": search.rate} if search.method == "adam" and search.rate is not None else {}
@@ -154,13 +196,16 @@ def _search(
         return watch is not None and watch.succeeded
 
     if search.method == "ilqr":
-        return _search_by_ilqr(problem, search, stopping, keep, state, progress)
+        return (yield from _search_by_ilqr(problem, search, stopping, keep, state, progress))
     common: dict[str, Any] = {"stopping": stopping, "callback": keep, "progress": progress, "resume": state}
     if search.starts > 1:
-        return multi_start(
-            problem, seed=search.seed, candidates=search.starts, method=search.method, **common, **options
+        exploring = Exploring(search.starts)
+        return (
+            yield from multi_starting(
+                problem, search.method, seed=search.seed, exploring=exploring, **common, **options
+            )
         )
-    found = minimize(problem, search.method, **common, **options)
+    found = yield from minimizing(problem, search.method, **common, **options)
     return found if watch is None else watch.result(found)
 
 
@@ -180,16 +225,17 @@ def _search_by_ilqr(
     keep: Callable[[Progress], bool],
     state: Mapping[str, Any] | None,
     progress: bool,
-) -> Result:
+) -> Steps[Result]:
     """Runs iLQR, which has a form of the problem of its own."""
     if search.starts > 1:
         raise TaskError(f"{problem.task.name}: ilqr goes from one start; use lbfgs, or starts = 1")
-    made = TrajectoryTask(problem)
+    made = yield partial(TrajectoryTask, problem)
 
     def tell(seen: Progress) -> None:
         keep(dataclasses.replace(seen, x=made.task_x(seen.x), best_x=made.task_x(seen.best_x)))
 
-    found = minimize(made.problem, "ilqr", stopping=stopping, callback=tell, progress=progress, resume=state)
+    common: dict[str, Any] = {"stopping": stopping, "callback": tell, "progress": progress, "resume": state}
+    found = yield from minimizing(made.problem, "ilqr", **common)
     return dataclasses.replace(found, x=made.task_x(found.x))
 
 
@@ -219,16 +265,17 @@ def _overridden(search: SearchSpec, **given: Any) -> SearchSpec:
     return dataclasses.replace(made, method=DEFAULT_METHOD) if made.method == "auto" else made
 
 
-def _reloaded(problem: TaskProblem, source: Path, x: torch.Tensor) -> tuple[Outcome, TaskProblem]:
+def _reloaded(problem: TaskProblem, source: Path, x: torch.Tensor) -> Steps[tuple[Outcome, TaskProblem]]:
     """The outcome of x as a whole result holds it, motion included: written, loaded, simulated; and the task loaded."""
-    gradients = attribute_gradients(problem, x)
+    gradients = yield from attribute_gradients(problem, x)
     with tempfile.TemporaryDirectory() as name, trusting(source):
         folder = ResultFolder(Path(name), problem, source)
         folder.write_values(x, {})
-        bare = outcome(load_problem(folder.result, problem, x))
+        bare = yield from outcome(load_problem(folder.result, problem, x))
         folder.write_result(bare, chosen_values(problem, x), {})
         loaded = load_problem(folder.result, problem, x)
-        return dataclasses.replace(outcome(loaded, recorded=True), gradients=gradients), loaded
+        after = yield from outcome(loaded, recorded=True)
+        return dataclasses.replace(after, gradients=gradients), loaded
 
 
 def load_problem(path: Path, problem: TaskProblem, x: torch.Tensor) -> TaskProblem:

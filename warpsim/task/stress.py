@@ -13,6 +13,7 @@ import torch
 
 from warpsim.check.records import RunRecord
 from warpsim.check.records.labels import simulator_exploit
+from warpsim.core.driving import drive
 from warpsim.core.errors import TaskError
 from warpsim.objective import Condition, Term
 from warpsim.parallel.workers import Parcel, run_all
@@ -113,7 +114,7 @@ def stress(
     wanted = task if isinstance(task, Task) else read_task(path, sim.scene, task)
     wanted = replace(wanted, terms=(*wanted.terms, *terms), conditions=(*wanted.conditions, *conditions))
     problem = TaskProblem(with_channels(sim, wanted), wanted)
-    found = outcome(problem)
+    found = drive(outcome(problem))
     changed = list(variations(sim.scene, contacts=sim.model.npair > 0, controls=bool(problem.controls), seed=seed))
     if executor is None:
         made = [_replayed(problem, variation) for variation in changed]
@@ -163,7 +164,7 @@ def _held(problem: TaskProblem, place: int, steps: int) -> Control:
 
 def _outcome(name: str, problem: TaskProblem) -> StressOutcome:
     try:
-        found = outcome(problem)
+        found = drive(outcome(problem))
     except TaskError as error:  # the changed simulator blows up: no fault of the task's
         return StressOutcome(name, math.inf, False if problem.task.conditions else None, str(error))
     return _judged(name, found)

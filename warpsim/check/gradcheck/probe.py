@@ -15,6 +15,7 @@ from warpsim.autograd.rollout import RolloutCall
 from warpsim.check.gradcheck.directions import Direction
 from warpsim.check.gradcheck.losses import Loss, Tensors
 from warpsim.check.gradcheck.modes import ModeObserver, StepModes
+from warpsim.core.driving import drive
 from warpsim.engine.engine import Engine, RolloutSpec
 from warpsim.rigid.model.model import Model
 from warpsim.scene import Scene
@@ -144,7 +145,7 @@ class Probe:
         fixed = {n: to_warp(t, self._initial.dtypes[n]) for n, t in first.items() if n not in call.state}
         controls = {name: tensor.contiguous() for name, tensor in batch.controls.items()}
         with self._engine.turn:
-            return replace(call, fixed=fixed).run(first, controls)
+            return drive(replace(call, fixed=fixed).run(first, controls))
 
     @property
     def device(self) -> torch.device:

@@ -6,12 +6,13 @@ import argparse
 
 from warpsim.cli.arguments.optimize import add
 from warpsim.cli.commands import optimize
+from warpsim.core.driving import Steps
 from warpsim.io.example_scenes import example_scene
 
 _SCENE = "bounce_shot"
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> Steps[int]:
     """Solves the task as `warpsim optimize` would."""
     made = argparse.ArgumentParser()
     add(made.add_subparsers())

@@ -7,11 +7,12 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from warpsim.cli.arguments.common import result_folder
 from warpsim.cli.commands.outputs import check_outputs
 from warpsim.cli.commands.ranks import joined, writes
+from warpsim.core.driving import Steps
 from warpsim.core.errors import InputError
 from warpsim.io.scene_files import is_usd, scene_files
 from warpsim.parallel.ranks import Ranks, alone
@@ -19,18 +20,15 @@ from warpsim.sim.simulator import Simulator
 from warpsim.task.folder import folder_files
 from warpsim.task.live_search import SearchViewer
 from warpsim.task.optimized import OptimizedTask
-from warpsim.task.solve import DIVIDED_METHODS, chosen_search, optimize
+from warpsim.task.solve import DIVIDED_METHODS, Wanted, chosen_search, optimizing
 from warpsim.view.page.content import Target
-
-if TYPE_CHECKING:
-    from warpsim.sim.live import LiveViewer
 
 SOLVED, NOT_SOLVED, INTERRUPTED = 0, 3, 130
 """Exit codes; a task without conditions of success exits as solved."""
 _MOST_NUMBERS = 6
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> Steps[int]:
     """Optimizes, writes, and says how it went."""
     output = result_folder(arguments)
     if is_usd(output):
@@ -43,20 +41,20 @@ def run(arguments: argparse.Namespace) -> int:
         check_outputs(folder_files(output), [arguments.scene], force=arguments.force, make_folder=True)
     with joined(scene_files(arguments.scene)) as ranks:
         if ranks is None:
-            return _solve_live(arguments, output) if arguments.live else _solve(arguments, output)
+            return (yield from (_solve_live if arguments.live else _solve)(arguments, output))
         if arguments.live:
             raise InputError("--live shows the search of one process; run it without torchrun, or leave --live out")
         search = chosen_search(
             arguments.scene, arguments.task, method=arguments.method, starts=arguments.starts, seed=arguments.seed
         )
         if search.starts > 1 or search.method in DIVIDED_METHODS:
-            return _solve_over_ranks(arguments, output, ranks, search.starts)
+            return (yield from _solve_over_ranks(arguments, output, ranks, search.starts))
         print(ranks.shares(1), flush=True)
-    ended = _solve(arguments, output) if ranks.first else SOLVED
+    ended = (yield from _solve(arguments, output)) if ranks.first else SOLVED
     return SOLVED if ended == NOT_SOLVED else ended  # torchrun takes every other code for a failure
 
 
-def _solve_over_ranks(arguments: argparse.Namespace, output: Path, ranks: Ranks, starts: int) -> int:
+def _solve_over_ranks(arguments: argparse.Namespace, output: Path, ranks: Ranks, starts: int) -> Steps[int]:
     """Every rank searches, each steps its worlds, and rank 0 writes; torchrun takes any code but 0 for a failure."""
     if starts > 1:
         print(ranks.shares(starts), flush=True)
@@ -64,19 +62,30 @@ def _solve_over_ranks(arguments: argparse.Namespace, output: Path, ranks: Ranks,
         print(f"derivatives by differences, two worlds for each number, over {ranks.size} ranks", flush=True)
     if ranks.restarts and ranks.from_first(lambda: (output / "search.json").is_file(), "looking for a checkpoint"):
         arguments.resume = True
-    done = _optimized(arguments, output)
+    done = yield from _optimized(arguments, output)
     lines = ranks.summary()
     if ranks.first:
         with alone():
-            _written(arguments, output, done)
+            yield from _written(arguments, output, done)
         print("\n".join(lines))
     return SOLVED
+
+
+class _PageViewer(SearchViewer, Protocol):
+    """A viewer with a page, as `sim.viewer()` opens it; it is loaded with `--live` alone."""
+
+    @property
+    def url(self) -> str:
+        """Of the page."""
+
+    def wait(self, *, for_viewer: bool = False) -> None:
+        """Until whoever looks leaves, or until somebody looks."""
 
 
 class _Awaited:
     """A viewer whose search begins when somebody looks: its page is complete then."""
 
-    def __init__(self, viewer: LiveViewer) -> None:
+    def __init__(self, viewer: _PageViewer) -> None:
         self._viewer = viewer
         self.play, self.hold = viewer.play, viewer.hold
 
@@ -90,11 +99,11 @@ class _Awaited:
         self._viewer.wait(for_viewer=True)
 
 
-def _solve_live(arguments: argparse.Namespace, output: Path) -> int:
+def _solve_live(arguments: argparse.Namespace, output: Path) -> Steps[int]:
     """Shows the search, and its result until whoever looks leaves."""
     sim = Simulator(arguments.scene, max_contacts=arguments.max_contacts)
     with sim.viewer(browser=arguments.open) as viewer:
-        ended = _solve(arguments, output, _Awaited(viewer))
+        ended = yield from _solve(arguments, output, _Awaited(viewer))
         if ended != INTERRUPTED and viewer.watchers:
             print("the page shows the result until it is closed (Ctrl-C ends it)", flush=True)
             with suppress(KeyboardInterrupt):
@@ -102,25 +111,20 @@ def _solve_live(arguments: argparse.Namespace, output: Path) -> int:
     return ended
 
 
-def _solve(arguments: argparse.Namespace, output: Path, viewer: SearchViewer | None = None) -> int:
+def _solve(arguments: argparse.Namespace, output: Path, viewer: SearchViewer | None = None) -> Steps[int]:
     with _terminated_as_interrupted():
-        done = _optimized(arguments, output, viewer)
-    _written(arguments, output, done)
+        done = yield from _optimized(arguments, output, viewer)
+    yield from _written(arguments, output, done)
     if done.result.stopped == "interrupted":
         return INTERRUPTED
     return NOT_SOLVED if done.solved is False else SOLVED
 
 
-def _optimized(arguments: argparse.Namespace, output: Path, viewer: SearchViewer | None = None) -> OptimizedTask:
-    return optimize(
+def _optimized(arguments: argparse.Namespace, output: Path, viewer: SearchViewer | None = None) -> Steps[OptimizedTask]:
+    overrides = {name: getattr(arguments, name) for name in ("method", "iterations", "seconds", "seed", "starts")}
+    return optimizing(
         Simulator(arguments.scene, max_contacts=arguments.max_contacts),
-        arguments.task,
-        method=arguments.method,
-        iterations=arguments.iterations,
-        seconds=arguments.seconds,
-        seed=arguments.seed,
-        starts=arguments.starts,
-        memory=arguments.budget,
+        Wanted(arguments.task, overrides, arguments.budget),
         folder=output,
         resume=arguments.resume,
         progress=not arguments.quiet,
@@ -128,11 +132,11 @@ def _optimized(arguments: argparse.Namespace, output: Path, viewer: SearchViewer
     )
 
 
-def _written(arguments: argparse.Namespace, output: Path, done: OptimizedTask) -> None:
+def _written(arguments: argparse.Namespace, output: Path, done: OptimizedTask) -> Steps[None]:
     """Writes and says how it went."""
     written = done.save_result(output)
     print("\n".join(summary(done)), flush=True)  # pictures take longer than many a search
-    written += done.save_record(output, film=not arguments.no_gif, progress=not arguments.quiet)
+    written += yield from done.saving_record(output, film=not arguments.no_gif, progress=not arguments.quiet)
     print("wrote " + ", ".join(str(path) for path in written))
     if done.result.stopped == "interrupted":
         print("interrupted: this is the best so far; the same command with --resume goes on")
