@@ -122,7 +122,7 @@ def test_the_command_line_names_its_own_flags(tmp_path, capsys):
     )
     (tmp_path / "b.xml").write_text(
         '<mujoco><worldbody><body name="b"><joint name="j"/><geom size="1"/></body></worldbody><actuator>'
-        '<adhesion body="b" ctrlrange="0 1"/></actuator></mujoco>'
+        '<adhesion body="world" ctrlrange="0 1"/></actuator></mujoco>'
     )
     shown = _told(capsys, "inspect", tmp_path / "b.xml")
     assert "--lenient" in shown and "strict=" not in shown

@@ -53,7 +53,11 @@ UNSUPPORTED = {
     "user gain": (model_of(actuator='<general name="m" joint="h" gaintype="user"/>'), "gaintype user"),
     "user bias": (model_of(actuator='<general name="m" joint="h" biastype="user"/>'), "biastype user"),
     "dc motor": (model_of(actuator='<dcmotor name="m" joint="h" motorconst="1" resistance="1"/>'), "'m': dyntype"),
-    "adhesion actuator": (model_of(actuator='<adhesion name="m" body="arm" ctrlrange="0 1"/>'), "transmission body"),
+    "adhesion of the world": (model_of(actuator='<adhesion name="m" body="world" ctrlrange="0 1"/>'), "'m': body"),
+    "adhesion by velocity": (
+        model_of(actuator='<general name="m" body="arm" biastype="affine" biasprm="0 0 -1"/>'),
+        "'m': gainprm, biasprm",
+    ),
     "slider crank": (
         model_of(actuator='<general name="m" slidersite="s" cranksite="t" cranklength="1"/>'),
         "transmission slidercrank",

@@ -87,9 +87,10 @@ class Actuator:
 
     name: str
     transmission: str
-    """"joint", "tendon" or "site"."""
+    """"joint", "tendon", "site", or "body" for adhesion: one pull of a body towards all it touches, out to the margin
+    and gap of its contacts, shared equally among them. Gears play no part in it, nor do length and velocity."""
     target: str
-    """Name of the joint, tendon or site."""
+    """Name of the joint, tendon, site or body."""
     gear: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
     """(6,): first number for hinge, slide, tendon; 3 for ball; 6 for free; (force, torque) in the frame of a site."""
     gain: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.0, 0.0]))

@@ -224,6 +224,7 @@ def _check_actuators(scene: Scene) -> None:
         "joint": {joint.name for joint in scene.joints},
         "tendon": {tendon.name for tendon in scene.tendons},
         "site": {site.name for site in scene.sites},
+        "body": {body.name for body in scene.bodies},
     }
     kinds = {joint.name: joint.kind for joint in scene.joints}
     for actuator in scene.actuators:
@@ -241,6 +242,19 @@ def _check_actuators(scene: Scene) -> None:
             check_fields(actuator, "time_constant")
         if actuator.muscle is not None and actuator.transmission == "site":
             raise SceneError(f"{place(actuator)}: a muscle pulls at a joint or a tendon, not at a site")
+        if actuator.transmission == "body":
+            _check_adhesion(scene, actuator)
+
+
+def _check_adhesion(scene: Scene, actuator: Actuator) -> None:
+    muscular = actuator.muscle is not None or actuator.dynamics == "muscle"
+    if muscular or np.any(actuator.gain[1:]) or np.any(actuator.bias[1:]):
+        raise SceneError(
+            f"{place(actuator)}: a body's adhesion has neither length nor velocity and is no muscle; set gain[1:] and "
+            "bias[1:] to 0"
+        )
+    if scene.options.impacts:
+        raise SceneError(f"{place(actuator)}: adhesion is not modeled together with Options.impacts; set one aside")
 
 
 def _check_target(actuator: Actuator, known: dict[str, set[str]]) -> None:

@@ -30,6 +30,7 @@ _TRANSMISSIONS = {
     mujoco.mjtTrn.mjTRN_JOINTINPARENT: "joint",
     mujoco.mjtTrn.mjTRN_TENDON: "tendon",
     mujoco.mjtTrn.mjTRN_SITE: "site",
+    mujoco.mjtTrn.mjTRN_BODY: "body",
 }
 _DYNAMICS = {
     mujoco.mjtDyn.mjDYN_NONE: "none",
@@ -116,11 +117,13 @@ def _actuator_troubles(source: MjSource, index: int) -> Iterator[tuple[str, str]
     transmission = mujoco.mjtTrn(model.actuator_trntype[index])
     target, reference = model.actuator_trnid[index]
     if transmission not in _TRANSMISSIONS:
-        yield f"transmission {_word(transmission)}", "only joint, tendon and site transmissions are modeled"
+        yield f"transmission {_word(transmission)}", "only joint, tendon, site and body transmissions are modeled"
     elif transmission == mujoco.mjtTrn.mjTRN_SITE and reference >= 0:
         yield "refsite", "site transmissions are modeled in the site's own frame"
     elif transmission == mujoco.mjtTrn.mjTRN_JOINTINPARENT and joint_kind(source, target) in ("ball", "free"):
         yield "jointinparent", "ball and free joints are driven in the child's frame"
+    elif transmission == mujoco.mjtTrn.mjTRN_BODY:
+        yield from _adhesion_troubles(model, index)
     for field, supported in (("dyntype", _DYNAMICS), ("gaintype", _GAINS), ("biastype", _BIASES)):
         enum = {"dyntype": mujoco.mjtDyn, "gaintype": mujoco.mjtGain, "biastype": mujoco.mjtBias}[field]
         value = enum(getattr(model, f"actuator_{field}")[index])
@@ -132,6 +135,18 @@ def _actuator_troubles(source: MjSource, index: int) -> Iterator[tuple[str, str]
         yield "muscle", "muscles at sites are not modeled"
     if gain and bias and not np.array_equal(model.actuator_gainprm[index, :9], model.actuator_biasprm[index, :9]):
         yield "biasprm", "a muscle's active and passive force have the same parameters"
+
+
+def _adhesion_troubles(model: mujoco.MjModel, index: int) -> Iterator[tuple[str, str]]:
+    if model.actuator_trnid[index, 0] == 0:
+        yield "body", "adhesion of the world is not modeled; name the bodies that touch it"
+    affine_gain = model.actuator_gaintype[index] == mujoco.mjtGain.mjGAIN_AFFINE
+    affine_bias = model.actuator_biastype[index] == mujoco.mjtBias.mjBIAS_AFFINE
+    varying = affine_gain and model.actuator_gainprm[index, 1:3].any()
+    if varying or (affine_bias and model.actuator_biasprm[index, 1:3].any()):
+        yield "gainprm, biasprm", "adhesion that depends on the velocity of its contacts is not modeled"
+    if any(_muscular(model, index)) or model.actuator_dyntype[index] == mujoco.mjtDyn.mjDYN_MUSCLE:
+        yield "muscle", "a body's adhesion is no muscle"
 
 
 def _muscular(model: mujoco.MjModel, index: int) -> tuple[bool, bool]:

@@ -140,11 +140,14 @@ def _add_actuator(context: Context, prim: Usd.Prim) -> None:
     transmission = _transmission(context, str(targets[0])) if len(targets) == 1 else None
     if transmission is None:
         shown = ", ".join(map(str, targets)) or "nothing"
-        context.ledger.unsupported(prim, "mjc:target", f"points at {shown}: no single joint, fixed tendon or site")
+        context.ledger.unsupported(prim, "mjc:target", f"points at {shown}: no single joint, tendon, site or body")
         return
     kind, angular = transmission
     actuator = Actuator(name, kind, str(targets[0]))
     if _law(context, prim, actuator) is None:
+        return
+    if kind == "body" and (np.any(actuator.gain[1:]) or np.any(actuator.bias[1:]) or actuator.muscle is not None):
+        context.ledger.unsupported(prim, "mjc:gainPrm", "a body's adhesion depends on neither length nor velocity")
         return
     _scale(context, actuator, angular)
     _take_range(context, actuator, "control_range", prim, "ctrlRange", "ctrlLimited")
@@ -165,7 +168,9 @@ def _transmission(context: Context, target: str) -> tuple[str, bool] | None:
     for tendon in context.scene.tendons:
         if tendon.name == target:
             return "tendon", not tendon.path and all(kinds[name] == "hinge" for name in tendon.joints)
-    return ("site", False) if any(site.name == target for site in context.scene.sites) else None
+    if any(site.name == target for site in context.scene.sites):
+        return "site", False
+    return ("body", False) if any(body.name == target for body in context.scene.bodies) else None
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,8 @@ def _transmission(scene: Scene, layout: Layout, kind: str, target: str) -> tuple
         return 1, layout.tendon_names.index(target), 0, 0
     if kind == "site":
         return 2, layout.site_names.index(target), 0, 0
+    if kind == "body":
+        return 5, layout.body(target), 0, 0
     j = layout.joint(target)
     code = {"ball": 3, "free": 4}.get(layout.joint_kinds[j], 0)
     return code, j, int(layout.joint_q[j]), int(layout.joint_dof[j])
@@ -363,8 +365,9 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         has_tendon_armature=any(x.armature for x in scene.tendons),
         has_spatial_tendons=any(x.path for x in scene.tendons),
         has_medium=bool(scene.medium.density or scene.medium.viscosity),
-        has_joint_actuators=bool(transmissions - {"site"}),
+        has_joint_actuators=bool(transmissions - {"site", "body"}),
         has_site_actuators="site" in transmissions,
+        has_adhesion="body" in transmissions,
         drives_loops=bool((drive_topology.loop.numpy() >= 0).any()),
         has_force_limits=_sums_actuator_forces(scene, joints),
         actuators_compensate=any(compensated),

@@ -100,11 +100,6 @@ def report(m: Model, solves: Sequence[ConstraintWork], outputs: Mapping[str, wp.
             launch(_worst_kernel, [c.status, c.error], out[:3])
 
 
-def contacts_needed(c: ConstraintWork) -> np.ndarray:
-    """(W,) places for contacts that a recorded evaluation needed, with those that the adjoint alone sees."""
-    return np.maximum(c.contacts.count.numpy(), c.soft_contacts.count.numpy())
-
-
 ACCEPTED_RESIDUAL = 1e-6 if PRECISION == "float64" else 1e-2
 """Residual up to which a solve that ended above its tolerance counts as converged: what rounding leaves of stiff rows
 lies below it, and such a residual moves a gradient by less than differences can show."""

@@ -12,6 +12,7 @@ from warpsim.core.precision import real, vec2, vec3, vec6
 from warpsim.core.spatial import clamp_range, spatial
 from warpsim.core.stages import stage
 from warpsim.rigid.dynamics import muscle_actuators, plain_actuators
+from warpsim.rigid.dynamics.adhesion import adhesion
 from warpsim.rigid.dynamics.joint_drives import joint_drives
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.topology import Topology
@@ -72,6 +73,8 @@ def actuation(m: Model, s: State, u: Control, work: Work) -> None:
         _joint_actuators(m, s, u, work, dof_actuation)
     if m.has_site_actuators:
         _site_actuators(m, s, u, work, dof_actuation)
+    if m.has_adhesion:
+        adhesion(m, s, u, work, dof_actuation)
     if m.actuators_compensate:
         wp.launch(
             _compensation_kernel,

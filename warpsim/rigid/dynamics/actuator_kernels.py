@@ -16,7 +16,7 @@ from warpsim.core.spatial import clamp_range, outside
 from warpsim.rigid.dynamics.activation import activation_rate_of, next_activation
 from warpsim.rigid.dynamics.muscle_law import activation_rate, affine, bias_of, gain_of, slope_of
 from warpsim.rigid.dynamics.transmission import dof_count, site_wrench, transmission_length, transmission_rate
-from warpsim.rigid.model.actuators import NO_DYNAMICS, SITE, TENDON, ActuatorTopology
+from warpsim.rigid.model.actuators import BODY, NO_DYNAMICS, SITE, TENDON, ActuatorTopology
 from warpsim.rigid.model.parameters import ActuatorParameters, SiteParameters
 from warpsim.rigid.model.tendons import TendonMotion, TendonTopology
 from warpsim.rigid.model.topology import Topology
@@ -35,7 +35,9 @@ class InputFunctions:
     rate_of: wp.Function
 
 
-def _input_functions(*, with_muscles: bool) -> InputFunctions:
+def input_functions(*, with_muscles: bool) -> InputFunctions:
+    """What gains multiply, for kernels with muscles or without."""
+
     @wp.func
     def input_of(
         a: ActuatorTopology,
@@ -91,7 +93,7 @@ def affine_slope(gain: vec3, bias: vec3, u: real, raw: real, limits: vec2) -> re
 
 def joint_actuators(*, with_muscles: bool, module: str) -> wp.Kernel:
     """Actuators of joints and tendons, as a kernel of the named Warp module."""
-    functions = _input_functions(with_muscles=with_muscles)
+    functions = input_functions(with_muscles=with_muscles)
     input_of, rate_of = functions.input_of, functions.rate_of
 
     @wp.kernel(module=module, name="joint_actuator_kernel")
@@ -117,7 +119,7 @@ def joint_actuators(*, with_muscles: bool, module: str) -> wp.Kernel:
         w = natural(wp.tid())
         for i in range(a.count):
             kind = a.transmission[i]
-            if kind != SITE:
+            if kind != SITE and kind != BODY:
                 gear = actuator.gear[w, i]
                 u = input_of(a, actuator, timestep, activation, control, w, i)
                 length = transmission_length(a, tt, x, q, w, i, gear)
@@ -153,7 +155,7 @@ def joint_actuators(*, with_muscles: bool, module: str) -> wp.Kernel:
 
 def site_actuators(*, with_muscles: bool, module: str) -> wp.Kernel:
     """Actuators of sites, as a kernel of the named Warp module."""
-    functions = _input_functions(with_muscles=with_muscles)
+    functions = input_functions(with_muscles=with_muscles)
     input_of, rate_of = functions.input_of, functions.rate_of
 
     @wp.kernel(module=module, name="site_actuator_kernel")

@@ -9,6 +9,7 @@ TENDON = wp.constant(1)
 SITE = wp.constant(2)
 BALL_JOINT = wp.constant(3)
 FREE_JOINT = wp.constant(4)
+BODY = wp.constant(5)
 
 NO_DYNAMICS = wp.constant(0)
 INTEGRATOR = wp.constant(1)
@@ -23,8 +24,8 @@ class ActuatorTopology:
     """Per actuator unless said otherwise."""
 
     count: wp.int32
-    transmission: wp.array(dtype=wp.int32)  # JOINT … FREE_JOINT
-    target: wp.array(dtype=wp.int32)  # index of the joint, tendon or site
+    transmission: wp.array(dtype=wp.int32)  # JOINT … BODY
+    target: wp.array(dtype=wp.int32)  # index of the joint, tendon, site or body
     q: wp.array(dtype=wp.int32)  # first coordinate, for joints
     dof: wp.array(dtype=wp.int32)  # first dof, for joints
     dynamics: wp.array(dtype=wp.int32)  # NO_DYNAMICS … MUSCLE

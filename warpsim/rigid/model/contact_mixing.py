@@ -14,7 +14,8 @@ The shape with the higher `priority` gives friction, solref, solimp, dimension a
   number of solimp then counts as 0: what touches slowly feels no jump of force either.
 
 The margin is the sum of the shapes' margins, whatever their priority; contacts act below it, so the gap beyond it, in
-which MuJoCo lists contacts that do not act, plays no part. Pairs of `Scene.contact_overrides` take its values outright.
+which MuJoCo lists contacts that do not act, counts for adhesive actuators alone. Pairs of `Scene.contact_overrides`
+take its values outright.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import warp as wp
 
 from warpsim.collision.contacts import PairTable
 from warpsim.collision.pairs import override_pairs
-from warpsim.core.precision import real, vec2, vec3, vec5
+from warpsim.core.precision import numpy_real, real, vec2, vec3, vec5
 from warpsim.rigid.model.parameters import PairParameters
 from warpsim.rigid.model.restitution import bouncing_solref, rebound_of
 from warpsim.rigid.model.tables import Tables
@@ -229,6 +230,7 @@ class ContactMixing:
 
     topology: PairTopology
     condim: wp.array  # (np,) int32: 1, 3, 4 or 6
+    gap: wp.array  # (np,), m: how far beyond the margin contacts hold adhesive actuators
     impacts: bool  # restitution is that of impacts, not of a spring
 
     def run(self, authored: dict[str, wp.array], timestep: wp.array, pair: PairParameters) -> None:
@@ -303,7 +305,9 @@ def contact_mixing(t: Tables, scene: Scene, table: PairTable) -> tuple[ContactMi
     p.solimp = t.derived(len(pairs), vec5)
     p.margin = t.derived(len(pairs), real)
     p.restitution = t.derived(len(pairs), real)
-    return ContactMixing(topology, t.integers(condim), scene.options.impacts), p
+    gap = [scene.contact_overrides[k].gap if k >= 0 else a.gap + b.gap for k, (a, b) in zip(given, shapes, strict=True)]
+    gaps = wp.array(np.array(gap, numpy_real), dtype=real, device=table.pair_case.device)
+    return ContactMixing(topology, t.integers(condim), gaps, scene.options.impacts), p
 
 
 def no_pairs(device: wp.Device) -> PairTable:

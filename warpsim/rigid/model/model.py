@@ -172,6 +172,7 @@ class Model:
     has_medium: bool
     has_joint_actuators: bool
     has_site_actuators: bool
+    has_adhesion: bool
     has_force_limits: bool
     actuators_compensate: bool  # whether a joint with a range of actuator forces counts compensation among them
     dof_compensated: wp.array  # (nv,) int32: 1 where it does

@@ -13,7 +13,7 @@ import warp as wp
 
 from warpsim.core.errors import UnsupportedError, unknown_name
 from warpsim.core.precision import real, vec3
-from warpsim.rigid.model.actuators import SITE
+from warpsim.rigid.model.actuators import BODY, SITE
 from warpsim.rigid.model.model import Model
 from warpsim.rigid.model.sensor_kinds import KINDS, numbers_of
 from warpsim.scene import Sensor
@@ -154,8 +154,9 @@ def _refuse(m: Model, s: Sensor) -> None:
         raise UnsupportedError(f"sensor {s.name!r}: {s.kind} measures hinge and slide joints; {s.target!r} is neither")
     if s.kind in ("actuatorpos", "actuatorvel"):
         transmission = m.actuator_topology.transmission.numpy()[m.layout.actuator_names.index(s.target)]
-        if transmission == int(SITE):
-            raise UnsupportedError(f"sensor {s.name!r}: the actuator {s.target!r} acts at a site and has no length")
+        if transmission in (int(SITE), int(BODY)):
+            place = "at a site" if transmission == int(SITE) else "on a body's contacts"
+            raise UnsupportedError(f"sensor {s.name!r}: the actuator {s.target!r} acts {place} and has no length")
     if s.kind == "contact":
         if s.reduce not in CONTACT_CHOICES or s.slots < 1 or [n for n in CONTACT_DATA if n in s.data] != s.data:
             raise UnsupportedError(

@@ -131,6 +131,9 @@ def decisions_into(
     _launch(m, _saturation_kernel, [first.saturated], mode)
     if not m.max_contacts:
         return
+    if first.glue is not None:
+        glue = first.glue.contacts
+        _launch(m, _contact_kernel, [glue.count, glue.pair, glue.feature], mode)
     for c in solves:
         _launch(m, _contact_kernel, [c.contacts.count, c.contacts.pair, c.contacts.feature], mode)
     if impact is None:

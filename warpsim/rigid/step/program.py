@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import warp as wp
 
+from warpsim.collision.contacts import Contacts
 from warpsim.core.errors import InputError, unknown_name
 from warpsim.rigid.constraint.contact_output import contact_forces
 from warpsim.rigid.constraint.contact_points import contact_points
-from warpsim.rigid.constraint.report import contacts_needed, report, unsolved
+from warpsim.rigid.constraint.report import report, unsolved
 from warpsim.rigid.constraint.stage import constraint_forces
 from warpsim.rigid.constraint.violation import constraint_error
 from warpsim.rigid.model.fields import contact_point_fields, control_fields, observable_fields, output_fields
@@ -25,7 +26,6 @@ from warpsim.rigid.step.impact_work import ImpactWork, make_impact_scratch, make
 from warpsim.rigid.step.modes import decisions_into, zones_into
 from warpsim.rigid.step.observe import Observation, make_observation, observe
 from warpsim.rigid.step.step import Partner
-from warpsim.rigid.work.constraint_work import ConstraintWork
 from warpsim.rigid.work.state import (
     RungeKuttaWork,
     Work,
@@ -62,13 +62,18 @@ class StepWork:
         return solves
 
     @property
-    def searches(self) -> list[ConstraintWork]:
-        """All that contacts were looked for in, in their order."""
+    def searches(self) -> list[Contacts]:
+        """Contacts of every search, in their order, with those that the adjoint alone sees."""
         solves = self.solves
         if isinstance(self.step, ImpactWork):  # what touches at the end is found before the impulses
             after = len(self.step.impulses) + 1
             solves = [*solves[:-after], self.step.touch, *solves[-after:]]
-        return [work.constraint for work in solves if work.constraint is not None]
+        found = []
+        for work in solves:
+            found += [work.glue.contacts] if work.glue is not None else []
+            if work.constraint is not None:
+                found += [work.constraint.contacts, work.constraint.soft_contacts]
+        return found
 
 
 class RigidProgram:
@@ -226,7 +231,7 @@ class RigidProgram:
 
     def explain(self, work: StepWork, world: int) -> str | None:
         """Why a step gave numbers that are not finite, where the program knows better than the numbers tell."""
-        needed = next((int(n[world]) for c in work.searches if (n := contacts_needed(c))[world] > self._places), None)
+        needed = next((int(n[world]) for c in work.searches if (n := c.count.numpy())[world] > self._places), None)
         if needed is None:
             return None
         text = f"{needed} contacts but only {self._places} places: "
@@ -240,7 +245,7 @@ class RigidProgram:
     def shortage(self, work: StepWork) -> Shortage | None:
         """Places for contacts that a recorded step lacked, in the first search that found more than there are."""
         for c in work.searches:  # what later ones found followed from numbers that are not finite
-            needed = contacts_needed(c)
+            needed = c.count.numpy()
             if needed.max() > self._places:
                 return Shortage(int(needed.argmax()), int(needed.max()), self._places)
         return None

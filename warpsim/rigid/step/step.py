@@ -22,6 +22,7 @@ from warpsim.rigid.constraint.stage import (
 )
 from warpsim.rigid.dynamics.acceleration import acceleration, acceleration_adjoint, smooth_acceleration
 from warpsim.rigid.dynamics.actuation import actuation
+from warpsim.rigid.dynamics.adhesion import find_glue
 from warpsim.rigid.dynamics.chart_rates import chart_rate
 from warpsim.rigid.dynamics.implicit import implicit_residual, implicit_slopes
 from warpsim.rigid.dynamics.implicit_matrix import implicit_matrix
@@ -66,6 +67,8 @@ def forward(
     implicitfast = m.options.integrator == "implicitfast" and partner is None
     kinematics(m, s, work)
     passive(m, s, u, work)
+    if m.has_adhesion:
+        find_glue(m, work, scratch.constraint)
     actuation(m, s, u, work)
     if m.drives_loops:
         loop_drives(m, u, work)

@@ -9,8 +9,9 @@ import numpy as np
 import warp as wp
 
 from warpsim.collision.contacts import Contacts, SearchWork
-from warpsim.core.precision import mat33, real, vec3, vec6
+from warpsim.core.precision import real, vec6
 from warpsim.rigid.model.model import Model
+from warpsim.rigid.work.glue_work import contact_space
 from warpsim.rigid.work.row_settings import (
     ContactSettings,
     EqualitySettings,
@@ -76,23 +77,12 @@ def make_constraint_work(m: Model, arena: Arena, qdd: wp.array) -> ConstraintWor
     def fixed(count: int, dtype: type) -> wp.array:
         return arena.array((w, count), dtype, differentiable=False)
 
-    def space() -> Contacts:
-        return Contacts(
-            count=arena.array((w,), wp.int32, differentiable=False),
-            pair=fixed(mc, wp.int32),
-            feature=fixed(mc, wp.int64),
-            seed=fixed(mc, vec3),
-            distance=live(mc, real),
-            point=live(mc, vec3),
-            frame=live(mc, mat33),
-        )
-
-    contacts = space()
+    contacts = contact_space(m, arena)
     solver_qdd = live(m.nv, real) if m.two_stage else qdd
     factor_size, list_size = hessian_sizes(m.sparsity)
     return ConstraintWork(
         contacts=contacts,
-        soft_contacts=space() if m.softened_backward else contacts,
+        soft_contacts=contact_space(m, arena) if m.softened_backward else contacts,
         role=fixed(mc if m.has_impacts else 0, wp.int32),
         lift=live(0, real),
         contact_force=live(mc, vec6),

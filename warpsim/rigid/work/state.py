@@ -21,6 +21,7 @@ from warpsim.rigid.work.constraint_work import (
     make_constraint_scratch,
     make_constraint_work,
 )
+from warpsim.rigid.work.glue_work import GlueWork, make_glue_work
 from warpsim.rigid.work.tendon_work import TendonWork, make_tendon_work
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field
@@ -69,6 +70,7 @@ class Work:
     inertia: wp.array  # (W, nbody) vec6, kg·m²: about the com, world axes
     velocity: wp.array  # (W, nv + 1) vec6: twist after each dof
     tendon: TendonWork | None  # None without spatial tendons
+    glue: GlueWork | None  # None without adhesive actuators
     wrench: wp.array  # (W, nbody) vec6: external (torque, force) on each body
     dof_force: wp.array  # (W, nv): applied, passive and actuator forces
     dof_implicit: wp.array  # (W, nv): drives' implicit part, adds to the mass matrix's diagonal everywhere
@@ -116,6 +118,7 @@ def make_work(m: Model, arena: Arena) -> Work:
         inertia=live(m.nbody, vec6),
         velocity=live(m.nv + 1, vec6),
         tendon=make_tendon_work(m, live, fixed),
+        glue=make_glue_work(m, arena),
         wrench=live(m.nbody, vec6),
         dof_force=live(m.nv, real),
         dof_implicit=arena.array((w, m.nv), real, accumulator=True) if m.nd else m.zero_dofs,
