@@ -16,6 +16,7 @@ from warpsim.deformable.matrix import Factor, factor_matrix, make_factor, solve_
 from warpsim.deformable.model import build
 from warpsim.deformable.newton import line_minimum
 from warpsim.deformable.program import DeformableProgram
+from warpsim.deformable.self_contact import SelfContacts
 from warpsim.deformable.terms import Elements, elastic_energy, energy_line
 
 
@@ -44,6 +45,7 @@ def _line_kernel(
 @wp.kernel(enable_backward=False)
 def _minimum_kernel(
     none: Contacts,
+    apart: SelfContacts,
     m: Inertia,
     f: Factor,
     a: wp.array2d(dtype=vec3),
@@ -51,7 +53,7 @@ def _minimum_kernel(
     alpha: wp.array(dtype=real),
 ):
     i = wp.tid()
-    alpha[i] = line_minimum(c[i], none, m, f, 0, a)
+    alpha[i] = line_minimum(c[i], none, apart, m, f, 0, a)
 
 
 def dense(model, rng: np.random.Generator, shift: float) -> tuple[Factor, np.ndarray, np.ndarray]:
@@ -111,7 +113,7 @@ def test_line_minimum_is_stationary_and_lower(rng):
     c = rng.standard_normal((200, 6)) * 10.0 ** rng.uniform(-0.5, 0.5, (200, 6))
     c[:, 0], c[:, 5] = -np.abs(c[:, 0]), np.abs(c[:, 5])
     alpha = wp.full(200, np.nan, dtype=real)
-    nothing = [Contacts(), Inertia(), Factor(), wp.zeros((1, 1), dtype=vec3)]
+    nothing = [Contacts(), SelfContacts(), Inertia(), Factor(), wp.zeros((1, 1), dtype=vec3)]
     wp.launch(_minimum_kernel, dim=200, inputs=[*nothing, wp.array(c, dtype=vec6)], outputs=[alpha])
     for k, a in zip(c, alpha.numpy(), strict=True):
         powers = np.arange(1, 7)

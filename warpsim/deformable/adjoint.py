@@ -20,8 +20,11 @@ from warpsim.core.precision import real, vec3
 from warpsim.deformable.contact import Contacts, contact_work, prepare_contacts
 from warpsim.deformable.corners import Corners, corner_kernel, element_adjoint, gather_kernel, step_sum_kernel
 from warpsim.deformable.inertia import Inertia
-from warpsim.deformable.matrix import Factor, factor_matrix, solve_matrix
+from warpsim.deformable.krylov import solve_with_pairs
+from warpsim.deformable.matrix import Factor, factor_matrix
+from warpsim.deformable.near import prepare_self
 from warpsim.deformable.newton import add_contacts, assemble
+from warpsim.deformable.self_contact import SelfContacts, add_self, self_work
 from warpsim.deformable.springs import Springs, add_springs, spring_work
 from warpsim.deformable.step_terms import Terms
 from warpsim.deformable.terms import Elements
@@ -40,7 +43,7 @@ class AdjointScratch:
         gradient: (W, n) room for ∇Ψ, which is not used.
         acceleration: (W, n) (v⁺ − v)/h.
         work: (W,) room for λᵀ∇ of rows.
-        seed: (2, W) −1, their adjoints: of contacts, of springs.
+        seed: (3, W) −1, their adjoints: of contacts, of springs, of self-contact.
     """
 
     corners: dict[str, Corners]
@@ -59,6 +62,7 @@ def _multiplier_kernel(
     elements: Elements,
     contacts: Contacts,
     springs: Springs,
+    pairs: SelfContacts,
     f: Factor,
     x: wp.array2d(dtype=vec3),
     v: wp.array2d(dtype=vec3),
@@ -79,17 +83,20 @@ def _multiplier_kernel(
     h = m.time_step[w]
     seed[0, w] = real(-1.0)
     seed[1, w] = real(-1.0)
+    seed[2, w] = real(-1.0)
     assemble(m, elements, f, w, x, end, 0, gradient)
     for i in range(end.shape[1]):
         acceleration[w, i] = (next_v[w, i] - v[w, i]) / h
     prepare_contacts(contacts, w, h, x, v)
+    prepare_self(pairs, w, h, x, v)
     add_contacts(contacts, m, f, w, acceleration, gradient)
+    add_self(pairs, w, h, acceleration, gradient)
     add_springs(springs, m.node, w, h, x, v, acceleration, gradient, f.blocks)
     factor_matrix(f, w, 0)
     for i in range(end.shape[1]):
         if m.node[i] >= 0:
             f.vector[w, m.node[i]] = h * (h * adj_end[w, i] + adj_velocity[w, i])
-    solve_matrix(f, w)
+    solve_with_pairs(f, pairs, w, 1)
     for i in range(end.shape[1]):
         by_end[w, i] = vec3()
         by_start[w, i] = vec3()
@@ -216,6 +223,7 @@ def _begin_kernel(
     w = natural(wp.tid())
     seed[0, w] = real(-1.0)
     seed[1, w] = real(-1.0)
+    seed[2, w] = real(-1.0)
     for i in range(a.shape[1]):
         acceleration[w, i] = a[w, i]
         by_end[w, i] = vec3()
@@ -271,7 +279,7 @@ class StepAdjoint:
         self._launch(
             _multiplier_kernel,
             worlds,
-            [inertia, terms.elements, terms.contacts, terms.springs, self._factor]
+            [inertia, terms.elements, terms.contacts, terms.springs, terms.pairs, self._factor]
             + [x, v, next_v, end, end.grad, next_v.grad],
             [
                 scratch.gradient,
@@ -366,7 +374,7 @@ class StepAdjoint:
                 self._launch(step_sum_kernel, worlds, [c.h.grad], [terms.time_step.grad])
 
     def _rows(self, terms: Terms, state: Mapping[str, wp.array]) -> None:
-        """Contacts and springs at fixed a; one thread sums a world, in the order of its rows."""
+        """Contacts, springs and self-contact at fixed a; one thread sums a world, in the order of its rows."""
         c, s, scratch = terms.contacts, terms.springs, self._scratch
         common = [terms.time_step, state["x"], state["v"]]
         moved = [scratch.acceleration, scratch.multiplier]
@@ -374,6 +382,8 @@ class StepAdjoint:
             self._pull(contact_work, c, Contacts(), common, moved, 0)  # arrays in a struct know their gradients
         if s.count:
             self._pull(spring_work, s.vertex, None, [*terms.spring_arrays, *common], moved, 1)
+        if terms.pairs.count:
+            self._pull(self_work, terms.pairs, SelfContacts(), common, moved, 2)
 
     def _pull(self, kernel: wp.Kernel, first: Any, adj_first: Any, read: list, held: list, which: int) -> None:
         wp.launch(

@@ -11,7 +11,7 @@ import warp as wp
 
 from warpsim.core.precision import numpy_real, quat, real, vec3, vec6
 from warpsim.deformable.bend import Bends
-from warpsim.deformable.description import Matter
+from warpsim.deformable.description import SELF_LAW, Matter
 from warpsim.deformable.membrane import Membrane
 from warpsim.deformable.segment import Segments
 from warpsim.deformable.tetrahedron import Tetrahedra
@@ -91,6 +91,12 @@ def contact_arrays(rooms: Rooms, matter: Matter, weights: np.ndarray) -> dict[st
         values = np.concatenate([of_vertices, np.full(len(weights) - count, of_vertices.mean())])
         found[f"contact.{name}"] = rooms.filled(scale * values, real)
     return found
+
+
+def self_arrays(rooms: Rooms, matter: Matter) -> dict[str, wp.array]:
+    """The law of self-contact."""
+    law = matter.self_contact
+    return {f"self.{name}": rooms.filled(float(getattr(law, name)), real) for name in SELF_LAW if law is not None}
 
 
 def spring_arrays(rooms: Rooms, matter: Matter) -> dict[str, wp.array]:

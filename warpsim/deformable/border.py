@@ -15,6 +15,7 @@ from warpsim.deformable.contact import Contacts, contact_gradient, contact_hessi
 from warpsim.deformable.inertia import Inertia, inertia_at
 from warpsim.deformable.matrix import Factor
 from warpsim.deformable.newton import NewtonVectors
+from warpsim.deformable.self_contact import SelfContacts
 from warpsim.deformable.springs import Springs, pull_of, spring_weight
 from warpsim.deformable.terms import Elements
 from warpsim.rigid.model.topology import Topology
@@ -28,6 +29,7 @@ class System:
     elements: Elements
     contacts: Contacts
     springs: Springs
+    pairs: SelfContacts
     factor: Factor
     vectors: NewtonVectors
     tolerance: real
@@ -48,8 +50,9 @@ class System:
     multiplier: wp.array2d(dtype=vec3)  # (W, n) λ
     adj_end: wp.array2d(dtype=vec3)  # (W, n)
     adj_velocity: wp.array2d(dtype=vec3)  # (W, n)
-    status: wp.array2d(dtype=wp.int32)  # (W, 2) iterations, code
+    status: wp.array2d(dtype=wp.int32)  # (W, 4) iterations, code, edge and face that are tangled
     error: wp.array(dtype=real)  # (W,) m/s²
+    room: wp.array(dtype=wp.int32)  # (W,) 0: not enough for the pairs of self-contact
 
 
 @wp.struct

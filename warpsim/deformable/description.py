@@ -95,6 +95,27 @@ class Obstacle:
     friction: float = 0.5
 
 
+SELF_LAW = ("stiffness", "damping", "distance", "friction")
+"""Numbers of a `SelfContact`, each of which may carry a gradient."""
+
+
+@dataclass(frozen=True)
+class SelfContact:
+    """How a matter touches itself: vertices with faces, edges with edges.
+
+    Attributes:
+        distance: At which two of them touch, m: the thickness of a sheet, the diameter of a cable.
+        stiffness: k of each pair, N/m.
+        damping: c of each pair, N s/m.
+        friction: μ.
+    """
+
+    distance: float
+    stiffness: float = 1e3
+    damping: float = 0.0
+    friction: float = 0.5
+
+
 @dataclass(frozen=True)
 class Matter:
     """One deformable thing, or several that share a solve.
@@ -112,6 +133,7 @@ class Matter:
         sprung: Vertices that springs attach to places, which each step is given.
         spring_stiffness: k of each spring, N/m; one value or one for each.
         spring_damping: c of each spring, N s/m; likewise.
+        self_contact: None: its parts pass through each other.
     """
 
     points: Any
@@ -126,6 +148,7 @@ class Matter:
     sprung: Sequence[int] = field(default_factory=tuple)
     spring_stiffness: Any = 1e3
     spring_damping: Any = 0.0
+    self_contact: SelfContact | None = None
 
 
 OBSTACLE_KINDS = ("plane", "sphere", "box", "capsule", "cylinder", "cone", "ellipsoid", *MESH_KINDS)
@@ -182,8 +205,18 @@ def check(matter: Matter) -> None:
             raise SceneError(f"obstacle {k}: friction is {obstacle.friction:g}; it must not be negative")
     if matter.obstacles and not (np.asarray(matter.contact_stiffness, np.float64) > 0.0).all():
         raise SceneError("contact_stiffness must be positive")
+    if matter.self_contact is not None:
+        _check_self_contact(matter.self_contact)
     if not used.all():
         raise SceneError(f"point {int(np.argmin(used))} belongs to no element, so it has no mass; leave it out")
+
+
+def _check_self_contact(law: SelfContact) -> None:
+    for name, least in (("distance", 0.0), ("stiffness", 0.0), ("damping", -1.0), ("friction", -1.0)):
+        value = float(getattr(law, name))
+        if not (np.isfinite(value) and value > least and value >= 0.0):
+            kind = "positive" if least == 0.0 else "0 or more"
+            raise SceneError(f"self-contact: {name} is {value:g}; it must be {kind}")
 
 
 def _check_material(part: Any, count: int) -> None:

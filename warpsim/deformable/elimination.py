@@ -12,7 +12,8 @@ import warp as wp
 
 from warpsim.core.precision import real, vec3
 from warpsim.deformable.border import Border, System
-from warpsim.deformable.matrix import factor_matrix, solve_matrix
+from warpsim.deformable.krylov import solve_with_pairs
+from warpsim.deformable.matrix import factor_matrix
 
 
 @wp.func
@@ -59,7 +60,7 @@ def eliminate(s: System, b: Border, w: int):
     for d in range(b.count[w]):
         for i in range(s.factor.size):
             s.factor.vector[w, i] = s.border[w, d, i]
-        solve_matrix(s.factor, w)
+        solve_with_pairs(s.factor, s.pairs, w, 1)
         for e in range(d + 1):
             total = real(0.0)
             for i in range(s.factor.size):
@@ -96,7 +97,7 @@ def factor_middle(b: Border, w: int) -> int:
 @wp.func
 def reduce_right(s: System, b: Border, w: int):
     """b.right −= BᵀK⁻¹g of one system, g in its factor's vector, which receives K⁻¹g."""
-    solve_matrix(s.factor, w)
+    solve_with_pairs(s.factor, s.pairs, w, 1)
     for d in range(b.count[w]):
         total = real(0.0)
         for i in range(s.factor.size):
@@ -133,7 +134,7 @@ def complete_system(s: System, b: Border, w: int, right: wp.array2d(dtype=vec3),
             for d in range(b.count[w]):
                 total -= b.right[w, b.active[w, d]] * s.border[w, d, node]
             s.factor.vector[w, node] = total
-    solve_matrix(s.factor, w)
+    solve_with_pairs(s.factor, s.pairs, w, 1)
 
 
 @wp.func

@@ -134,8 +134,8 @@ def _store_kernel(
         if s.inertia.kind[i] == PINNED:
             load = load_at(s.inertia, w, i, s.v, s.force, s.vectors.acceleration[w, i])
             elastic[w, s.inertia.pin[i]] = s.vectors.gradient[w, i] - load
-    status[w, 0] = s.status[w, 0]
-    status[w, 1] = s.status[w, 1]
+    for k in range(4):
+        status[w, k] = s.status[w, k]
     error[w] = s.error[w]
 
 
@@ -283,7 +283,8 @@ def make_system(matter: Any, m: Model) -> System:
         return wp.zeros((worlds, number), dtype=dtype, device=device)
 
     stepper = matter.stepper
-    out.inertia, out.elements, out.contacts, out.springs = stepper.structs(m.world.timestep, m.world.gravity)
+    structs = stepper.structs(m.world.timestep, m.world.gravity)
+    out.inertia, out.elements, out.contacts, out.springs, out.pairs = structs
     out.factor, out.vectors, out.tolerance = stepper.factor, stepper.vectors, d.tolerance
     out.multiplier = stepper.multiplier
     for name in ("x", "v", "force", "adj_end", "adj_velocity"):
@@ -301,7 +302,8 @@ def make_system(matter: Any, m: Model) -> System:
     out.shape_body, out.spring_body, out.pin, out.pin_body = matter.bodies_met
     _place_carried(out, matter)
     out.border = wp.zeros((worlds, m.nv, max(d.pattern.size, 1)), dtype=vec3, device=device)
-    out.status, out.error = room(2, wp.int32), wp.zeros(worlds, dtype=real, device=device)
+    out.status, out.error = room(4, wp.int32), wp.zeros(worlds, dtype=real, device=device)
+    out.room = wp.zeros(worlds, dtype=wp.int32, device=device)
     return out
 
 

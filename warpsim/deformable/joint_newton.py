@@ -27,6 +27,7 @@ from warpsim.deformable.elimination import (
     unit_column,
 )
 from warpsim.deformable.inertia import inertia_at, load_at, place_after
+from warpsim.deformable.near import first_tangle, prepare_self
 from warpsim.deformable.newton import (
     COST_ROUNDING,
     MAXIMUM_LINE_STEPS,
@@ -36,11 +37,13 @@ from warpsim.deformable.newton import (
     advance_free,
     assemble,
     contact_line,
+    judged,
     next_trial,
     polynomial,
     quadratic_line,
     residual_and_rounding,
 )
+from warpsim.deformable.self_contact import add_self, self_line
 from warpsim.deformable.springs import add_springs, spring_weight
 from warpsim.deformable.terms import energy_line
 from warpsim.deformable.types import CONVERGED, SADDLE, UNCONVERGED
@@ -61,6 +64,7 @@ def begin_all(systems: wp.array(dtype=System), w: int):
         for i in range(s.x.shape[1]):
             s.vectors.acceleration[w, i] = vec3()
         prepare_contacts(s.contacts, w, s.inertia.time_step[w], s.x, s.v)
+        s.room[w] = prepare_self(s.pairs, w, s.inertia.time_step[w], s.x, s.v)
 
 
 @wp.func
@@ -74,6 +78,7 @@ def assemble_system(s: System, c: Chain, w: int, a: wp.array2d(dtype=real), conv
         s.vectors.gradient[w, i] = load_at(s.inertia, w, i, s.v, s.force, s.vectors.acceleration[w, i])
     assemble(s.inertia, s.elements, s.factor, w, s.x, s.vectors.end, convex, s.vectors.gradient)
     add_contacts(s.contacts, s.inertia, s.factor, w, s.vectors.acceleration, s.vectors.gradient)
+    add_self(s.pairs, w, h, s.vectors.acceleration, s.vectors.gradient)
     add_springs(s.springs, s.inertia.node, w, h, s.x, s.v, s.vectors.acceleration, s.vectors.gradient, s.factor.blocks)
 
 
@@ -101,7 +106,7 @@ def measure(systems: wp.array(dtype=System), w: int) -> vec3:
     solved, stiff, extent = real(1.0), real(0.0), real(0.0)
     for k in range(systems.shape[0]):
         s = systems[k]
-        found = residual_and_rounding(s.inertia, s.vectors, s.factor, w)
+        found = residual_and_rounding(s.inertia, s.pairs, s.vectors, s.factor, w)
         s.error[w] = found[0]
         if not found[0] <= wp.max(s.tolerance, found[1]):
             solved = wp.min(solved, real(0.0))
@@ -138,6 +143,9 @@ def rows_line(systems: wp.array(dtype=System), rows: Rows, v: NewtonVectors, w: 
         s = systems[k]
         if s.contacts.count > 0:
             total += contact_line(s.contacts, s.inertia, s.factor, w, s.vectors.acceleration, alpha, real(0.0))
+        if s.pairs.count > 0:
+            h = s.inertia.time_step[w]
+            total += self_line(s.pairs, w, h, s.vectors.acceleration, s.factor.vector, alpha)
     return total
 
 
@@ -255,7 +263,10 @@ def finish_systems(systems: wp.array(dtype=System), w: int, iterations: int, cod
     for k in range(systems.shape[0]):
         s = systems[k]
         s.status[w, 0] = iterations
-        s.status[w, 1] = code
+        tangle = first_tangle(s.pairs, w, s.vectors.end)
+        s.status[w, 1] = judged(code, s.room[w], tangle)
+        s.status[w, 2] = tangle[0]
+        s.status[w, 3] = tangle[1]
 
 
 def _joint_newton_kernel(storage: HessianStorage) -> wp.Kernel:

@@ -11,6 +11,7 @@ import warp as wp
 
 from warpsim.core.precision import numpy_real, quat, real, vec3, vec6
 from warpsim.deformable import surroundings
+from warpsim.deformable.description import SELF_LAW
 from warpsim.deformable.joint import JointSolver, RigidSide
 from warpsim.deformable.model import DeformableModel, build
 from warpsim.deformable.parts import BENDS, FORMS, MATERIAL, parts_of
@@ -18,14 +19,14 @@ from warpsim.deformable.report import report_kernel
 from warpsim.deformable.step_terms import Around
 from warpsim.deformable.stepper import Stepper, StepWork
 from warpsim.deformable.surfaces import surfaces_of
-from warpsim.deformable.types import STATUS_TEXT
+from warpsim.deformable.types import SOLVED, STATUS_TEXT
 from warpsim.matter.matter import Bodies, CompileContext, Environment, Matter
 from warpsim.scene.matters import MatterDescription
 from warpsim.tape.active import active_tape
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field, SlotValues
 
-_REPORTS = ("energy", "solver_iterations", "solver_status", "solver_error")
+_REPORTS = ("energy", "solver_iterations", "solver_status", "solver_error", "tangle")
 
 
 @dataclass
@@ -99,6 +100,9 @@ class DeformableMatter(Matter):
             Field("solver_status", (w,), wp.int32, differentiable=False),
             Field("solver_error", (w,), real, differentiable=False),  # m/s²
         )
+        if data["self_collision"]:
+            # vertices of an edge and of the face that it passes through, or −1
+            self.outputs += (Field("tangle", (w, 5), wp.int32, differentiable=False),)
         if data["shapes"]:
             self.outputs += (Field("contact_force", (w, n), vec3),)  # N, on each point during the step
         self.observables = (Field("center", (w, 1), vec3),)  # m: of mass
@@ -112,6 +116,9 @@ class DeformableMatter(Matter):
         for name in ("stiffness", "damping"):
             if f"springs.{name}" in m.physical:
                 m.physical[f"springs.{name}"] = self.authored[f"attachment_{name}"]
+        for name in SELF_LAW:
+            if f"self.{name}" in m.physical:
+                m.physical[f"self.{name}"] = self.authored[f"self_{name}"]
         for name in ("time_step", "gravity", *(n for n in m.physical if n.startswith("obstacles."))):
             m.physical.pop(name, None)
         made = {**{f"element.{n}": a for n, a in m.authored.items()}, **m.physical, **m.inner}
@@ -311,7 +318,7 @@ class DeformableMatter(Matter):
             wp.launch(
                 report_kernel,
                 dim=self.worlds,
-                inputs=[terms.inertia, terms.elements, work.step.status, work.step.error, work.x, work.v],
+                inputs=[terms.inertia, terms.elements, terms.pairs, work.step.status, work.step.error, work.x, work.v],
                 outputs=[outputs[name] if name in outputs else None for name in _REPORTS],
                 device=self.device,
                 record_tape=False,
@@ -346,11 +353,11 @@ class DeformableMatter(Matter):
         """(slots, W) residuals of steps that did not converge, or ended at a saddle; 0 elsewhere."""
         code, error = values(work.step.status)[..., 1], values(work.step.error)
         residual = np.where(np.isfinite(error) & (error > 0.0), error, np.inf)
-        return np.where(code != 0, residual, 0.0)
+        return np.where(np.isin(code, SOLVED), 0.0, residual)
 
     def explain(self, work: DeformableWork, world: int) -> str | None:
         """What the solver says of the step."""
-        iterations, code = work.step.status.numpy()[world].tolist()
-        if code == 0:
+        iterations, code, _edge, _face = work.step.status.numpy()[world].tolist()
+        if code in SOLVED:
             return None
         return f"{self.name}: the solver {STATUS_TEXT[code]} after {iterations} iterations; shorten the time step"

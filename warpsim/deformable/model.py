@@ -14,21 +14,24 @@ from warpsim.collision.kinds import KIND_CODE
 from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.core.kernels import initialize
 from warpsim.core.precision import numpy_real, real, vec3, vec6
-from warpsim.deformable.arrays import STRUCTS, Rooms, contact_arrays, element_arrays, spring_arrays
+from warpsim.deformable.arrays import STRUCTS, Rooms, contact_arrays, element_arrays, self_arrays, spring_arrays
 from warpsim.deformable.contact import Contacts, Surfaces
 from warpsim.deformable.derive import derive
-from warpsim.deformable.description import Matter, check
+from warpsim.deformable.description import SELF_LAW, Matter, check
+from warpsim.deformable.features import Features, features_of
 from warpsim.deformable.inertia import Inertia
 from warpsim.deformable.interpolation import corner_shares, reference_gradients
 from warpsim.deformable.matrix import Pattern, make_pattern
 from warpsim.deformable.samples import touching_samples
+from warpsim.deformable.self_contact import SelfContacts
+from warpsim.deformable.self_room import make_self_contacts
 from warpsim.deformable.springs import Springs
 from warpsim.deformable.terms import Elements
 from warpsim.deformable.topology import Topology, make_topology
 from warpsim.deformable.types import FIXED, FREE, PINNED
 from warpsim.scene.description import MESH_KINDS
 
-DIRECT = ("time_step", "gravity", "mass_damping", "obstacles.", "contact.", "springs.")
+DIRECT = ("time_step", "gravity", "mass_damping", "obstacles.", "contact.", "springs.", "self.")
 """Beginnings of the names of parameters that steps read as they are authored."""
 
 
@@ -53,6 +56,7 @@ class DeformableModel:
         weights: (samples,) stiffness over that of a vertex.
         surfaces: Distance fields of meshes and hulls among the shapes.
         sprung: (springs,) vertices that springs hold.
+        features: What touches what within it; None: nothing does.
         tolerance: m/s², of the residual √(rᵀM⁻¹r / Σm).
         maximum_iterations: Of Newton's method in a step.
     """
@@ -73,6 +77,7 @@ class DeformableModel:
     weights: np.ndarray
     surfaces: Surfaces
     sprung: np.ndarray
+    features: Features | None
     tolerance: float
     maximum_iterations: int
 
@@ -177,6 +182,14 @@ class DeformableModel:
             out.acceleration, out.step = (wp.zeros(shape, dtype=vec3, device=self.device) for _ in range(2))
         return out
 
+    @cached_property
+    def self_contacts(self) -> SelfContacts:
+        """How it touches itself."""
+        if self.features is None:
+            return SelfContacts()
+        rest, law = self.authored["rest"], {n: self.physical[f"self.{n}"] for n in SELF_LAW}
+        return make_self_contacts(self.features, self.pattern, rest, law)
+
     def over(self, first: int, last: int) -> DeformableModel:
         """The model of worlds first … last − 1, with views of the same parameters."""
 
@@ -241,6 +254,7 @@ def build(
         "mass_damping": rooms.filled(mass_damping, real),
         **contact_arrays(rooms, matter, weights),
         **spring_arrays(rooms, matter),
+        **self_arrays(rooms, matter),
     }
     authored = {"rest": rooms.filled(points, vec3)}
     authored |= {name: rooms.filled(values, real) for name, values in topology.values.items() if len(values)}
@@ -261,6 +275,7 @@ def build(
         weights=weights,
         surfaces=surfaces or Surfaces(),
         sprung=np.asarray(matter.sprung, np.int64),
+        features=None if matter.self_contact is None else features_of(matter),
         tolerance=tolerance,
         maximum_iterations=maximum_iterations,
     )

@@ -24,10 +24,13 @@ from warpsim.deformable.contact import (
     velocity_at,
 )
 from warpsim.deformable.inertia import Inertia, inertia_at, load_at, place_after, velocity_after
-from warpsim.deformable.matrix import Factor, factor_matrix, solve_matrix
+from warpsim.deformable.krylov import solve_with_pairs
+from warpsim.deformable.matrix import Factor, factor_matrix
+from warpsim.deformable.near import first_tangle, prepare_self
+from warpsim.deformable.self_contact import SelfContacts, add_self, self_line
 from warpsim.deformable.springs import Springs, add_springs, spring_weight
 from warpsim.deformable.terms import Elements, energy_line, energy_terms
-from warpsim.deformable.types import CONVERGED, PINNED, SADDLE, UNCONVERGED
+from warpsim.deformable.types import CONVERGED, CROWDED, PINNED, SADDLE, TANGLED, UNCONVERGED
 
 MAXIMUM_LINE_STEPS = wp.constant(60)
 SLOPE_SHARE = wp.constant(real(1e-3))
@@ -142,20 +145,43 @@ def next_trial(alpha: real, low: real, high: real, slope: real, curvature: real)
 
 
 @wp.func
-def line_minimum(c: vec6, contacts: Contacts, m: Inertia, f: Factor, w: int, a: wp.array2d(dtype=vec3)) -> real:
+def rows_line(
+    contacts: Contacts,
+    pairs: SelfContacts,
+    m: Inertia,
+    f: Factor,
+    w: int,
+    a: wp.array2d(dtype=vec3),
+    alpha: real,
+    base: real,
+) -> vec3:
+    """`contact_line` of shapes and of the matter itself."""
+    total = vec3(-base, real(0.0), real(0.0))
+    if contacts.count > 0:
+        total = contact_line(contacts, m, f, w, a, alpha, base)
+    if pairs.count > 0:
+        total += self_line(pairs, w, m.time_step[w], a, f.vector, alpha)
+    return total
+
+
+@wp.func
+def line_minimum(
+    c: vec6, contacts: Contacts, pairs: SelfContacts, m: Inertia, f: Factor, w: int, a: wp.array2d(dtype=vec3)
+) -> real:
     """A minimum of Σ cₖαᵏ and the rows' cost, beyond 0 and no higher than there; from α = 1 on.
 
     c₁ is the slope of both at 0, and negative.
     """
     start = vec3()
-    if contacts.count > 0:
-        start = contact_line(contacts, m, f, w, a, real(0.0), real(0.0))
+    touching = contacts.count + pairs.count
+    if touching > 0:
+        start = rows_line(contacts, pairs, m, f, w, a, real(0.0), real(0.0))
     slack = COST_ROUNDING * start[0]
     alpha, low, high = real(1.0), real(0.0), real(-1.0)
     for _turn in range(MAXIMUM_LINE_STEPS):
         line = polynomial(c, alpha)
-        if contacts.count > 0:
-            rows = contact_line(contacts, m, f, w, a, alpha, start[0])
+        if touching > 0:
+            rows = rows_line(contacts, pairs, m, f, w, a, alpha, start[0])
             line += vec3(rows[0] - alpha * start[1], rows[1] - start[1], rows[2])
         if line[0] <= slack and wp.abs(line[1]) <= SLOPE_SHARE * wp.abs(c[0]):
             return alpha
@@ -195,18 +221,27 @@ def advance_free(m: Inertia, s: NewtonVectors, f: Factor, w: int, alpha: real):
 
 
 @wp.func
-def advance_along(contacts: Contacts, springs: Springs, m: Inertia, s: NewtonVectors, f: Factor, w: int, c: vec6):
+def advance_along(
+    contacts: Contacts,
+    springs: Springs,
+    pairs: SelfContacts,
+    m: Inertia,
+    s: NewtonVectors,
+    f: Factor,
+    w: int,
+    c: vec6,
+):
     """Goes to the minimum along the step."""
     h = m.time_step[w]
     quadratic = quadratic_line(springs, m, s, f, w)
     coefficients = c / (h * h)
     coefficients[0] = quadratic[0]
     coefficients[1] += quadratic[1]
-    advance_free(m, s, f, w, line_minimum(coefficients, contacts, m, f, w, s.acceleration))
+    advance_free(m, s, f, w, line_minimum(coefficients, contacts, pairs, m, f, w, s.acceleration))
 
 
 @wp.func
-def residual_and_rounding(m: Inertia, s: NewtonVectors, f: Factor, w: int) -> vec2:
+def residual_and_rounding(m: Inertia, pairs: SelfContacts, s: NewtonVectors, f: Factor, w: int) -> vec2:
     """√(rᵀM⁻¹r / Σm), m/s², and what rounding of the places leaves of it: each force is off by ε|x| times a stiffness.
 
     The Hessian must have been assembled.
@@ -219,11 +254,23 @@ def residual_and_rounding(m: Inertia, s: NewtonVectors, f: Factor, w: int) -> ve
         if node >= 0:
             mass = m.mass[w, i]
             stiffness = (wp.trace(f.blocks[w, node]) / real(3.0) - inertia_at(m, w, i)) / (h * h)
+            if pairs.count > 0:
+                stiffness += pairs.stiff[w, i] / (h * h)
             residual += wp.length_sq(s.gradient[w, i]) / mass
             noise += stiffness * stiffness / mass
             total += mass
     total = wp.max(total, real(1e-30))
     return vec2(wp.sqrt(residual / total), ROUNDING * extent * wp.sqrt(noise / total))
+
+
+@wp.func
+def judged(code: int, room: int, tangle: wp.vec2i) -> int:
+    """The code of a step, with what self-contact says of it."""
+    if room == 0:
+        return int(CROWDED)
+    if code == CONVERGED and tangle[0] >= 0:
+        return int(TANGLED)
+    return code
 
 
 @wp.kernel(enable_backward=False)
@@ -232,6 +279,7 @@ def newton_kernel(
     elements: Elements,
     contacts: Contacts,
     springs: Springs,
+    pairs: SelfContacts,
     f: Factor,
     s: NewtonVectors,
     tolerance: real,
@@ -242,7 +290,7 @@ def newton_kernel(
     force: wp.array2d(dtype=vec3),
     target: wp.array2d(dtype=vec3),
     # out
-    status: wp.array2d(dtype=wp.int32),  # iterations, code
+    status: wp.array2d(dtype=wp.int32),  # iterations, code, edge and face that are tangled
     error: wp.array(dtype=real),
     next_x: wp.array2d(dtype=vec3),
     next_v: wp.array2d(dtype=vec3),
@@ -255,6 +303,7 @@ def newton_kernel(
     for i in range(count):
         s.acceleration[w, i] = vec3()
     prepare_contacts(contacts, w, h, x, v)
+    room = prepare_self(pairs, w, h, x, v)
     code, iterations, shifted, residual = int(UNCONVERGED), int(0), int(1), real(0.0)
     for turn in range(maximum_iterations + 1):
         for i in range(count):
@@ -262,8 +311,9 @@ def newton_kernel(
             s.gradient[w, i] = load_at(m, w, i, v, force, s.acceleration[w, i])
         assemble(m, elements, f, w, x, s.end, 0, s.gradient)
         add_contacts(contacts, m, f, w, s.acceleration, s.gradient)
+        add_self(pairs, w, h, s.acceleration, s.gradient)
         add_springs(springs, m.node, w, h, x, v, s.acceleration, s.gradient, f.blocks)
-        measured = residual_and_rounding(m, s, f, w)
+        measured = residual_and_rounding(m, pairs, s, f, w)
         residual = measured[0]
         iterations = turn
         if residual <= wp.max(tolerance, measured[1]):
@@ -284,18 +334,21 @@ def newton_kernel(
         for i in range(count):
             if m.node[i] >= 0:
                 f.vector[w, m.node[i]] = -s.gradient[w, i]
-        solve_matrix(f, w)
+        solve_with_pairs(f, pairs, w, 0)
         for i in range(count):
             s.step[w, i] = vec3()
             if m.node[i] >= 0:
                 s.step[w, i] = (h * h) * f.vector[w, m.node[i]]
-        advance_along(contacts, springs, m, s, f, w, energy_line(elements, w, h, x, s.end, s.step))
+        advance_along(contacts, springs, pairs, m, s, f, w, energy_line(elements, w, h, x, s.end, s.step))
     for i in range(count):
         end = place_after(m, w, i, x, v, target, s.acceleration[w, i])
         next_x[w, i] = end
         next_v[w, i] = velocity_after(m, w, i, x, v, end, s.acceleration[w, i])
         if m.kind[i] == PINNED:
             elastic[w, m.pin[i]] = s.gradient[w, i] - load_at(m, w, i, v, force, s.acceleration[w, i])
+    tangle = first_tangle(pairs, w, next_x)
     status[w, 0] = iterations
-    status[w, 1] = code
+    status[w, 1] = judged(code, room, tangle)
+    status[w, 2] = tangle[0]
+    status[w, 3] = tangle[1]
     error[w] = residual

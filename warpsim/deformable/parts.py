@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from warpsim.core.errors import SceneError
-from warpsim.deformable.description import Curve, Matter, Obstacle, Sheet, Volume, check
+from warpsim.deformable.description import SELF_LAW, Curve, Matter, Obstacle, SelfContact, Sheet, Volume, check
 from warpsim.deformable.topology import make_topology
 from warpsim.scene.matters import MatterDescription
 
@@ -48,11 +48,16 @@ def parts_of(description: MatterDescription) -> Matter:
             fixed=data["fixed"].tolist(),
             pinned=[*data["pinned"].tolist(), *data["held"].tolist()],
             obstacles=[Obstacle(kind) for kind in data["shape_kinds"]],
-            faces=data["faces"] if "faces" in data and data["shape_kinds"] else (),
+            faces=data["faces"] if "faces" in data and (data["shape_kinds"] or data["self_collision"]) else (),
             sprung=data["sprung"].tolist(),
+            self_contact=_self_contact(given) if data["self_collision"] else None,
         )
     except ValueError as error:
         raise SceneError(f"{where}: {error}") from error
+
+
+def _self_contact(given: Mapping[str, np.ndarray]) -> SelfContact:
+    return SelfContact(**{name: float(given[f"self_{name}"]) for name in SELF_LAW})
 
 
 def _of_elements(given: Mapping[str, np.ndarray], name: str) -> np.ndarray:

@@ -13,6 +13,7 @@ from warpsim.deformable.model import DeformableModel
 from warpsim.deformable.report import report_kernel
 from warpsim.deformable.step_terms import Around
 from warpsim.deformable.stepper import Stepper, StepWork
+from warpsim.deformable.types import SOLVED
 from warpsim.tape.arena import Arena
 from warpsim.tape.program import Arrays, Field, SlotValues
 
@@ -109,12 +110,13 @@ class DeformableProgram:
         control = Arrays("control", {**self.constants, **inputs})
         terms = self._stepper.solve(self._around, state, control, work, next_state, tape)
         if outputs:
+            given = [terms.inertia, terms.elements, terms.pairs]
             names = ("energy", "solver_iterations", "solver_status", "solver_error")
             wp.launch(
                 report_kernel,
                 dim=self.worlds,
-                inputs=[terms.inertia, terms.elements, work.status, work.error, next_state.x, next_state.v],
-                outputs=[outputs[name] if name in outputs else None for name in names],
+                inputs=[*given, work.status, work.error, next_state.x, next_state.v],
+                outputs=[*(outputs[name] if name in outputs else None for name in names), None],
                 device=self.device,
                 record_tape=False,
             )
@@ -123,7 +125,7 @@ class DeformableProgram:
         """(slots, W) residuals of steps that did not converge, or ended at a saddle; 0 elsewhere."""
         code, error = values(work.status)[..., 1], values(work.error)
         residual = np.where(np.isfinite(error) & (error > 0.0), error, np.inf)
-        return np.where(code != 0, residual, 0.0)
+        return np.where(np.isin(code, SOLVED), 0.0, residual)
 
     def split(self, groups: int) -> list[DeformableProgram]:
         """Programs over contiguous ranges of worlds, sharing this one's parameters."""

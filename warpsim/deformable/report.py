@@ -7,6 +7,7 @@ import warp as wp
 from warpsim.core.indexing import natural
 from warpsim.core.precision import real, vec3
 from warpsim.deformable.inertia import Inertia
+from warpsim.deformable.self_contact import SelfContacts
 from warpsim.deformable.terms import Elements, elastic_energy
 
 
@@ -14,6 +15,7 @@ from warpsim.deformable.terms import Elements, elastic_energy
 def report_kernel(
     m: Inertia,
     elements: Elements,
+    pairs: SelfContacts,
     status: wp.array2d(dtype=wp.int32),
     error: wp.array(dtype=real),
     x: wp.array2d(dtype=vec3),
@@ -23,6 +25,7 @@ def report_kernel(
     iterations: wp.array(dtype=wp.int32),
     code: wp.array(dtype=wp.int32),
     solver_error: wp.array(dtype=real),
+    tangle: wp.array2d(dtype=wp.int32),
 ):
     """Reports of one world, as far as they are asked for."""
     w = natural(wp.tid())
@@ -40,3 +43,11 @@ def report_kernel(
         code[w] = status[w, 1]
     if solver_error:
         solver_error[w] = error[w]
+    if tangle:
+        for k in range(5):
+            tangle[w, k] = -1
+        if status[w, 2] >= 0:
+            for k in range(2):
+                tangle[w, k] = pairs.edge[status[w, 2], k]
+            for k in range(3):
+                tangle[w, 2 + k] = pairs.face[status[w, 3], k]

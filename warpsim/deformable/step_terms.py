@@ -8,6 +8,7 @@ import warp as wp
 
 from warpsim.deformable.contact import Contacts
 from warpsim.deformable.inertia import Inertia
+from warpsim.deformable.self_contact import SelfContacts
 from warpsim.deformable.springs import Springs
 from warpsim.deformable.terms import Elements
 
@@ -43,17 +44,20 @@ class Terms:
     """Structs for kernels, and the arrays in them that may carry gradients.
 
     Attributes:
-        inertia, elements, contacts, springs: Structs.
+        inertia, elements, contacts, springs, pairs: Structs.
         time_step, gravity: (W,).
         contact_arrays: Members of the contacts, from the position of shapes to the radius of samples.
         spring_arrays: In the order of `spring_work`, from the place to the damping.
+        pair_arrays: The law of self-contact.
     """
 
     inertia: Inertia
     elements: Elements
     contacts: Contacts
     springs: Springs
+    pairs: SelfContacts
     time_step: wp.array
     gravity: wp.array
     contact_arrays: tuple[wp.array, ...]
     spring_arrays: tuple[wp.array, ...]
+    pair_arrays: tuple[wp.array, ...]

@@ -12,6 +12,7 @@ from warpsim.core.precision import real, vec3
 from warpsim.deformable.adjoint import AdjointScratch, StepAdjoint
 from warpsim.deformable.contact import Contacts
 from warpsim.deformable.corners import make_corners
+from warpsim.deformable.description import SELF_LAW
 from warpsim.deformable.matrix import make_factor
 from warpsim.deformable.model import DeformableModel
 from warpsim.deformable.newton import NewtonVectors, newton_kernel
@@ -28,7 +29,7 @@ class StepWork:
     """What a slot keeps of a step beside its states: the solver's report, and the elastic force on pinned vertices.
 
     Attributes:
-        status: (W, 2) iterations and code, see `types.STATUS_TEXT`.
+        status: (W, 4) iterations and code, see `types.STATUS_TEXT`; an edge and the face it passes through, or −1.
         error: (W,) residual, m/s².
         elastic: (W, pins) ∇Ψ, N.
     """
@@ -49,7 +50,7 @@ class Stepper:
             setattr(self.vectors, name, self._room())
         self.factor = make_factor(model.pattern, model.points, model.worlds, model.device)
         self._inertia, self._elements = model.inertia, model.elements
-        self._contacts, self._springs = model.contacts, model.springs
+        self._contacts, self._springs, self._pairs = model.contacts, model.springs, model.self_contacts
         self._adjoint = StepAdjoint(model, self._adjoint_scratch(), self.factor)
 
     def _room(self) -> wp.array:
@@ -64,7 +65,7 @@ class Stepper:
         return AdjointScratch(
             corners=corners,
             work=wp.zeros(m.worlds, dtype=real, device=m.device),
-            seed=wp.zeros((2, m.worlds), dtype=real, device=m.device),
+            seed=wp.zeros((3, m.worlds), dtype=real, device=m.device),
             **{name: self._room() for name in vectors},
         )
 
@@ -72,7 +73,7 @@ class Stepper:
         """What a slot keeps."""
         worlds = self._model.worlds
         return StepWork(
-            arena.array((worlds, 2), wp.int32, differentiable=False),
+            arena.array((worlds, 4), wp.int32, differentiable=False),
             arena.array((worlds,), real, differentiable=False),
             arena.array((worlds, max(len(self._model.pinned), 1)), vec3),
         )
@@ -82,11 +83,15 @@ class Stepper:
         """(W, n) λ of the last adjoint."""
         return self._adjoint.multiplier
 
-    def structs(self, time_step: wp.array, gravity: wp.array) -> tuple[Any, Any, Any, Any]:
-        """Masses, elements, contacts and springs, without what is around them in a step."""
-        inertia, contacts, springs = (_copied(s) for s in (self._inertia, self._contacts, self._springs))
+    def structs(self, time_step: wp.array, gravity: wp.array) -> tuple[Any, Any, Any, Any, Any]:
+        """Masses, elements, contacts, springs and self-contact, without what is around them in a step."""
+        own = (self._inertia, self._contacts, self._springs, self._pairs)
+        inertia, contacts, springs, pairs = (_copied(s) for s in own)
         inertia.time_step, inertia.gravity = time_step, gravity
-        return inertia, self._elements, contacts, springs
+        if pairs.count:
+            for name in SELF_LAW:
+                setattr(pairs, name, self._model.physical[f"self.{name}"])
+        return inertia, self._elements, contacts, springs, pairs
 
     def contacts(self, around: Around) -> Contacts:
         """Contacts of a step in its surroundings; arrays that carry gradients are set here, once they have them."""
@@ -102,7 +107,7 @@ class Stepper:
 
     def terms(self, around: Around) -> Terms:
         """The objective of a step in its surroundings."""
-        inertia, elements, _, springs = self.structs(around.time_step, around.gravity)
+        inertia, elements, _, springs, pairs = self.structs(around.time_step, around.gravity)
         contacts = self.contacts(around)
         contact_arrays: tuple[wp.array, ...] = ()
         spring_arrays: tuple[wp.array, ...] = ()
@@ -119,10 +124,12 @@ class Stepper:
             elements,
             contacts,
             springs,
+            pairs,
             around.time_step,
             around.gravity,
             contact_arrays,
             spring_arrays,
+            tuple(getattr(pairs, name) for name in SELF_LAW) if pairs.count else (),
         )
 
     def solve(
@@ -148,7 +155,8 @@ class Stepper:
         wp.launch(
             newton_kernel,
             dim=m.worlds,
-            inputs=[terms.inertia, terms.elements, terms.contacts, terms.springs, self.factor, self.vectors]
+            inputs=[terms.inertia, terms.elements, terms.contacts, terms.springs, terms.pairs]
+            + [self.factor, self.vectors]
             + [m.tolerance, m.maximum_iterations, state["x"], state["v"], control["force"], control["pin"]],
             outputs=[work.status, work.error, next_state["x"], next_state["v"], work.elastic],
             device=m.device,
@@ -197,7 +205,7 @@ def _with_gradients(
     work: StepWork,
 ) -> list[wp.array]:
     """Arrays that a step's adjoint reads or adds to."""
-    read = (*state.values(), *control.values(), *terms.contact_arrays, *terms.spring_arrays)
+    read = (*state.values(), *control.values(), *terms.contact_arrays, *terms.spring_arrays, *terms.pair_arrays)
     return [a for a in (*read, *next_state.values(), work.elastic) if a.grad is not None]
 
 

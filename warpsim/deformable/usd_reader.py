@@ -12,7 +12,7 @@ from warpsim.deformable.interpolation import QUADRATIC
 from warpsim.deformable.parts import check_parts
 from warpsim.deformable.topology import hinges
 from warpsim.deformable.usd_attachments import Held, read_attachments
-from warpsim.deformable.usd_material import FAMILIES, bound_material, read_array, read_material
+from warpsim.deformable.usd_material import FAMILIES, bound_material, deformable_body, read_array, read_material
 from warpsim.geometry.quadratic import split_faces
 from warpsim.io.usd.context import Context
 from warpsim.io.usd.ledger_scan import applied_apis
@@ -22,6 +22,9 @@ from warpsim.scene.matters import MatterDescription
 
 _FORMS = {"Surface": ("surface", "Mesh"), "Volume": ("volume", "TetMesh"), "Curves": ("curve", "BasisCurves")}
 _COLOR = np.array([0.25, 0.45, 0.75])
+_SELF_FLAGS = ("newton:selfCollisionEnabled", "physxDeformableBody:selfCollision")
+_SELF_DISTANCE = 0.1
+"""Distance at which a volume without a margin touches itself, over that between its points."""
 _UNREAD = tuple(
     f"{family}:{name}"
     for family in FAMILIES
@@ -71,6 +74,7 @@ def read_deformable(prim: Usd.Prim, context: Context, kind: str) -> MatterDescri
     parameters |= {"rest": rest, **_scales(form, geometry, rest, str(prim.GetPath()))}
     data = {"form": form, "own_friction": float(friction), **geometry, **_looks(prim)}
     data |= _contact(context, prim, form, rest, float(friction), parameters, geometry)
+    data["self_collision"] = _self_contact(context, prim, form, rest, float(friction), parameters, geometry)
     data |= _holding(held, points, parameters)
     data["places"] = {
         child.GetName(): int(context.read.number(child, "warpsim:point") or 0)
@@ -80,7 +84,8 @@ def read_deformable(prim: Usd.Prim, context: Context, kind: str) -> MatterDescri
     for name in _UNREAD:
         if prim.HasAttribute(name):
             context.ledger.unsupported(prim, name, "not modeled; rest shapes have the mesh's topology")
-    positive = ("young", "density", "contact_stiffness", *(("thickness",) if form == "surface" else ()))
+    positive = ["young", "density", "contact_stiffness", "self_stiffness", "self_distance"]
+    positive += ["thickness"] if form == "surface" else []
     made = MatterDescription(
         kind=kind,
         name=_name(context, prim),
@@ -212,12 +217,49 @@ def _contact(
     # average, as colliders combine
     parameters["friction"] = np.array([0.5 * (friction + float(shape.friction[0])) for shape in touched])
     parameters["contact_stiffness"] = np.array(_stiffness(context, prim, form, rest, parameters, geometry))
-    material, damping = bound_material(prim), None
-    if material is not None:
-        damping = context.read.number(material, "newton:contactDamping", finite=False)
-    usable = damping is not None and np.isfinite(damping)
-    parameters["contact_damping"] = np.array(context.units.mass * damping if usable and damping else 0.0)
+    parameters["contact_damping"] = np.array(_damping(context, prim))
     return {"shapes": tuple(s.name for s in touched), "shape_kinds": tuple(s.kind for s in touched)}
+
+
+def _self_contact(
+    context: Context,
+    prim: Usd.Prim,
+    form: str,
+    rest: np.ndarray,
+    friction: float,
+    parameters: dict[str, np.ndarray],
+    geometry: dict[str, Any],
+) -> bool:
+    """Whether it touches itself, and how: with the stiffness and damping of its contacts, at twice their gap."""
+    places = [prim, *(body for body in (deformable_body(prim),) if body is not None and body != prim)]
+    asked = [(p, name) for p in places for name in _SELF_FLAGS if context.read.flag(p, name, False)]
+    if not asked:
+        return False
+    if "PhysicsCollisionAPI" not in applied_apis(prim) or not context.read.flag(prim, "physics:collisionEnabled", True):
+        context.ledger.unsupported(*asked[0], "nothing touches what is no collider: apply PhysicsCollisionAPI")
+        return False
+    stiffness = parameters.get("contact_stiffness")
+    if stiffness is None:
+        stiffness = np.array(_stiffness(context, prim, form, rest, parameters, geometry))
+    distance = 2.0 * float(parameters["gap"])
+    if distance <= 0.0:
+        distance = _SELF_DISTANCE * _between(rest, geometry)
+        context.ledger.assumed(prim, "newton:contactMargin", f"not set; it touches itself at {distance:.3g} m")
+    law = {
+        "stiffness": float(stiffness),
+        "damping": _damping(context, prim),
+        "distance": distance,
+        "friction": friction,
+    }
+    parameters.update({f"self_{name}": np.array(value) for name, value in law.items()})
+    return True
+
+
+def _damping(context: Context, prim: Usd.Prim) -> float:
+    """Of each point's contact, N s/m."""
+    material = bound_material(prim)
+    given = None if material is None else context.read.number(material, "newton:contactDamping", finite=False)
+    return context.units.mass * given if given is not None and np.isfinite(given) else 0.0
 
 
 def _below(name: str, paths: tuple[str, ...]) -> bool:
@@ -233,6 +275,12 @@ def _gap(context: Context, prim: Usd.Prim, form: str, parameters: dict[str, np.n
     return float(own[form])
 
 
+def _between(rest: np.ndarray, geometry: dict[str, Any]) -> float:
+    """Mean distance of an element's corners, m."""
+    elements = geometry["elements"][:, :4]
+    return float(np.linalg.norm(rest[elements] - rest[np.roll(elements, 1, axis=1)], axis=2).mean())
+
+
 def _stiffness(
     context: Context, prim: Usd.Prim, form: str, rest: np.ndarray, parameters: Any, geometry: dict[str, Any]
 ) -> float:
@@ -245,10 +293,8 @@ def _stiffness(
     if form == "curve":
         chosen = 2.0 * young * float(parameters["radius"])
     else:
-        elements = geometry["elements"][:, :4]
         share = 0.5 if geometry["elements"].shape[1] == QUADRATIC else 1.0
-        between = np.linalg.norm(rest[elements] - rest[np.roll(elements, 1, axis=1)], axis=2)
-        chosen = young * share * float(between.mean())
+        chosen = young * share * _between(rest, geometry)
     context.ledger.used(
         prim, "newton:contactStiffness", f"not set on its material; {chosen:.3g} N/m for each point follows from it"
     )

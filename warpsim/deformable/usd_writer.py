@@ -48,7 +48,7 @@ def write_deformable(
         rest = Vt.Vec3fArray.FromNumpy(np.ascontiguousarray(parameters["rest"], np.float32))
         prim.CreateAttribute("physics:restShapePoints", Sdf.ValueTypeNames.Point3fArray, False).Set(rest)
     apart = [path for (kind, name), path in made.items() if kind == "shape" and name not in data["shapes"]]
-    if data["shapes"] and apart:
+    if (data["shapes"] or data["self_collision"]) and apart:
         author.filter_pairs(prim, apart)
     for name, point in data["places"].items():
         author.point_place(prim, name, point)
@@ -60,6 +60,8 @@ def _geometry(root: Usd.Prim, description: MatterDescription) -> Usd.Prim:
     """The mesh or curves with schemas, material and velocities."""
     parameters, data, x = description.parameters, description.data, np.asarray(description.initial["x"])
     material = {name: float(parameters[name]) for name in _MATERIAL if name in parameters}
+    if data["self_collision"]:
+        material |= {f"contact_{name}": float(parameters[f"self_{name}"]) for name in ("stiffness", "damping")}
     if "radius" in parameters:
         material["thickness"] = 2.0 * float(parameters["radius"])
     velocities = np.asarray(description.initial["v"])
@@ -67,7 +69,8 @@ def _geometry(root: Usd.Prim, description: MatterDescription) -> Usd.Prim:
         **material,
         "friction": data["own_friction"],
         "color": data["color"],
-        "collides": bool(data["shapes"]),
+        "collides": bool(data["shapes"]) or data["self_collision"],
+        "self_collision": data["self_collision"],
         "velocities": velocities if velocities.any() else None,
         "pinned": data["pinned"].tolist() or None,
     }

@@ -85,9 +85,9 @@ def cloth(
         cells: Along x and y; point i · (cells y + 1) + j is the i-th along x and the j-th along y.
         points: (n, 3) of other triangles; size and cells do not count then.
         triangles: (m, 3).
-        **options: position, rotation (w, x, y, z), color, collides (True), velocity and angular_velocity (degrees) of
-            the whole at first, velocities of each point, pinned (points that a control moves), and those of
-            `deformable_material`.
+        **options: position, rotation (w, x, y, z), color, collides (True), self_collision (False), velocity and
+            angular_velocity (degrees) of the whole at first, velocities of each point, pinned (points that a control
+            moves), and those of `deformable_material`.
     """
     if points is None or triangles is None:
         points, triangles = grid(size, cells)
@@ -261,6 +261,8 @@ def _define(parent: Usd.Prim, name: str, form: str, points: np.ndarray, options:
     _apply(prim, f"Physics{form}DeformableSimAPI")
     if rest.pop("collides", True):
         UsdPhysics.CollisionAPI.Apply(prim)
+    if rest.pop("self_collision", False):
+        prim.CreateAttribute("newton:selfCollisionEnabled", Sdf.ValueTypeNames.Bool, custom=False).Set(True)
     based, local = UsdGeom.PointBased(prim), np.ascontiguousarray(points, np.float32)
     based.CreatePointsAttr(Vt.Vec3fArray.FromNumpy(local))
     based.CreateExtentAttr(Vt.Vec3fArray.FromNumpy(np.stack([local.min(0), local.max(0)])))
