@@ -292,6 +292,15 @@ def test_a_users_loss_is_checked_over_the_whole_rollout():
     assert whole.verdict("q") == "exact"
 
 
+@pytest.mark.parametrize(("timestep", "steps"), [(0.05, 40), (5.0, 1)])
+def test_without_a_length_two_seconds_are_checked_or_one_step(timestep, steps):
+    scene = Scene(options=Options(timestep=timestep, gravity=np.zeros(3)))
+    scene.bodies.append(Body("b", mass=1.0, inertia=np.eye(3)))
+    scene.joints.append(Joint("slide", "slide", "b"))
+    report = Simulator(scene).gradcheck(parameters=(), loss=lambda t: t.qd[-1].sum())
+    assert report.sections[-1].window.steps == steps
+
+
 def test_the_report_opens_with_what_is_differentiated_and_closes_with_the_settings():
     report = check(floor())
     lines = str(report).splitlines()

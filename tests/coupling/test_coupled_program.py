@@ -130,6 +130,17 @@ def test_derived_parameters_carry_gradients_to_authored_ones() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-11, atol=0.0)
 
 
+def test_worlds_of_a_scene_without_bodies_are_shared_by_threads() -> None:
+    sim = ws.Simulator(ws.Scene(matters=[decay()]), worlds=3)
+    rate = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    found = []
+    for threads in (1, 2):
+        level = sim.rollout(12, parameters={"decay.rate": rate}, threads=threads)["decay.level"]
+        found.append((level.detach(), *torch.autograd.grad(level[-1].sum(), rate)))
+    assert torch.equal(found[0][0], found[1][0]) and torch.equal(found[0][1], found[1][1])
+    assert (found[0][1] < 0.0).all()
+
+
 def test_controls_of_a_matter_are_zero_unless_given() -> None:
     sim = ws.Simulator(ws.Scene(matters=[decay()]))
     assert sim.control_names == ("decay.push",) and sim.control_size == 2

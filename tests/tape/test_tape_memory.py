@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import mmap
 import subprocess
 import sys
 import tempfile
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import warp as wp
 
 from tape_toys import Chain
-from warpsim.tape import CheckpointedTape, EveryStep, KnotInputs, Memory, SegmentReport
+from warpsim.tape import CheckpointedTape, EveryStep, KnotInputs, Memory, SegmentReport, storage
+from warpsim.tape.frames import Packed, packed_bytes
 
 WORLDS, LINKS = 4, 8
 
@@ -113,6 +116,29 @@ def test_temporary_files_are_removed() -> None:
     assert set(Path(tempfile.gettempdir()).glob("warpsim_checkpoints_*")) > found
     del run, tape
     assert set(Path(tempfile.gettempdir()).glob("warpsim_checkpoints_*")) == found
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_DONTNEED"), reason="pages cannot be given back here")
+def test_pages_of_a_file_are_given_back_now_and_then_and_keep_their_bytes(monkeypatch) -> None:
+    """Each time that half of the room is touched, and not before."""
+    program = Chain(WORLDS, LINKS)
+    size = packed_bytes(program.state)
+    monkeypatch.setattr(storage, "RESIDENT_BYTES", 2 * 3 * size)
+    states = Packed.allocate(program.state, 1, wp.get_device("cpu"))
+    kept = storage.make("disk", program.state, 12, wp.get_device("cpu"))
+    advised = []
+    mapped = kept._mapped
+    kept._mapped = SimpleNamespace(madvise=lambda advice: (advised.append(kept._touched), mapped.madvise(advice)))
+    given = []
+    for frame in range(12):
+        given.append(np.random.default_rng(frame).integers(0, 256, (1, size), dtype=np.uint8))
+        states.data.array.assign(given[-1])
+        kept.save(frame, states, 0)
+        assert len(advised) == (frame + 1) // 4
+    for frame in range(12):
+        kept.load(frame, states, 0)
+        assert np.array_equal(states.data.array.numpy(), given[frame])
+    assert len(advised) == 6
 
 
 def test_dropped_runs_give_their_memory_back() -> None:

@@ -146,6 +146,10 @@ def test_moving_points_are_morph_targets(tmp_path, rng):
         primitive = file.meshes[node.mesh].primitives[0]
         rest = numbers(file, primitive.attributes.POSITION)
         moved = np.array([numbers(file, target["POSITION"]) for target in primitive.targets])
+        for target, rows in zip(primitive.targets, moved, strict=True):  # bounds: glTF demands them of positions alone
+            given = file.accessors[target["POSITION"]]
+            assert given.min == pytest.approx(rows.min(axis=0)) and given.max == pytest.approx(rows.max(axis=0))
+            assert "NORMAL" not in target or file.accessors[target["NORMAL"]].min in (None, [])
         keys, weights = found[thing.path, "weights"]
         weights = weights.reshape(len(keys), len(moved))
         assert keys[0] == 0.0 and keys[-1] == pytest.approx(1.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -15,6 +17,8 @@ from warpsim.sim.simulator import Simulator
 from warpsim.view.plots.curves import Curves, History
 
 pytest.importorskip("matplotlib", reason="matplotlib draws the plots")
+to_rgb = importlib.import_module("matplotlib.colors").to_rgb
+COLORS = importlib.import_module("warpsim.view.plots.figure").COLORS
 
 OUTPUTS = ("kinetic_energy", "potential_energy", "contact_count", "solver_iterations")
 
@@ -52,6 +56,19 @@ def test_a_trajectory_shows_its_own_numbers(rollout):
     assert (rollout.numpy("contact_count") > 0).any()
     solver = lines(panel(figure, "solver"))["maximum"]
     assert np.array_equal(solver, rollout.numpy("solver_iterations").reshape(61, 2).max(axis=1))
+
+
+def test_the_fill_below_a_curve_has_its_color_and_the_mean_another():
+    figure = provided("plot")(Curves("run", np.arange(3.0), iterations=np.array([[1, 3], [2, 2], [5, 0]])), ["solver"])
+    axes = panel(figure, "solver")
+    highest, mean = axes.get_lines()
+    assert (highest.get_label(), highest.get_ydata().tolist()) == ("maximum", [3.0, 2.0, 5.0])
+    assert (mean.get_label(), mean.get_ydata().tolist()) == ("mean of worlds", [2.0, 2.0, 2.5])
+    assert to_rgb(highest.get_color()) == to_rgb(COLORS[0]) == pytest.approx(axes.collections[0].get_facecolor()[0, :3])
+    assert to_rgb(mean.get_color()) == to_rgb(COLORS[1])
+    assert axes.get_ylim()[0] == 0.0
+    one = provided("plot")(Curves("run", np.arange(3.0), iterations=np.array([[1], [2], [5]])), ["solver"])
+    assert list(lines(panel(one, "solver"))) == ["maximum"]
 
 
 def test_panels_can_be_chosen_and_saved(rollout, tmp_path):
