@@ -79,6 +79,24 @@ def test_fill_is_read_where_particles_fall_through_the_opening(tipped):
     assert path.grad[1, 0, 0, 0].item() == pytest.approx(0.5 * (2 * 0.5 + 0.5**2) / 1.5**2 * 0.5 / 0.5 / 3)
 
 
+def test_fill_is_differentiated_with_the_time_at_which_particles_fall_through(tipped):
+    """A particle that is higher falls through later, and further on."""
+    sim = ws.Simulator(tipped)
+    box = Container(Fixed((0.0, 0.0, 0.0)), (0.5, 0.25, 0.125))
+    path = torch.zeros(3, 1, 1, 3, dtype=torch.float64)
+    path[:, 0, 0] = torch.tensor([[0.2, 0.0, 0.3], [0.4, 0.2, 0.2], [0.7, 0.3, 0.1]])
+    fill = Fill(matter="coffee", container=box)
+    path.requires_grad_()
+    fill.loss(_episode(sim, path)).sum().backward()
+    for k in range(path.numel()):
+        move = torch.zeros_like(path).flatten()
+        move[k] = 1e-6
+        with torch.no_grad():
+            ends = [fill.loss(_episode(sim, path + sign * move.view_as(path))).item() for sign in (1, -1)]
+        assert path.grad.flatten()[k].item() == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-7)
+    assert path.grad[1, 0, 0, 2] > 0.1
+
+
 def test_a_container_moves_with_its_body(tipped):
     sim = ws.Simulator(tipped)
     made = sim.rollout(5, outputs=("body_position", "body_rotation"))

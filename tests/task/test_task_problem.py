@@ -11,6 +11,7 @@ from finite_differences import directional_difference
 from task_scenes import STEPS, reach, saved, swing
 from warpsim.core.errors import TaskError
 from warpsim.io.usd import author
+from warpsim.optimizers import Adam, Stopping, minimize
 from warpsim.sim.simulator import Simulator
 from warpsim.task.controls import Knots, Periodic
 from warpsim.task.problem import TaskProblem
@@ -30,6 +31,21 @@ def test_signals_of_knots_and_harmonics():
     waves = Periodic(period=0.1, harmonics=1).basis(TIMES, 0.2) @ np.array([[1.0], [2.0], [3.0]])
     expected = 1 + 2 * np.cos(2 * np.pi * TIMES / 0.1) + 3 * np.sin(2 * np.pi * TIMES / 0.1)
     assert np.allclose(waves[:, 0], expected)
+
+
+def test_a_value_of_its_own_bounds_can_be_held(tmp_path):
+    """The first knot of both motors stands; the others are free within the motors' range."""
+    stage, task = swing()
+    reach(task)
+    wide = [0.3, -0.2] + [-1.0] * 4, [0.3, -0.2] + [1.0] * 4
+    values = [0.3, -0.2] + [0.1] * 4
+    author.task_part(task, "Knots", "Motors", count=3, values=values, lower=wide[0], upper=wide[1])
+    problem = problem_of(stage, tmp_path)
+    (control,) = problem.controls
+    assert np.array_equal(control.lower[1:], np.full((2, 2), -1.0)) and (control.scale[1:] == 1.0).all()
+    found = minimize(problem, Adam(rate=0.05), stopping=Stopping(iterations=2))
+    moved = (found.x - problem.start).reshape(3, 2).abs()
+    assert not moved[0].any() and (moved[1] > 0.0).all()
 
 
 def problem_of(stage, tmp_path, *, controls=None, **options) -> TaskProblem:
@@ -179,6 +195,8 @@ def test_the_time_step_follows_the_duration(tmp_path):
         ([("Knots", {"values": [1, 2, 3]})], "/World/Task/Part0: values has 3 numbers; give 1, 2"),
         ([("Knots", {"values": [9]})], "/World/Task/Part0: values lie outside"),
         ([("Knots", {"lower": [3], "upper": [1]})], "/World/Task/Part0: lower"),
+        ([("Knots", {"count": 2, "lower": [0, 0, 1, 0], "upper": [0.5]})], "/World/Task/Part0: a value's lower bound"),
+        ([("Knots", {"count": 2, "lower": [0, 0, 0]})], "/World/Task/Part0: lower has 3 numbers; give 1, 2 or 4"),
         ([("Knots", {"channel": "driveTarget"})], "/World/Task/Part0: the simulator's controls are actuator"),
         ([("Feedback", {"reference": [1], "targets": "/World/Motor0"})], "/World/Task/Part0: "),
     ],

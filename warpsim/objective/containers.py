@@ -2,8 +2,7 @@
 
 A container is a box, standing or carried by a body, whose upper face (+z of its frame) is its opening. Whether a
 particle is inside is no function to be differentiated. `Fill` measures that share, and has a loss that is read before
-the splash: where each particle first falls through the plane of the opening. The frame of the crossing and how far it
-is between two frames are held fixed in the derivative.
+the splash: where each particle first falls through the plane of the opening, on the line between two frames.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ class Fill(_OfLiquid):
         """(1, W, 3 n)."""
         until = slice(0, frames.stop)
         local = self.container.local(episode.trajectory[self._field][until], episode, until)
-        crossed, frame, share = _crossing(local.detach()[..., 2])
+        crossed, frame, share = _crossing(local[..., 2])
         index = frame[None, ..., None].expand(1, *frame.shape, 3)
         before, after = (torch.gather(local, 0, index + k)[0] for k in (0, 1))
         at = before + share[..., None] * (after - before)

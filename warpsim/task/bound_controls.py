@@ -87,7 +87,7 @@ def bind(control: Control, sim: Simulator, times: np.ndarray, duration: float) -
             raise TaskError(f"{control.name}: {unknown_name(f'target of channel {channel}', name, known)}")
     places = tuple(known.index(name) for name in control.targets) if control.targets else tuple(range(len(known)))
     coefficients = control.coefficients(len(times))
-    low, high = _limits(control, sim, channel, places)
+    low, high = _limits(control, sim, channel, places, coefficients)
     if isinstance(control, Feedback):
         own = np.zeros((coefficients, len(places)))
         lower, upper = np.tile(low, (coefficients, 1)), np.tile(high, (coefficients, 1))
@@ -95,6 +95,7 @@ def bind(control: Control, sim: Simulator, times: np.ndarray, duration: float) -
     else:
         assert isinstance(control, OpenLoop)
         own, lower, upper = _open_loop_values(control, coefficients, low, high, resting(sim, channel)[list(places)])
+        lower, upper = _each_value(control, lower, upper)
         basis = control.basis(times, duration)
     start = _first(control, coefficients, own)
     if not ((lower <= start) & (start <= upper)).all():
@@ -113,7 +114,9 @@ def bind(control: Control, sim: Simulator, times: np.ndarray, duration: float) -
     )
 
 
-def _limits(control: Control, sim: Simulator, channel: str, places: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+def _limits(
+    control: Control, sim: Simulator, channel: str, places: Sequence[int], coefficients: int
+) -> tuple[np.ndarray, np.ndarray]:
     """(n,) least and largest, as authored or the scene's; gains are not negative unless that is authored."""
     if isinstance(control, Feedback):
         low, high = np.zeros(len(places)), np.full(len(places), np.inf)
@@ -125,11 +128,26 @@ def _limits(control: Control, sim: Simulator, channel: str, places: Sequence[int
             sides.append(own)
             continue
         numbers = np.asarray(given, dtype=float).ravel()
-        if numbers.size not in (1, len(places)) or np.isnan(numbers).any():
-            raise TaskError(f"{control.name}: {word} has {numbers.size} numbers; give 1 or {len(places)}")
+        each = coefficients * len(places) if isinstance(control, OpenLoop) else 1
+        if numbers.size not in (1, len(places), each) or np.isnan(numbers).any():
+            raise TaskError(f"{control.name}: {word} has {numbers.size} numbers; give 1, {len(places)} or {each}")
+        if numbers.size > len(places):  # of each value, which the signal between them may pass
+            sides.append(own)
+            continue
         sides.append(np.broadcast_to(numbers, (len(places),)).copy())
     if not (sides[0] < sides[1]).all():
         raise TaskError(f"{control.name}: lower {sides[0].tolist()} must be below upper {sides[1].tolist()}")
+    return sides[0], sides[1]
+
+
+def _each_value(control: Control, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(coefficients, n) bounds; where one for each value was authored, these, which may hold a value where it is."""
+    sides = [
+        np.asarray(given, dtype=float).reshape(own.shape) if given is not None and np.size(given) == own.size else own
+        for given, own in ((control.lower, lower), (control.upper, upper))
+    ]
+    if not (sides[0] <= sides[1]).all():
+        raise TaskError(f"{control.name}: a value's lower bound is above its upper one; exchange them")
     return sides[0], sides[1]
 
 
@@ -183,7 +201,8 @@ def _scale(control: Control, lower: np.ndarray, upper: np.ndarray) -> np.ndarray
         if not control.scale > 0:
             raise TaskError(f"{control.name}: scale {control.scale} must be above 0")
         return np.full(lower.shape, float(control.scale))
-    return np.where(np.isfinite(upper - lower), (upper - lower) / 2, 1.0)
+    room = upper - lower
+    return np.where(np.isfinite(room) & (room > 0.0), room / 2, 1.0)
 
 
 class FeedbackPolicy:

@@ -32,7 +32,7 @@ class Control(ABC):
         targets: Actuators or joints that are driven; empty: all of the channel.
         values: First guess: nothing, one number, one for each target, or coefficients·targets, all targets of
             the first coefficient first.
-        lower: Least value, one number or one for each target; None: from the scene.
+        lower: Least value: one number, one for each target, or in open loop one for each value; None: from the scene.
         upper: Largest, likewise.
         scale: Typical change; None: half the range, or 1.
     """
