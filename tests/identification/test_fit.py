@@ -199,6 +199,37 @@ def test_a_schedule_ends_at_the_physical_model():
     assert [(s.samples, s.contacts.softening) for s in made] == [(24, 0.004), (44, 0.004), (80, 0.004), (80, 0.0)]
 
 
+def test_batches_are_of_every_stage_but_the_last():
+    made = stages(80, [Contacts(0.004), Contacts(0.0)], (0.5,), 3, 1e-4, batch=8)
+    assert [(s.samples, s.contacts.softening, s.batch) for s in made] == [
+        (40, 0.004, 8),
+        (80, 0.004, 8),
+        (80, 0.0, None),
+    ]
+    assert [s.batch for s in stages(80, [Contacts()], (0.5,), 3, 1e-4, spread=0.1, batch=8)] == [8, 8, None]
+    assert {s.batch for s in stages(80, [Contacts()], (0.5,), 3, 1e-4)} == {None}
+
+
+def test_batches_end_where_all_recordings_do_with_fewer_rollouts(pendulum, fit):
+    recordings = pendulum_recordings(12, 1)
+    other = fitted(pendulum, recordings, validation=0.25, batch=3)
+    whole = fitted(pendulum, recordings, validation=0.25)
+    np.testing.assert_allclose(other.values, fit.values, rtol=1e-4)
+    assert other.rollouts < 0.85 * whole.rollouts
+
+
+def test_batches_keep_values_of_each_recording(pendulum):
+    """Nuisance values of recordings that a batch leaves out stay theirs, those in it go on."""
+    own = [
+        ws.Parameter("body.mass:bob", lower=0.1, upper=9),
+        ws.Parameter("joint.damping:hinge", prior=0.1, per_recording=True),
+    ]
+    recordings = pendulum_recordings(6, 4)
+    batched, whole = (fitted(pendulum, recordings, parameters=own, batch=batch) for batch in (2, None))
+    np.testing.assert_allclose(batched.values, whole.values, rtol=1e-4)
+    assert batched.loss == pytest.approx(whole.loss, rel=1e-4)
+
+
 def test_averaged_predictions_change_nothing_where_a_loss_is_smooth(pendulum):
     data = pendulum_recordings(6, 9, samples=30)
     plain = fitted(pendulum, data, horizons=())
@@ -240,6 +271,11 @@ def test_softening_is_what_the_fit_ends_with(tmp_path):
     for found, told in ((soft, True), (hard, False)):
         found.save(tmp_path / "out")
         assert ("softened by 0.004 m" in (tmp_path / "out" / "fitted.xml").read_text()) is told
+
+
+def test_a_batch_of_nothing_is_refused(pendulum):
+    with pytest.raises(InputError, match="batch=0: give 1 recording or more"):
+        fitted(pendulum, pendulum_recordings(3, 1), batch=0)
 
 
 def test_mistakes_are_explained(pendulum):

@@ -30,6 +30,10 @@ PROVIDERS = {
     "read_parquet": ("pyarrow.parquet", "read_table"),
     "mcap_reader": ("mcap.reader", "make_reader"),
     "mcap_error": ("mcap.exceptions", "McapError"),
+    "rosbag_reader": ("rosbags.highlevel", "AnyReader"),
+    "rosbag_error": ("rosbags.highlevel", "AnyReaderError"),
+    "rosbag_typestore": ("rosbags.typesys", "get_typestore"),
+    "rosbag_stores": ("rosbags.typesys", "Stores"),
     "matter:liquid": ("warpsim.particles.kind", "LiquidKind"),
 }
 """Name → module and function or class."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal
 
@@ -50,6 +51,7 @@ def identify(
     impacts: bool | None = None,
     substeps: int | None = None,
     horizons: Sequence[float] = HORIZONS,
+    batch: int | None = None,
     iterations: int = 10,
     tolerance: float = 1e-4,
     method: Literal["gauss_newton", "adam", "lbfgs"] = "gauss_newton",
@@ -82,6 +84,8 @@ def identify(
         impacts: Whether bounces are impacts; None: as in the scene.
         substeps: Steps per sample; None: about as the scene's time step says.
         horizons: Shares of the samples that are fitted first.
+        batch: Recordings that every stage but the last is fitted with, drawn anew for each; None: all. What the last
+            stage starts from need not be exact, and costs less with fewer.
         iterations: At most, per stage.
         tolerance: Share of the loss below which an iteration's gain ends the last stage.
         method: "gauss_newton" (Jacobians by differences in worlds), or "adam", "lbfgs" on the exact gradient.
@@ -109,7 +113,7 @@ def identify(
         seed=seed, threads=threads,
     )  # fmt: skip
     contacts = [Contacts(float(s), impacts) for s in np.atleast_1d(np.asarray(softening, dtype=np.float64))]
-    settings = stages(ready.predictor.grid.samples, contacts, horizons, iterations, tolerance, spread)
+    settings = stages(ready.predictor.grid.samples, contacts, horizons, iterations, tolerance, spread, batch)
     moves = start_moves(ready.predictor, position_noise, velocity_noise)
     fitting = Fitting(ready, ready.predictor.grid, settings, moves, start, start_samples, method, width, difference)
     return _outcome(fitting, scene, check=check, bootstrap=bootstrap, folds=folds, seed=seed, began=began)
@@ -167,15 +171,20 @@ def stages(
     iterations: int,
     tolerance: float,
     spread: float = 0.0,
+    batch: int | None = None,
 ) -> list[Setting]:
     """Short horizons with the first kind of contacts, all samples with each kind in turn, predictions averaged."""
     if not spread >= 0:
         raise InputError(f"spread={spread}: give 0 or more, in units of the parameters' scales")
+    if batch is not None and batch < 1:
+        raise InputError(f"batch={batch}: give 1 recording or more, or None for all")
     short = [max(2, int(np.ceil(share * samples))) for share in horizons]
-    first = [Setting(n, contacts[0], iterations, max(tolerance, 3e-3)) for n in dict.fromkeys(short) if n < samples]
+    loose = max(tolerance, 3e-3)
+    first = [Setting(n, contacts[0], iterations, loose) for n in dict.fromkeys(short) if n < samples]
     whole = [Setting(samples, kind, iterations, tolerance) for kind in contacts]
     averaged = [Setting(samples, contacts[-1], iterations, tolerance, spread)] if spread else []
-    return [*first, *whole, *averaged]
+    *earlier, last = *first, *whole, *averaged
+    return [*(replace(setting, batch=batch) for setting in earlier), last]
 
 
 def prepare(

@@ -76,14 +76,17 @@ class Fitting:
         solver = GaussNewton(predictor, chosen, robust=self.robust, moves=moves, difference=self.difference)
         found = None
         for place, setting in enumerate(self.settings):
+            places = _drawn(len(chosen), setting.batch, place)
+            stage = solver.part(places)
             if self.start == "smoothed":
-                self._smooth(chosen, solver.x, setting.contacts)
+                self._smooth(stage.chosen, solver.x, setting.contacts)
             if check and place == 0:
-                found = check_loss(solver, replace(setting, samples=self.settings[-1].samples))
+                found = check_loss(stage, replace(setting, samples=self.settings[-1].samples))
             if self.method == "gauss_newton":
-                solver.run(setting)
+                stage.run(setting)
             else:
-                descend(solver, setting, self.method)
+                descend(stage, setting, self.method)
+            solver.x, solver.z[places] = stage.x, stage.z
         return solver, found
 
     def judge(self, x: torch.Tensor, groups: Mapping[str, torch.Tensor]) -> dict[str, Errors]:
@@ -107,3 +110,11 @@ class Fitting:
         with_starts(predictor, chosen, self.raw.q[chosen], self.raw.qd[chosen])
         q, qd = smoothed(predictor, chosen, x, self.start_samples, contacts, self.moves)
         with_starts(predictor, chosen, q, qd)
+
+
+def _drawn(count: int, batch: int | None, stage: int) -> torch.Tensor:
+    """(r,) places of the recordings that a stage fits, in order; always the same ones."""
+    if batch is None or batch >= count:
+        return torch.arange(count)
+    generator = torch.Generator().manual_seed(stage)
+    return torch.randperm(count, generator=generator)[:batch].sort().values

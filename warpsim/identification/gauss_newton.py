@@ -37,6 +37,7 @@ class Setting:
         iterations: At most.
         tolerance: Share of the loss below which an iteration's gain ends the stage.
         spread: Size, in units of x, of the cloud of values over which predictions are averaged; 0: none.
+        batch: How many of the recordings are fitted, drawn at random; None: all.
     """
 
     samples: int
@@ -44,6 +45,7 @@ class Setting:
     iterations: int
     tolerance: float = 3e-3
     spread: float = 0.0
+    batch: int | None = None
 
 
 class Normal(NamedTuple):
@@ -266,6 +268,23 @@ class GaussNewton:
             pull = normal.gz + (torch.einsum("rik,i->rk", normal.hxz, dx) if self._shared else 0.0)
             dz = -torch.linalg.solve(hzz, pull[..., None])[..., 0]
         return self.x + length * dx, self.z + length * dz
+
+    def part(self, places: torch.Tensor) -> GaussNewton:
+        """A solver of some of the recordings, from the same values.
+
+        Args:
+            places: (r,) among those that are fitted.
+        """
+        made = GaussNewton(
+            self.predictor,
+            self.chosen[places],
+            robust=self.robust,
+            moves=self.moves,
+            shared=self._shared,
+            difference=self._difference,
+        )
+        made.x, made.z = self.x.clone(), self.z[places].clone()
+        return made
 
     @property
     def at_bound(self) -> torch.Tensor:

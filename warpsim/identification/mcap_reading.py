@@ -2,9 +2,7 @@
 
 A topic is "CHANNEL" or "/RECORDING/CHANNEL" ("q", "joint:elbow", "/swing 3/controls" …); without a recording in it, the
 file is one, named after itself. A message is a number, a list of numbers (null: not measured), or {"data": one of
-them}; its log time is when it was measured. A recording's samples are those of its topic with the most messages;
-messages of the others belong to the nearest sample, if it is within half a sample's distance, and controls act until
-the next one.
+them}; its log time is when it was measured. How messages become samples: `warpsim.identification.topics`.
 """
 
 from __future__ import annotations
@@ -17,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from warpsim.core.errors import InputError
-from warpsim.identification.recordings import Recording, in_si
-
-_NANOSECONDS = 1e-9
+from warpsim.identification.recordings import Recording
+from warpsim.identification.topics import Messages, recording_of
 
 
 def read_mcap(
@@ -33,18 +30,18 @@ def read_mcap(
         error: What the library raises for a file that is not one.
         units: Of channels that are not in SI.
     """
-    topics: dict[str, dict[str, list[tuple[float, np.ndarray]]]] = {}
+    topics: dict[str, dict[str, Messages]] = {}
     try:
         with file.open("rb") as stream:
             for _, channel, message in make_reader(stream).iter_messages():
                 recording, name = _named(file, channel.topic)
                 samples = topics.setdefault(recording, {}).setdefault(name, [])
-                samples.append((_NANOSECONDS * message.log_time, _numbers(file, channel, message, len(samples))))
+                samples.append((message.log_time, _numbers(file, channel, message, len(samples))))
     except error as problem:
         raise InputError(f"{file}: not a readable .mcap file: {problem or type(problem).__name__}") from None
     if not topics:
         raise InputError(f"{file}: it holds no messages")
-    return [_recording(file, name, channels, units) for name, channels in topics.items()]
+    return [recording_of(str(file), name, channels, units) for name, channels in topics.items()]
 
 
 def _named(file: Path, topic: str) -> tuple[str, str]:
@@ -57,7 +54,8 @@ def _numbers(file: Path, channel: Any, message: Any, sample: int) -> np.ndarray:
     where = f"{file}, topic {channel.topic!r}, message {sample}"
     if channel.message_encoding != "json":
         raise InputError(
-            f"{where}: encoded as {channel.message_encoding!r}; JSON is read: convert the file, or give `Recording`s"
+            f"{where}: encoded as {channel.message_encoding!r}; JSON is read; "
+            "of a ROS 2 bag, give the folder, not the file in it"
         )
     try:
         value = json.loads(message.data)
@@ -66,35 +64,3 @@ def _numbers(file: Path, channel: Any, message: Any, sample: int) -> np.ndarray:
     except (ValueError, TypeError, KeyError):
         said = bytes(message.data[:60]).decode("utf-8", "replace")
         raise InputError(f"{where}: {said!r} is no number, list of numbers or {{'data': …}}") from None
-
-
-def _recording(
-    file: Path, name: str, topics: Mapping[str, list[tuple[float, np.ndarray]]], units: Mapping[str, str]
-) -> Recording:
-    measured = {n: samples for n, samples in topics.items() if n != "controls"}
-    if not measured:
-        raise InputError(f"{file}, recording {name!r}: it holds controls, and nothing that was measured")
-    times = np.array([time for time, _ in max(measured.values(), key=len)])
-    channels = {n: _laid(f"{file}, recording {name!r}, topic {n!r}", samples, times) for n, samples in measured.items()}
-    controls = _held(topics["controls"], times) if "controls" in topics else None
-    return Recording(name, times, in_si(channels, {n: u for n, u in units.items() if n in channels}), controls)
-
-
-def _laid(where: str, samples: list[tuple[float, np.ndarray]], times: np.ndarray) -> np.ndarray:
-    """(n, …) a topic's numbers at the samples nearest to them; NaN where there are none."""
-    shape = samples[0][1].shape
-    made = np.full((len(times), *shape), np.nan)
-    near = float(np.median(np.diff(times))) / 2 if len(times) > 1 else np.inf
-    for place, (time, numbers) in enumerate(samples):
-        if numbers.shape != shape:
-            raise InputError(f"{where}, message {place}: {numbers.size} numbers, the first one has {shape[0]}")
-        sample = int(np.abs(times - time).argmin())
-        if abs(times[sample] - time) <= near:
-            made[sample] = numbers
-    return made
-
-
-def _held(samples: list[tuple[float, np.ndarray]], times: np.ndarray) -> np.ndarray:
-    """(n, nu): the last control before or at each sample; the first one before that."""
-    given = np.array([time for time, _ in samples])
-    return np.stack([samples[max(0, int(np.searchsorted(given, t, side="right")) - 1)][1] for t in times])

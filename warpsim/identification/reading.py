@@ -9,6 +9,8 @@ recordings one after another. "states" stands for "q" and "qd" side by side.
 
 `.h5` and `.hdf5`: the arrays of an `.npz` as datasets of the root; `.parquet`: the columns of a `.csv`, nulls were not
 measured. `.mcap`: see `warpsim.identification.mcap_reading`. They need the extra `data` (h5py, pyarrow, mcap).
+
+`.bag` files and folders: ROS bags, see `warpsim.identification.rosbag_reading`. They need the extra `ros` (rosbags).
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from warpsim.core.errors import InputError
 from warpsim.core.registry import provided
 from warpsim.identification.mcap_reading import read_mcap
 from warpsim.identification.recordings import Recording, in_si
+from warpsim.identification.rosbag_reading import RosLibrary, bags_in, is_bag, read_bag
 
 _RESERVED = ("lengths", "rate", "times", "names", "controls", "q0", "qd0", "format")
 
@@ -34,10 +37,14 @@ def read_recordings(path: str | PathLike[str], *, units: Mapping[str, str] | Non
     """Reads a data set; `identify` looks it through.
 
     Args:
-        path: `.npz`, `.csv`, `.h5`, `.hdf5`, `.parquet` or `.mcap`, in the formats above.
+        path: `.npz`, `.csv`, `.h5`, `.hdf5`, `.parquet`, `.mcap` or `.bag`, in the formats above; a folder: ROS bags.
         units: Of channels that are not in SI and radians, e.g. {"joint:elbow": "deg"}.
     """
     file = Path(fspath(path))
+    if file.is_dir() or is_bag(file):
+        found = bags_in(file)
+        library = _ros_library(file)
+        return [read_bag(bag, library, units or {}) for bag in found]
     if not file.is_file():
         raise InputError(f"there is no file {file}")
     arrays = {".npz": _npz, ".h5": _hdf5, ".hdf5": _hdf5}
@@ -50,8 +57,8 @@ def read_recordings(path: str | PathLike[str], *, units: Mapping[str, str] | Non
         make_reader, error = _reader("mcap_reader", "mcap", file), cast("type[Exception]", provided("mcap_error"))
         return read_mcap(file, make_reader, error, units or {})
     raise InputError(
-        f"{file}: recordings are read from {', '.join((*arrays, *tables, '.mcap'))}; see docs/identification.md for "
-        "the formats"
+        f"{file}: recordings are read from {', '.join((*arrays, *tables, '.mcap', '.bag'))}; see "
+        "docs/identification.md for the formats"
     )
 
 
@@ -63,12 +70,20 @@ def _opened(file: Path, read: Callable[[Path], Any]) -> Any:
         raise InputError(f"{file}: not a readable {file.suffix} file: {error}") from None
 
 
-def _reader(name: str, library: str, file: Path) -> Callable[..., Any]:
+def _reader(name: str, library: str, file: Path, extra: str = "data") -> Callable[..., Any]:
     """What a library reads with that is needed for one kind of file only."""
     try:
         return provided(name)
     except ModuleNotFoundError:
-        raise InputError(f'{file}: {file.suffix} files are read with {library}: pip install "warpsim[data]"') from None
+        kind = f"{file.suffix} files" if file.is_file() else "ROS bags"
+        raise InputError(f'{file}: {kind} are read with {library}: pip install "warpsim[{extra}]"') from None
+
+
+def _ros_library(file: Path) -> RosLibrary:
+    reader = _reader("rosbag_reader", "rosbags", file, "ros")
+    stores: Any = provided("rosbag_stores")
+    types = provided("rosbag_typestore")(stores.ROS2_HUMBLE)
+    return RosLibrary(reader, cast("type[Exception]", provided("rosbag_error")), types)
 
 
 def _npz(file: Path) -> dict[str, np.ndarray]:

@@ -14,7 +14,9 @@ def add(commands: argparse._SubParsersAction) -> None:
         description="Fits values of a scene to recordings (see docs/identification.md for the formats), with intervals "
         "clustered by recording and errors on held-out recordings.",
     )
-    parser.add_argument("data", help="recordings: .npz, .csv, .h5, .hdf5 or .parquet")
+    parser.add_argument(
+        "data", help="recordings: .npz, .csv, .h5, .hdf5, .parquet, .mcap, .bag, or a folder of ROS bags"
+    )
     parser.add_argument("scene", help="a .usd, .usda, .usdc, .usdz, .xml (MJCF) or .urdf file")
     parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where report and fitted scene go")
     parser.add_argument(
@@ -37,6 +39,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--validation", type=float, default=0.25, help="share of recordings held out (default: 0.25)")
     parser.add_argument("--seed", type=int, default=0, help="of the choice of these")
     parser.add_argument("--iterations", type=natural, default=10, help="at most, per stage (default: 10)")
+    parser.add_argument("--batch", type=natural, help="recordings of every stage but the last (default: all)")
     parser.add_argument("--bootstrap", type=natural, default=0, help="fits of resampled recordings for the intervals")
     parser.add_argument("--spread", type=float, default=0.0, help="of values over which predictions are averaged")
     parser.add_argument("--folds", type=natural, default=0, help="of a cross validation")

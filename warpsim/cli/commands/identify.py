@@ -46,6 +46,7 @@ def _fitted(arguments: argparse.Namespace) -> IdentifiedScene:
         validation=arguments.validation,
         seed=arguments.seed,
         iterations=arguments.iterations,
+        batch=arguments.batch,
         threads=arguments.threads,
         spread=arguments.spread,
         bootstrap=arguments.bootstrap,
