@@ -79,13 +79,11 @@ def identify(
         position_noise: Standard deviation of measured initial coordinates; None: the noise of "q".
         velocity_noise: Of measured initial velocities; None: as of differences of two samples of "q".
         robust: Standard deviations up to which a sample counts squared, beyond by its distance; None: always squared.
-        softening: m by which contacts are softened while fitting (see `Simulator`); several are a schedule, each from
-            where the last one ended: (0.008, 0.004, 0.0) ends at the physical model.
+        softening: m by which contacts are softened (see `Simulator`); several are a schedule, ended by 0 at the physics.
         impacts: Whether bounces are impacts; None: as in the scene.
         substeps: Steps per sample; None: about as the scene's time step says.
         horizons: Shares of the samples that are fitted first.
-        batch: Recordings that every stage but the last is fitted with, drawn anew for each; None: all. What the last
-            stage starts from need not be exact, and costs less with fewer.
+        batch: Recordings that every stage but the last is fitted with, drawn anew for each; None: all.
         iterations: At most, per stage.
         tolerance: Share of the loss below which an iteration's gain ends the last stage.
         method: "gauss_newton" (Jacobians by differences in worlds), or "adam", "lbfgs" on the exact gradient.
@@ -94,8 +92,7 @@ def identify(
         check: Whether the loss's exact gradient is compared with differences first.
         threads: That share the worlds.
         difference: Step of the Jacobian's differences, in units of the parameters' scales.
-        spread: Size of a cloud of values, in units of the parameters' scales, over which predictions are averaged in
-            a last stage: for losses that are rugged at the size of the intervals; 0: there is no such stage.
+        spread: Size of a cloud of values, in such units, over which a last stage averages predictions; 0: no such stage.
         bootstrap: Fits of resampled recordings that intervals are made from; 0: from the scores (see `Uncertainty`).
         folds: Into how many parts the fitted recordings are divided for cross validation; 0: none.
 
