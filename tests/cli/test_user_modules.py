@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from warpsim.cli.main import main
+from warpsim.cli.user_modules import import_user_module
+from warpsim.core.errors import InputError
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mass_spring_net.py"
 
@@ -47,3 +49,13 @@ def test_one_that_is_not_there(name, capsys):
     assert main(["--import", name, "doctor"]) == 1
     error = capsys.readouterr().err
     assert f"--import {name}: no such" in error
+
+
+def test_a_module_that_misses_another_says_which(tmp_path, monkeypatch):
+    (tmp_path / "needs_more.py").write_text("import not_installed_anywhere\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ModuleNotFoundError, match="not_installed_anywhere"):
+        import_user_module("needs_more")
+    with pytest.raises(InputError, match="--import not_there: no such module"):
+        import_user_module("not_there")
