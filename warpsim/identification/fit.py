@@ -84,8 +84,7 @@ def identify(
         impacts: Whether bounces are impacts; None: as in the scene.
         substeps: Steps per sample; None: about as the scene's time step says.
         horizons: Shares of the samples that are fitted first.
-        batch: Recordings that every stage but the last is fitted with, drawn anew for each; None: all. What the last
-            stage starts from need not be exact, and costs less with fewer.
+        batch: Recordings that every stage but the last is fitted with, drawn anew for each; None: all.
         iterations: At most, per stage.
         tolerance: Share of the loss below which an iteration's gain ends the last stage.
         method: "gauss_newton" (Jacobians by differences in worlds), or "adam", "lbfgs" on the exact gradient.
@@ -94,8 +93,7 @@ def identify(
         check: Whether the loss's exact gradient is compared with differences first.
         threads: That share the worlds.
         difference: Step of the Jacobian's differences, in units of the parameters' scales.
-        spread: Size of a cloud of values, in units of the parameters' scales, over which predictions are averaged in
-            a last stage: for losses that are rugged at the size of the intervals; 0: there is no such stage.
+        spread: Size of a cloud, in units of the parameters' scales, over which a last stage averages predictions; 0: none.
         bootstrap: Fits of resampled recordings that intervals are made from; 0: from the scores (see `Uncertainty`).
         folds: Into how many parts the fitted recordings are divided for cross validation; 0: none.
 
@@ -106,8 +104,7 @@ def identify(
         InputError: The data cannot be what they are said to be; says where.
     """
     began = time.process_time()
-    _check_choices(start, method)
-    width = check_robust(robust)
+    width = _checked_choices(start, method, robust)
     ready = prepare(
         data, scene, parameters, noise=noise, units=units, samples=samples, substeps=substeps, validation=validation,
         seed=seed, threads=threads,
@@ -157,11 +154,13 @@ def _outcome(
     )
 
 
-def _check_choices(start: str, method: str) -> None:
+def _checked_choices(start: str, method: str, robust: float | None) -> float:
+    """The width of the loss's quadratic part, if all three are known choices."""
     if start not in STARTS:
         raise InputError(f"start={start!r}; choose one of {', '.join(STARTS)}")
     if method not in ("gauss_newton", *METHODS):
         raise InputError(f"method={method!r}; choose gauss_newton, {', '.join(METHODS)}")
+    return check_robust(robust)
 
 
 def stages(
