@@ -93,7 +93,7 @@ def identify(
         check: Whether the loss's exact gradient is compared with differences first.
         threads: That share the worlds.
         difference: Step of the Jacobian's differences, in units of the parameters' scales.
-        spread: Size of a cloud, in units of the parameters' scales, over which a last stage averages predictions; 0: none.
+        spread: Size of a cloud, in units of the parameters' scales, over which a last stage averages; 0: none.
         bootstrap: Fits of resampled recordings that intervals are made from; 0: from the scores (see `Uncertainty`).
         folds: Into how many parts the fitted recordings are divided for cross validation; 0: none.
 
