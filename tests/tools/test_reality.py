@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tools.reality.cma import minimize
-from tools.reality.halvings import compared
+from tools.reality.halvings import compared, summary
 from tools.reality.mujoco_side import authors_model, rollouts
 from tools.reality.protocol import RATE, SAMPLES, SPLITS, WIDTH, errors, split
 from tools.reality.windows import one_impact
@@ -80,3 +80,21 @@ def test_halvings_count_both_halves():
     row = compared(made([1.0, 2.0, 3.0], [0.2, 0.4, np.inf]), made([1.3, 2.5, 3.0], [0.35, 0.4, 1.0]))
     assert (row["known"], row["held"], row["repeated"], row["held_by_both"]) == (4, 1, 4, 4)
     assert row["at_bound"] == ["c"]
+
+
+def test_the_interval_for_another_set_answers_a_halving():
+    """Two values that err alike differ by √2 as much as one from the truth: 2Φ(1.96/√2) − 1 = 83.4 %, not 95 %."""
+    rng, names = np.random.default_rng(0), tuple(f"p{i}" for i in range(20000))
+
+    def half():
+        sure = SimpleNamespace(
+            determined=np.ones(len(names), dtype=bool),
+            half_width=np.full(len(names), 1.96),
+            repeat_half_width=np.full(len(names), 1.96 * np.sqrt(2)),
+        )
+        return SimpleNamespace(values=rng.normal(size=len(names)), names=names, uncertainty=sure)
+
+    row = compared(half(), half())
+    assert row["held"] / row["known"] == pytest.approx(0.834, abs=0.01)
+    assert row["repeated"] / row["known"] == pytest.approx(0.95, abs=0.005)
+    assert "of those for another set's value do" in summary([row])

@@ -3,7 +3,7 @@
 The training tosses of a split are halved at random, both halves fitted, and each value compared with the other half's.
 Two estimates that are equally sure differ by √2 as much as one from the truth: a true 95 % interval of one holds the
 other in 83 % of cases, and √(h₁² + h₂²) around one in 95 %, as does the interval in which a fit says that another set's
-value is to be expected. All three shares are told.
+value is to be expected. All three shares are told. Fits are of `PLAIN_SCENE`, softened to the end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import warpsim as ws
-from tools.reality.protocol import OPTIONS, SCENE, parameters, split
+from tools.reality.protocol import PLAIN_SCENE, SOFTENED, plain_parameters, split
 from warpsim.core.files import write_text
 from warpsim.identification import IdentifiedScene, Recording, read_recordings
 
@@ -35,7 +35,7 @@ def main() -> None:
     recordings = read_recordings(arguments.data)
     train, _ = split(arguments.split, len(recordings))
     asked = {key: getattr(arguments, key) for key in ("iterations", "spread", "bootstrap")}
-    options = {**OPTIONS, "tolerance": 1e-4, **asked}
+    options = {**SOFTENED, "tolerance": 1e-4, **asked}
     rows = []
     for seed in arguments.seeds:
         rows.append(halving(recordings, train, seed, options))
@@ -54,7 +54,7 @@ def halving(recordings: list[Recording], tosses: np.ndarray, seed: int, options:
 
 def _fit(recordings: list[Recording], half: np.ndarray, options: dict[str, Any]) -> IdentifiedScene:
     used = [recordings[i] for i in half]
-    return ws.identify(used, SCENE, parameters(), validation=0.0, check=False, **options)
+    return ws.identify(used, PLAIN_SCENE, plain_parameters(), validation=0.0, check=False, **options)
 
 
 def compared(first: IdentifiedScene, second: IdentifiedScene) -> dict[str, Any]:

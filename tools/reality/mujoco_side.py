@@ -7,7 +7,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from tools.reality.protocol import RATE, SAMPLES, SCENE
+from tools.reality.protocol import PLAIN_SCENE, RATE, SAMPLES
 
 # With restitution 0.125 (the authors' estimate) as a damping ratio: e = exp(−πζ/√(1 − ζ²)) gives ζ = 0.55.
 _AUTHORS = dict(friction=0.18, solref=(0.01, 0.55))
@@ -15,7 +15,7 @@ _AUTHORS = dict(friction=0.18, solref=(0.01, 0.55))
 
 def authors_model(substeps: int) -> mujoco.MjModel:
     """MuJoCo with the authors' friction and restitution, mass and inertia."""
-    spec = mujoco.MjSpec.from_file(str(SCENE))
+    spec = mujoco.MjSpec.from_file(str(PLAIN_SCENE))
     spec.option.timestep = 1 / RATE / substeps
     cube = spec.geom("cube")
     cube.friction[0] = _AUTHORS["friction"]

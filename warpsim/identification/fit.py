@@ -79,7 +79,8 @@ def identify(
         position_noise: Standard deviation of measured initial coordinates; None: the noise of "q".
         velocity_noise: Of measured initial velocities; None: as of differences of two samples of "q".
         robust: Standard deviations up to which a sample counts squared, beyond by its distance; None: always squared.
-        softening: m by which contacts are softened (see `Simulator`); several are a schedule, ended by 0 at the physics.
+        softening: m by which contacts are softened while fitting (see `Simulator`); several are a schedule, each from
+            where the last one ended: (0.008, 0.004, 0.0) ends at the physical model.
         impacts: Whether bounces are impacts; None: as in the scene.
         substeps: Steps per sample; None: about as the scene's time step says.
         horizons: Shares of the samples that are fitted first.
@@ -92,7 +93,7 @@ def identify(
         check: Whether the loss's exact gradient is compared with differences first.
         threads: That share the worlds.
         difference: Step of the Jacobian's differences, in units of the parameters' scales.
-        spread: Size of a cloud of values, in such units, over which a last stage averages predictions; 0: no such stage.
+        spread: Size of a cloud, in units of the parameters' scales, over which a last stage averages; 0: none.
         bootstrap: Fits of resampled recordings that intervals are made from; 0: from the scores (see `Uncertainty`).
         folds: Into how many parts the fitted recordings are divided for cross validation; 0: none.
 
@@ -103,8 +104,7 @@ def identify(
         InputError: The data cannot be what they are said to be; says where.
     """
     began = time.process_time()
-    _check_choices(start, method)
-    width = check_robust(robust)
+    width = _checked_choices(start, method, robust)
     ready = prepare(
         data, scene, parameters, noise=noise, units=units, samples=samples, substeps=substeps, validation=validation,
         seed=seed, threads=threads,
@@ -154,11 +154,13 @@ def _outcome(
     )
 
 
-def _check_choices(start: str, method: str) -> None:
+def _checked_choices(start: str, method: str, robust: float | None) -> float:
+    """The width of the loss's quadratic part, if all three are known choices."""
     if start not in STARTS:
         raise InputError(f"start={start!r}; choose one of {', '.join(STARTS)}")
     if method not in ("gauss_newton", *METHODS):
         raise InputError(f"method={method!r}; choose gauss_newton, {', '.join(METHODS)}")
+    return check_robust(robust)
 
 
 def stages(
