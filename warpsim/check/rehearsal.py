@@ -16,6 +16,7 @@ from unittest import mock
 import numpy as np
 import warp as wp
 
+from warpsim.core.driving import Steps
 from warpsim.core.host_path import rehearsing
 from warpsim.tape.segment import Segment
 from warpsim.tape.sweep import Sweep
@@ -96,6 +97,16 @@ def rehearsal() -> Iterator[list[HostAccess]]:
 
         return placed
 
+    def throughout(place: str, steps: Callable[..., Steps[Any]]) -> Callable[..., Steps[Any]]:
+        def placed(*arguments: Any, **options: Any) -> Steps[Any]:
+            places.stack.append(place)
+            try:
+                return (yield from steps(*arguments, **options))
+            finally:
+                places.stack.pop()
+
+        return placed
+
     def enter(capture: Any) -> Any:
         places.stack.append("")
         entered = opened(capture)
@@ -120,8 +131,8 @@ def rehearsal() -> Iterator[list[HostAccess]]:
         (wp, "synchronize_device", noted("wp.synchronize_device()", wp.synchronize_device)),
         (wp.ScopedCapture, "__enter__", enter),
         (wp.ScopedCapture, "__exit__", leave),
-        (Sweep, "forward", within(HOT, Sweep.forward)),
-        (Sweep, "backward", within(HOT, Sweep.backward)),
+        (Sweep, "forward", throughout(HOT, Sweep.forward)),
+        (Sweep, "backward", throughout(HOT, Sweep.backward)),
         (Segment, "prepare", within("", Segment.prepare)),
     ]
     with rehearsing(), ExitStack() as stack:
