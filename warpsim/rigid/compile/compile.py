@@ -297,12 +297,11 @@ def _sums_actuator_forces(scene: Scene, joints: list[Joint]) -> bool:
     return limited or any(sensor.kind == "jointactfrc" for sensor in scene.sensors)
 
 
-def _fluid_parameters(worlds: int, bodies: int, device: wp.Device) -> FluidParameters:
-    """Boxes that stand for the bodies in a medium; a derivation fills them."""
-    fluid = FluidParameters()
-    fluid.box = wp.zeros((worlds, bodies), dtype=vec3, device=device)
-    fluid.rotation = wp.zeros((worlds, bodies), dtype=quat, device=device)
-    return fluid
+def _fluid(worlds: int, bodies: int, device: wp.DeviceLike) -> FluidParameters:
+    p = FluidParameters()
+    p.box = wp.zeros((worlds, bodies), dtype=vec3, device=device)
+    p.rotation = wp.zeros((worlds, bodies), dtype=quat, device=device)
+    return p
 
 
 def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "cpu") -> Model:
@@ -353,7 +352,7 @@ def compile_model(scene: Scene, *, worlds: int = 1, device: str | wp.Device = "c
         site=site,
         shape=_shape_parameters(t, scene.shapes),
         world=_world_parameters(t, scene),
-        fluid=_fluid_parameters(worlds, len(bodies) + 1, device),
+        fluid=_fluid(worlds, len(bodies) + 1, device),
         joint_force_range=t.parameter("joint.force_range", rows.force_range, vec2),
         inertia_axes=np.array([[1.0, 0.0, 0.0, 0.0]] + [_inertia_axes(scene, b) for b in bodies]),
         authored=t.authored,
