@@ -127,6 +127,12 @@ def test_the_structure_is_that_of_a_glb_file(tmp_path):
             assert numbers(file, primitive.indices).max() < len(points)
 
 
+def test_the_camera_sees_from_a_500th_of_the_scene_to_200_times_its_size(tmp_path):
+    file = pygltflib.GLTF2().load(str(write_glb(tmp_path / "ball.glb", ball_page())))
+    lens = file.cameras[0].perspective
+    assert lens.zfar / lens.znear == pytest.approx(500.0 * 200.0)
+
+
 def test_moving_points_are_morph_targets(tmp_path, rng):
     frames, side = 200, 4
     times = np.linspace(0.0, 1.0, frames)
