@@ -119,7 +119,12 @@ class ControlProblem:
         if worlds not in self._sims:
             sim = self.sim
             self._sims[worlds] = Simulator(
-                sim.scene, worlds=worlds, device=str(sim.model.device), controls=sim.control_names, outputs=self.outputs
+                sim.scene,
+                worlds=worlds,
+                device=str(sim.model.device),
+                controls=sim.control_names,
+                outputs=self.outputs,
+                unconverged=sim.unconverged,
             )
         made = self._sims[worlds]
         made.use_parameters_of(self.sim)

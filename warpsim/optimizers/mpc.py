@@ -8,6 +8,7 @@ on their way, the state at which its next control will act, and plans from there
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +16,14 @@ from typing import Any
 import torch
 
 from warpsim.core.driving import drive
-from warpsim.core.errors import InputError
+from warpsim.core.errors import InputError, SimulationError, UnconvergedWarning
 from warpsim.optimizers.control_problem import ControlProblem
 from warpsim.optimizers.expansion import expand
 from warpsim.optimizers.ilqr import ILQR
 from warpsim.sim.simulator import Simulator
+
+UNCONVERGED = ("keep", "raise")
+"""What a controller does where its model cannot be linearized."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +32,18 @@ class Solve:
 
     Attributes:
         seconds: Wall time from state to control.
-        before: Cost of the plan it began with.
+        before: Cost of the plan it began with; infinite where the model could not be simulated with it.
         after: Cost of the plan it made; the same where a step of the model failed to lower it.
         iterations: Of iLQR.
+        trouble: Why the plan was kept as it was, or not improved further: a step of the model that did not converge has
+            no derivatives. "": there was none.
     """
 
     seconds: float
     before: float
     after: float
     iterations: int
+    trouble: str = ""
 
 
 class RecedingHorizon:
@@ -49,7 +56,13 @@ class RecedingHorizon:
     """
 
     def __init__(
-        self, problem: ControlProblem, *, iterations: int = 1, delay: int = 0, method: ILQR | None = None
+        self,
+        problem: ControlProblem,
+        *,
+        iterations: int = 1,
+        delay: int = 0,
+        method: ILQR | None = None,
+        unconverged: str = "keep",
     ) -> None:
         """Sets the controller up.
 
@@ -58,13 +71,18 @@ class RecedingHorizon:
             iterations: Of iLQR per control: each linearizes, plans and simulates once.
             delay: Knots after which a control sent begins to act.
             method: iLQR's options.
+            unconverged: What to do where a step of the model did not converge, and so has no derivatives to plan with:
+                "keep" the last plan, warn, and plan again at the next knot; or "raise" `UnconvergedError`. A motion of
+                the model that is not finite counts as one.
         """
         if iterations < 1 or delay < 0:
             raise InputError(f"iterations={iterations} must be 1 or more, delay={delay} 0 or more")
+        if unconverged not in UNCONVERGED:
+            raise InputError(f"unconverged={unconverged!r}; use one of {', '.join(map(repr, UNCONVERGED))}")
         self.problem = problem
         self.plan = problem.start.reshape(problem.knots, -1).clone()
         self.solves: list[Solve] = []
-        self._iterations, self._method = iterations, method or ILQR()
+        self._iterations, self._method, self._unconverged = iterations, method or ILQR(), unconverged
         self._pending = [self.plan[0].clone() for _ in range(delay)]
         self._regularization, self._factor = self._method.regularization, 1.0
 
@@ -80,36 +98,83 @@ class RecedingHorizon:
             state: As measured: q (nq,) or (1, nq), qd, and activation if there is any.
         """
         began = time.perf_counter()
-        self.problem.begin_at(self._predict(state))
-        costs = self._improve_plan()
+        costs, trouble = self._plan_from(self._checked(state))
         chosen = self.plan[0].clone()
         self.plan = torch.cat([self.plan[1:], self.plan[-1:]])
         if self._pending:
             self._pending = [*self._pending[1:], chosen]
-        self.solves.append(Solve(time.perf_counter() - began, costs[0], costs[-1], len(costs) - 1))
+        self.solves.append(Solve(time.perf_counter() - began, costs[0], costs[-1], len(costs) - 1, trouble))
         return chosen
 
-    def _improve_plan(self) -> list[float]:
-        """Costs of the plan as it was, and after each iteration."""
+    def _checked(self, state: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+        """The measured state, by the fields and in the shapes of the problem's first one."""
+        first: dict[str, Any] = {}
+        for name, rest in self.problem.first.items():
+            if name not in state:
+                raise InputError(f"the measured state lacks {name!r}; it needs {', '.join(self.problem.first)}")
+            value = torch.as_tensor(state[name]).detach()
+            if value.numel() != rest.numel() or not value.isfinite().all():
+                what = "is not finite" if value.numel() == rest.numel() else f"has shape {tuple(value.shape)}"
+                raise InputError(f"{name!r} of the measured state {what}; needed: {tuple(rest.shape)}, finite")
+            first[name] = value.reshape(rest.shape)
+        return first
+
+    def _plan_from(self, measured: Mapping[str, Any]) -> tuple[list[float], str]:
+        """Costs of the plan as it was and after each iteration, and what kept it from being improved."""
         costs: list[float] = []
+        try:
+            self.problem.begin_at(self._predict(measured))
+            self._improve_plan(costs)
+        except SimulationError as error:
+            if self._unconverged == "raise" or isinstance(error, InputError):  # of the caller's, not of the motion
+                error.add_note(f'control {len(self.solves)}; unconverged="keep" goes on with the last plan')
+                raise
+            self._regularization, self._factor = self._method.regularization, 1.0
+            self._tell(error)
+            return costs or [self._cost()], str(error)
+        return costs, ""
+
+    def _tell(self, error: SimulationError) -> None:
+        """Warns where trouble begins, and where nothing is left of the last plan."""
+        kept = next((k for k, solve in enumerate(reversed(self.solves)) if not solve.trouble), len(self.solves))
+        if kept == 0:
+            text = f"control {len(self.solves)} is taken from the last plan: {error}"
+        elif kept == len(self.plan):
+            text = (
+                f"control {len(self.solves)}: nothing is left of the last plan; its last control is repeated: {error}"
+            )
+        else:
+            return
+        warnings.warn(text, UnconvergedWarning, stacklevel=4)
+
+    def _cost(self) -> float:
+        """Of the plan as it is, without derivatives."""
+        try:
+            with torch.no_grad():
+                return float(self.problem.loss(self.plan.flatten()))
+        except SimulationError:
+            return float("inf")
+
+    def _improve_plan(self, costs: list[float]) -> None:
+        """Improves the plan; appends its cost as it was, and after each iteration."""
         while len(costs) <= self._iterations:
             expansion = drive(expand(self.problem, self.plan.flatten()))
-            costs = costs or [expansion.loss]
+            if not costs:
+                costs.append(expansion.loss)
             improving = self._method.improve(self.problem, expansion, self._regularization, self._factor)
             improved = drive(improving)
             if improved.controls is None or improved.loss is None:  # keep the plan, and forget how stiff this one was
                 self._regularization, self._factor = self._method.regularization, 1.0
-                return [*costs, expansion.loss]
+                costs.append(expansion.loss)
+                return
             self._regularization, self._factor = improved.regularization, improved.factor
             self.plan = improved.controls
             costs.append(improved.loss)
             if improved.controls is expansion.controls:
-                break
-        return costs
+                return
 
-    def _predict(self, state: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+    def _predict(self, first: Mapping[str, Any]) -> Mapping[str, Any]:
         """The state at which the next control will act."""
-        first: dict[str, Any] = {n: state[n].detach().reshape(rest.shape) for n, rest in self.problem.first.items()}
         if not self._pending:
             return first
         sim, hold = self.problem.simulator(1), self.problem.hold
@@ -137,6 +202,13 @@ class ClosedLoop:
         times = torch.tensor([solve.seconds for solve in self.solves], dtype=torch.float64) * 1e3
         middle, late, worst = times.median(), times.quantile(0.95), times.max()
         return f"{len(times)} solves: median {middle:.1f} ms, 95 % within {late:.1f} ms, longest {worst:.1f} ms"
+
+    def trouble(self) -> str:
+        """How many knots went on with the last plan, and why the first of them did; "": none."""
+        found = [(knot, solve.trouble) for knot, solve in enumerate(self.solves) if solve.trouble]
+        if not found:
+            return ""
+        return f"{len(found)} of {len(self.solves)} knots kept the last plan, the first at {found[0][0]}: {found[0][1]}"
 
 
 def run_closed_loop(plant: Simulator, controller: RecedingHorizon, knots: int) -> ClosedLoop:

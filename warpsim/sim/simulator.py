@@ -58,6 +58,7 @@ class Simulator:
         device: Where tensors live.
         torch_dtype: Of all real tensors: `torch.float64`, or `torch.float32` under `WARPSIM_PRECISION=float32`.
         worlds: W, independent copies that are stepped together.
+        unconverged: What gradients do about steps that did not converge, "raise" or "warn".
         nq: Length of q.
         nv: Length of qd: degrees of freedom.
         outputs: What states and trajectories show besides q and qd, unless a call asks for others.
@@ -99,11 +100,10 @@ class Simulator:
             **options: `strict`, `keyframe`, `sensor_seed`, `impacts`, `contact_softening`, `softening_pass`,
                 `max_contacts`, `iterations`, `unconverged`: see `SimulatorOptions`.
         """
-        self.scene = read_scene(source, options)
-        self._options = options
+        self.scene, self._options = read_scene(source, options), options
         self.source, self.path = Source(self.scene, source_path(source)), source_path(source)
-        unconverged = options.get("unconverged", "raise")
-        self._engine = engine = Engine(self.scene, worlds=worlds, device=device, unconverged=unconverged)
+        self.unconverged = options.get("unconverged", "raise")
+        self._engine = engine = Engine(self.scene, worlds=worlds, device=device, unconverged=self.unconverged)
         compiled = engine.compiled
         self._controls = ControlLayout(compiled, default_controls(compiled) if controls is None else controls)
         self._contents = contents = Contents(engine, self._controls)
