@@ -59,12 +59,22 @@ def versions() -> dict[str, str]:
     return dict(_versions())
 
 
+def _version(package: importlib.metadata.Distribution) -> str:
+    """Its line of the metadata; `version` parses the whole description for it, longer than a short rollout takes."""
+    for line in (package.read_text("METADATA") or package.read_text("PKG-INFO") or "").splitlines():
+        if line.startswith("Version:"):
+            return line.removeprefix("Version:").strip()
+        if not line:  # the headers end
+            break
+    return package.version
+
+
 @cache
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version(), "machine": platform.platform(), "precision": PRECISION}
     for name in _PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            found[name] = _version(importlib.metadata.distribution(name))
         except importlib.metadata.PackageNotFoundError:
             found[name] = "not installed as a package"
     return found

@@ -240,7 +240,7 @@ def _unit(quaternion: np.ndarray) -> list[float]:
 
 def _segments(counts: np.ndarray) -> np.ndarray:
     """Pairs of neighboring points of polylines."""
-    starts = np.cumsum([0, *counts[:-1]])
+    starts = np.cumsum(counts) - counts
     pairs = [np.arange(n - 1)[:, None] + [0, 1] + start for n, start in zip(counts, starts, strict=True)]
     return np.concatenate(pairs) if pairs else np.zeros((0, 2), dtype=int)
 
