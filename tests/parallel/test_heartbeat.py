@@ -94,7 +94,7 @@ def test_the_next_rank_around_the_ring_is_given_up_after_its_silence(monkeypatch
     last._thread.join(20.0)
     ((rank, watched, when),) = given_up
     assert (rank, watched) == (2, 0) and when - began > 0.25
-    assert int(store["beat/2"]) >= 5
+    assert int(store["beat/2"]) >= 1
 
 
 def test_a_rank_that_is_done_and_a_job_of_one_are_not_given_up():
