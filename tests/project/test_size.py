@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "warpsim"
 FILE_LINES = 400
 FUNCTION_LINES = 80
 COPIED_LINES = 15
+SIMULATOR_LINES = 350
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 _ARGUMENT = re.compile(r"[*\w.]+(: .+)?,")
@@ -53,6 +54,13 @@ def test_functions_are_short():
     found = ((p, *made) for p in FILES for made in functions(ast.parse(p.read_text("utf-8"))))
     long = [f"{p.relative_to(PACKAGE)} {name} ({n})" for p, name, n in found if n > FUNCTION_LINES]
     assert not long, f"more than {FUNCTION_LINES} lines; name their parts: {', '.join(long)}"
+
+
+def test_the_simulator_delegates():
+    tree = ast.parse((PACKAGE / "sim" / "simulator.py").read_text("utf-8"))
+    (simulator,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    assert not simulator.bases, "one class, built of parts that it holds"
+    assert (simulator.end_lineno or 0) - simulator.lineno + 1 <= SIMULATOR_LINES
 
 
 def test_nothing_long_is_written_twice():

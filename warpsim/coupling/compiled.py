@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import warp as wp
@@ -52,25 +53,25 @@ class CompiledScene:
         """Whether the state has coordinates of bodies."""
         return bool(self.model.nv) or not self.matters
 
-    @property
+    @cached_property
     def state(self) -> tuple[Field, ...]:
         """Fields of the state: the bodies' first."""
         rigid = state_fields(self.model) if self.has_bodies else ()
         return (*rigid, *(f for m in self.matters for f in scene_fields(m, m.state)))
 
-    @property
+    @cached_property
     def controls(self) -> dict[str, Field]:
         """Everything that a step can be given."""
         rigid = control_fields(self.model) if self.has_bodies else {}
         return {**rigid, **{f.name: f for m in self.matters for f in scene_fields(m, m.controls)}}
 
-    @property
+    @cached_property
     def observables(self) -> dict[str, Field]:
         """Outputs that are functions of a state alone."""
         own = {f.name: f for m in self.matters for f in scene_fields(m, m.observables)}
         return {**observable_fields(self.model), **own}
 
-    @property
+    @cached_property
     def outputs(self) -> dict[str, Field]:
         """Everything that a rollout can report."""
         rigid = output_fields(self.model) if self.has_bodies else observable_fields(self.model)

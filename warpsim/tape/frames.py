@@ -231,15 +231,14 @@ class BlockArrays(Arrays):
 
 def allocate(fields: Iterable[Field], frames: int, device: wp.Device) -> Blocks:
     """Zeroed contiguous blocks, one per field."""
-    return {f.name: _allocate(f, frames, device) for f in fields}
-
-
-def _allocate(field: Field, frames: int, device: wp.Device) -> Block:
-    shape = (frames, *field.shape)
     if not on_host(device):
-        return Block(wp.zeros(shape, dtype=field.dtype, device=device))
+        return {f.name: Block(wp.zeros((frames, *f.shape), dtype=f.dtype, device=device)) for f in fields}
+    return {f.name: _allocate_on_host(f, frames) for f in fields}
+
+
+def _allocate_on_host(field: Field, frames: int) -> Block:
     kind = wp.dtype_to_numpy(scalar_type(field.dtype))
-    return Block.over(np.zeros(shape + value_shape(field.dtype), kind), field.dtype)
+    return Block.over(np.zeros((frames, *field.shape, *value_shape(field.dtype)), kind), field.dtype)
 
 
 def worlds_of(blocks: Blocks, worlds: range) -> Blocks:

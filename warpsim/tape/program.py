@@ -216,4 +216,4 @@ class SolvingProgram(Program, Protocol):
     """A program whose steps solve equations by iteration, and whose adjoints are those of the solution."""
 
     def unsolved(self, work: Any, values: SlotValues) -> np.ndarray | None:
-        """(slots, worlds) residuals of the worst solves that did not converge, 0 where all did; None: none to solve."""
+        """(slots, worlds) residuals of the worst solves that did not converge, 0 where all did; None: all converged."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -64,10 +63,8 @@ class Run:
         self.keep = keep
         self.states = BlockArrays("kept state", keep.states)
         self.outputs = BlockArrays("kept output", keep.outputs)
-        self._checkpoints: list[Checkpoints] | None = [part.checkpoints for part in parts]
         self._home = home
-        self._dropped = weakref.finalize(self, home.abandon, self._checkpoints)
-        self._dropped.atexit = False
+        self._checkpoints: list[Checkpoints] | None = [part.checkpoints for part in parts]
         self._advance = advance
 
     @property
@@ -111,10 +108,13 @@ class Run:
     def release(self) -> None:
         """Gives the checkpoints back; kept states and outputs stay."""
         if self._checkpoints is not None:
-            self._dropped.detach()
             self._home.take_back(self._checkpoints)
             self._checkpoints = None
             self.parts = []
+
+    def __del__(self) -> None:
+        if getattr(self, "_checkpoints", None) is not None:
+            self._home.abandon(self._checkpoints)
 
     def __enter__(self) -> Run:
         return self

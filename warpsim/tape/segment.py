@@ -26,7 +26,7 @@ from warpsim.tape import frames
 from warpsim.tape.active import recording
 from warpsim.tape.arena import Arena, ArenaSize
 from warpsim.tape.crew import Crew
-from warpsim.tape.frames import Packed
+from warpsim.tape.frames import Block, Packed
 from warpsim.tape.graph import Replay, SlotGraph, SlotStep, capture_slots, eager_slots
 from warpsim.tape.program import BoundedProgram, ExplainingProgram, Program, Shortage, SolvingProgram
 
@@ -103,7 +103,7 @@ class Segment:
         self._recorded_work: dict[int, Work] = {}  # by slot, of those that were captured or stepped eagerly
         self._bounded = program if isinstance(program, BoundedProgram) else None
         self._solving = program if isinstance(program, SolvingProgram) else None
-        self._over: dict[tuple[int, int], wp.array] = {}  # views of a slot-0 array in that many slots
+        self._over: dict[tuple[int, int], Block] = {}  # views of a slot-0 array in that many slots
         self._tapes: dict[int, wp.Tape] = {}
         self._plain: SlotGraph | None = None
         self._recorded: SlotGraph | None = None
@@ -202,8 +202,8 @@ class Segment:
         if key not in self._over:
             shape, strides = (count, *array.shape), (self._size.slot, *array.strides)
             view = wp.array(ptr=array.ptr, dtype=array.dtype, shape=shape, strides=strides, device=array.device)
-            self._over[key] = view
-        return self._over[key].numpy()
+            self._over[key] = Block(view)
+        return self._over[key].read(slice(None))
 
     def finite_work(self, slot: int) -> bool:
         """Whether all real intermediates of a recorded slot are finite."""

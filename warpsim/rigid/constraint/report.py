@@ -105,17 +105,17 @@ ACCEPTED_RESIDUAL = 1e-6 if PRECISION == "float64" else 1e-2
 lies below it, and such a residual moves a gradient by less than differences can show."""
 
 
-def unsolved(solves: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Residuals of the worst solves that did not converge, 0 where all did.
+def unsolved(solves: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray | None:
+    """Residuals of the worst solves that did not converge, 0 elsewhere; None: all converged.
 
     Args:
         solves: Status (…, 2) and error (…) of each solve, as in `ConstraintWork`.
     """
-    worst = np.zeros(solves[0][1].shape)
-    for status, error in solves:
-        code = status[..., 1]
-        if not code.any():  # the usual case: CONVERGED is 0
-            continue
+    doubtful = [(status[..., 1], error) for status, error in solves if status[..., 1].any()]  # CONVERGED is 0
+    if not doubtful:
+        return None
+    worst = np.zeros(doubtful[0][1].shape)
+    for code, error in doubtful:
         failed = (code == int(NOT_DEFINITE)) | ((code != int(CONVERGED)) & ~(error <= ACCEPTED_RESIDUAL))
         residual = np.where(np.isfinite(error) & (error > 0.0), error, np.inf)
         worst = np.maximum(worst, np.where(failed, residual, 0.0))

@@ -255,9 +255,9 @@ class RigidProgram:
         return self.model.max_contacts
 
     def unsolved(self, work: StepWork, values: SlotValues) -> np.ndarray | None:
-        """(slots, W) residuals where the constraint solver did not converge, else 0; None without constraints."""
+        """(slots, W) residuals where the constraint solver did not converge, else 0; None: it did everywhere."""
         solves = [s.constraint for s in work.solves if s.constraint is not None]
-        return unsolved([(values(c.status), values(c.error)) for c in solves]) if solves else None
+        return unsolved([(values(c.status), values(c.error)) for c in solves])
 
     def split(self, groups: int) -> list[RigidProgram]:
         """Programs over contiguous ranges of worlds, sharing this one's parameter arrays."""
