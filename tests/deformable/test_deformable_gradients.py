@@ -21,6 +21,8 @@ AUTHORED = (
     *(f"tetrahedra.{name}" for name in ("young", "poisson", "density", "damping")),
     *(f"segments.{name}" for name in ("young", "radius", "density", "damping")),
     "hinges.factor",
+    "folds.factor",
+    "folds.angle",
     "joints.factor",
 )
 

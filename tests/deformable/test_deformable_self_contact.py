@@ -69,27 +69,58 @@ def test_contact_force_is_the_weight():
     assert 200.0 * depth[depth > 0.0].sum() == pytest.approx(weight, rel=1e-8)
 
 
+@pytest.mark.parametrize("cells", [2, 6], ids=["one face", "faces"])
+@pytest.mark.parametrize("toward", [0.0, 0.7], ids=["along", "across"])
 @pytest.mark.parametrize("ratio", [0.99, 1.01])
-def test_sheet_on_an_inclined_sheet_sticks_or_slips(ratio):
-    """It slips where tan θ > μ, and then with g(sin θ − μ cos θ).
-
-    The sheet stays above one face: edges between faces, and its own bending over them, resist by a tenth of a percent
-    of its weight more.
-    """
-    friction, steps, h = 0.4, 60, 0.005
-    angle = np.arctan(friction * ratio)
-    pull = 9.81 * np.array([np.sin(angle), 0.0, -np.cos(angle)])
-    model = two_sheets(friction, tuple(pull), h, cells=2)
+def test_sheet_on_an_inclined_sheet_sticks_or_slips(ratio, toward, cells):
+    """It slips where tan θ > μ, and then with g(sin θ − μ cos θ): above one face, and over the edges between many."""
+    friction, steps, h = 0.4, 120, 0.005
+    angle, along = np.arctan(friction * ratio), np.array([np.cos(toward), np.sin(toward), 0.0])
+    pull = 9.81 * (np.sin(angle) * along - [0.0, 0.0, np.cos(angle)])
+    model = two_sheets(friction, tuple(pull), h, cells=cells)
     program = DeformableProgram(model, outputs=["solver_status"])
     x, v = final_state(program, 120, program.initial_state())
-    before = upper_velocity(model, v)[0]
+    before = upper_velocity(model, v) @ along
     x, v = final_state(program, steps, {"x": x, "v": v})
-    gained = (upper_velocity(model, v)[0] - before) / (steps * h)
+    gained = (upper_velocity(model, v) @ along - before) / (steps * h)
     if ratio < 1.0:
         assert abs(gained) < 1e-4
         assert abs(before) < 1e-3
     else:
-        assert gained == pytest.approx(pull[0] + friction * pull[2], rel=0.01)
+        assert gained == pytest.approx(np.hypot(*pull[:2]) + friction * pull[2], rel=0.01)
+
+
+def support(model: DeformableModel, tape: CheckpointedTape, x: np.ndarray) -> np.ndarray:
+    """(3,) Σ k·depth·n of all pairs at some places, n upward, N."""
+    tape.forward({"x": x, "v": np.zeros_like(x)}, differentiate=False)
+    c = model.self_contacts
+    count = int(c.pairs.numpy()[0])
+    corner, share = c.corner.numpy()[0, :count], c.share.numpy()[0, :count]
+    normal, weight = c.normal.numpy()[0, :count], c.weight.numpy()[0, :count]
+    normal = normal * np.sign(normal[:, 2:])
+    depth = 2e-3 - np.linalg.norm((share[..., None] * x[0][corner]).sum(axis=1), axis=1)
+    return 200.0 * ((weight * np.maximum(depth, 0.0))[:, None] * normal).sum(axis=0)
+
+
+@pytest.mark.parametrize("toward", [(1.0, 0.0), (0.8, 0.6)])
+def test_force_does_not_jump_where_features_slide_over_each_other(toward):
+    """A sheet moved across another at a fixed depth: vertices and edges pass over edges, the force changes slowly."""
+    model = two_sheets(0.0, (0.0, 0.0, 0.0), 1e-6)
+    program = DeformableProgram(model)
+    tape = CheckpointedTape(program, steps=1)
+    x = program.initial_state()["x"]
+    x[:, -9:, 2] = 1.9e-3
+    forces = []
+    for moved in np.arange(0.0, 0.06, 1e-4):
+        at = x.copy()
+        at[:, -9:, :2] += moved * np.array(toward)
+        forces.append(support(model, tape, at))
+    total = np.array(forces)
+    upward = total[:, 2].mean()
+    assert np.abs(np.diff(total[:, 2])).max() < 0.02 * upward
+    assert np.ptp(total[:, 2]) > 0.1 * upward
+    # points beside the sheet's border touch that, aslant
+    assert np.abs(total[:, :2]).max() < 0.01 * upward
 
 
 def folded(

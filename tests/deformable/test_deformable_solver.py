@@ -11,10 +11,11 @@ from warpsim.core.errors import SceneError, UnknownNameError
 from warpsim.core.precision import real, vec3, vec6
 from warpsim.deformable.contact import Contacts
 from warpsim.deformable.description import Curve, Matter, Sheet, Volume
+from warpsim.deformable.fold import Folds
 from warpsim.deformable.inertia import Inertia
 from warpsim.deformable.matrix import Factor, factor_matrix, make_factor, solve_matrix
 from warpsim.deformable.model import build
-from warpsim.deformable.newton import line_minimum
+from warpsim.deformable.newton import NewtonVectors, line_minimum
 from warpsim.deformable.program import DeformableProgram
 from warpsim.deformable.self_contact import SelfContacts
 from warpsim.deformable.terms import Elements, elastic_energy, energy_line
@@ -44,16 +45,17 @@ def _line_kernel(
 
 @wp.kernel(enable_backward=False)
 def _minimum_kernel(
+    flat: Folds,
     none: Contacts,
     apart: SelfContacts,
     m: Inertia,
+    s: NewtonVectors,
     f: Factor,
-    a: wp.array2d(dtype=vec3),
     c: wp.array(dtype=vec6),
     alpha: wp.array(dtype=real),
 ):
     i = wp.tid()
-    alpha[i] = line_minimum(c[i], none, apart, m, f, 0, a)
+    alpha[i] = line_minimum(c[i], flat, none, apart, m, s, f, 0)
 
 
 def dense(model, rng: np.random.Generator, shift: float) -> tuple[Factor, np.ndarray, np.ndarray]:
@@ -98,6 +100,7 @@ def test_polynomial_is_the_energy_along_a_line(rng, alpha):
     model = build(matter)
     for kind in ("membrane", "tetrahedra", "segments"):
         model.set(f"{kind}.damping", 0.0)
+    model.set("folds.factor", 0.0)  # those are no polynomial
     model.derive()
     x = model.points + 0.02 * rng.standard_normal(model.points.shape)
     step = 0.1 * rng.standard_normal(x.shape)
@@ -113,7 +116,7 @@ def test_line_minimum_is_stationary_and_lower(rng):
     c = rng.standard_normal((200, 6)) * 10.0 ** rng.uniform(-0.5, 0.5, (200, 6))
     c[:, 0], c[:, 5] = -np.abs(c[:, 0]), np.abs(c[:, 5])
     alpha = wp.full(200, np.nan, dtype=real)
-    nothing = [Contacts(), SelfContacts(), Inertia(), Factor(), wp.zeros((1, 1), dtype=vec3)]
+    nothing = [Folds(), Contacts(), SelfContacts(), Inertia(), NewtonVectors(), Factor()]
     wp.launch(_minimum_kernel, dim=200, inputs=[*nothing, wp.array(c, dtype=vec6)], outputs=[alpha])
     for k, a in zip(c, alpha.numpy(), strict=True):
         powers = np.arange(1, 7)

@@ -43,7 +43,10 @@ def block(cells: tuple[int, int, int], size: tuple[float, float, float]) -> tupl
 
 
 def mixed_matter(rng: np.random.Generator) -> Matter:
-    """A sheet, a block and a cable that share vertices, each element of its own material; one fixed, two pinned."""
+    """Sheets (one bent at rest), a block and a cable that share vertices; every element has a material of its own.
+
+    One vertex is fixed, two are pinned.
+    """
     sheet, triangles = grid_sheet(3, 3, 0.3, 0.3)
     body, tetrahedra = block((1, 1, 1), (0.1, 0.1, 0.1))
     chain = np.stack([np.linspace(0.3, 0.6, 5)[1:], np.full(4, 0.3), np.zeros(4)], axis=1)
@@ -57,14 +60,21 @@ def mixed_matter(rng: np.random.Generator) -> Matter:
     return Matter(
         points,
         [
-            Sheet(
-                triangles,
-                young=field(1e4, 8),
-                poisson=field(0.3, 8),
-                thickness=field(2e-3, 8),
-                density=field(300.0, 8),
-                damping=field(0.01, 8),
-                bending=field(40.0, 8),
+            *(
+                Sheet(
+                    triangles[half],
+                    young=field(1e4, 4),
+                    poisson=field(0.3, 4),
+                    thickness=field(2e-3, 4),
+                    density=field(300.0, 4),
+                    damping=field(0.01, 4),
+                    bending=field(40.0, 3),
+                    **rest,
+                )
+                for half, rest in (
+                    (slice(4), {}),
+                    (slice(4, 8), {"angle": rng.uniform(-0.5, 0.5, 3), "shaped": [True, False, True]}),
+                )
             ),
             Volume(
                 tetrahedra + 9,

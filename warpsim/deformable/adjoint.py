@@ -23,7 +23,7 @@ from warpsim.deformable.inertia import Inertia
 from warpsim.deformable.krylov import solve_with_pairs
 from warpsim.deformable.matrix import Factor, factor_matrix
 from warpsim.deformable.near import prepare_self
-from warpsim.deformable.newton import add_contacts, assemble
+from warpsim.deformable.newton import add_contacts, assemble, prepare_matrix
 from warpsim.deformable.self_contact import SelfContacts, add_self, self_work
 from warpsim.deformable.springs import Springs, add_springs, spring_work
 from warpsim.deformable.step_terms import Terms
@@ -84,6 +84,7 @@ def _multiplier_kernel(
     seed[0, w] = real(-1.0)
     seed[1, w] = real(-1.0)
     seed[2, w] = real(-1.0)
+    prepare_matrix(m, elements, f, w)
     assemble(m, elements, f, w, x, end, 0, gradient)
     for i in range(end.shape[1]):
         acceleration[w, i] = (next_v[w, i] - v[w, i]) / h

@@ -12,6 +12,7 @@ import warp as wp
 from warpsim.core.precision import numpy_real, quat, real, vec3, vec6
 from warpsim.deformable.bend import Bends
 from warpsim.deformable.description import SELF_LAW, Matter
+from warpsim.deformable.fold import Folds
 from warpsim.deformable.membrane import Membrane
 from warpsim.deformable.segment import Segments
 from warpsim.deformable.tetrahedron import Tetrahedra
@@ -22,6 +23,7 @@ STRUCTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "tetrahedra": (Tetrahedra, {"volume": real, "shape": [vec3], "mu": real, "lam": real, "viscosity": real}),
     "segments": (Segments, {"length": real, "stiffness": real, "viscosity": real}),
     "bends": (Bends, {"coefficient": vec4, "stiffness": real}),
+    "folds": (Folds, {"stiffness": real, "angle": real}),
 }
 """Kind of element → its struct, and the types of its derived parameters; in brackets: one for each corner."""
 _INNER = {"membrane": ("plate", "mass"), "tetrahedra": ("mass",), "segments": ("beam", "mass")}

@@ -44,30 +44,26 @@ def bend_energy(b: Bends, w: int, e: int, x: wp.array2d(dtype=vec3)) -> real:
 
 
 @wp.func
-def bend_terms(
-    b: Bends,
-    w: int,
-    end: wp.array2d(dtype=vec3),
-    scale: real,
-    gradient: wp.array2d(dtype=vec3),
-    blocks: wp.array2d(dtype=mat33),
-):
-    """Adds ∇Ψ of all stencils to `gradient` and, unless scale is 0, scale·∇²Ψ, which is convex, to `blocks`."""
+def bend_gradient(b: Bends, w: int, end: wp.array2d(dtype=vec3), gradient: wp.array2d(dtype=vec3)):
+    """Adds ∇Ψ of all stencils."""
     for e in range(b.count):
-        c, k = b.coefficient[w, e], b.stiffness[w, e]
-        q = k * bend_sum(b, w, e, end)
+        c = b.coefficient[w, e]
+        q = b.stiffness[w, e] * bend_sum(b, w, e, end)
         for i in range(4):
             gradient[w, b.vertex[e, i]] += c[i] * q
-        if scale != real(0.0):
-            for i in range(4):
-                for j in range(i + 1):
-                    spot = b.place[e, i * (i + 1) // 2 + j]
-                    if spot >= 0:
-                        entry = scale * k * c[i] * c[j]
-                        block = mat33()
-                        for d in range(3):
-                            block[d, d] = entry
-                        blocks[w, spot // 2] += block
+
+
+@wp.func
+def bend_hessian(b: Bends, w: int, scale: real, blocks: wp.array2d(dtype=mat33)):
+    """Adds scale·∇²Ψ, which is convex and the same everywhere."""
+    for e in range(b.count):
+        c, k = b.coefficient[w, e], scale * b.stiffness[w, e]
+        for i in range(4):
+            for j in range(i + 1):
+                spot = b.place[e, i * (i + 1) // 2 + j]
+                if spot >= 0:
+                    for d in range(3):
+                        blocks[w, spot // 2][d, d] += k * c[i] * c[j]
 
 
 @wp.func

@@ -13,8 +13,11 @@ from warpsim.core.precision import real, vec3
 from warpsim.deformable.types import vec4
 
 VERTEX_FACE, EDGE_EDGE = wp.constant(0), wp.constant(1)
-_PARALLEL = wp.constant(real(1e-6))
-"""Square of the sine of an angle between edges below which they have no nearest points of their own."""
+_PARALLEL, _CROSSED = wp.constant(real(1e-6)), wp.constant(real(1e-3))
+"""Squares of the sine of an angle between edges: below the first they have no nearest points of their own, above the
+second they count in full."""
+_RAMP, _SHARE = wp.constant(real(2.0)), wp.constant(real(0.25))
+"""Over how much of an edge's end pairs of edges come and go: so many distances of contact, at most this share of it."""
 
 
 @wp.func
@@ -72,6 +75,37 @@ def nearest_shares(kind: int, a: vec3, b: vec3, c: vec3, d: vec3) -> vec4:
     if kind == VERTEX_FACE:
         return vertex_face_shares(a, b, c, d)
     return edge_edge_shares(a, b, c, d)
+
+
+@wp.func
+def smooth_step(u: real) -> real:
+    """0 at 0, 1 from 1 on, with slopes that are zero there."""
+    if u >= real(1.0):
+        return real(1.0)
+    return u * u * (real(3.0) - real(2.0) * u)
+
+
+@wp.func
+def end_weight(share: real, edge: vec3, distance: real) -> real:
+    """What a nearest point on an edge counts: 0 at the edge's ends, where a vertex takes over."""
+    beside = share
+    if share > real(0.5):
+        beside = real(1.0) - share
+    length = wp.length(edge)
+    if _RAMP * distance < _SHARE * length:
+        return smooth_step(beside * length / (_RAMP * distance))
+    return smooth_step(beside / _SHARE)
+
+
+@wp.func
+def pair_weight(kind: int, s: vec4, a: vec3, b: vec3, c: vec3, d: vec3, distance: real) -> real:
+    """What a pair counts: edges come and go smoothly, at their ends and where they become parallel."""
+    if kind == VERTEX_FACE:
+        return real(1.0)
+    e, f = b - a, d - c
+    ee, ff, ef = wp.dot(e, e), wp.dot(f, f), wp.dot(e, f)
+    crossed = smooth_step((real(1.0) - ef * ef / (ee * ff)) / _CROSSED)
+    return crossed * end_weight(s[1], e, distance) * end_weight(-s[3], f, distance)
 
 
 @wp.func

@@ -14,6 +14,7 @@ import warp as wp
 from warpsim.core.indexing import natural
 from warpsim.core.precision import real, vec3
 from warpsim.deformable.bend import bend_work
+from warpsim.deformable.fold import fold_work
 from warpsim.deformable.membrane import membrane_work
 from warpsim.deformable.segment import segment_work
 from warpsim.deformable.tetrahedron import tet_work
@@ -23,9 +24,10 @@ PARAMETERS: dict[str, tuple[wp.Kernel, tuple[str, ...]]] = {
     "tetrahedra": (tet_work, ("volume", "shape", "mu", "lam", "viscosity")),
     "segments": (segment_work, ("length", "stiffness", "viscosity")),
     "bends": (bend_work, ("coefficient", "stiffness")),
+    "folds": (fold_work, ("stiffness", "angle")),
 }
 """Kind of element → the kernel of its λᵀ∇Ψ, and the parameters that it reads, in order."""
-WITHOUT_START = ("bends",)
+WITHOUT_START = ("bends", "folds")
 """Kinds whose energy reads the end of the step alone."""
 
 

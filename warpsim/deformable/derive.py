@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import warp as wp
 
 from warpsim.core.precision import mat33, real, vec3
+from warpsim.deformable.fold import fold_angle
 from warpsim.deformable.types import mat22, vec4
 
 _PI = wp.constant(real(3.141592653589793))
@@ -162,6 +163,32 @@ def _hinge_kernel(
 
 
 @wp.kernel
+def _fold_kernel(
+    vertex: wp.array2d(dtype=wp.int32),
+    side: wp.array2d(dtype=wp.int32),
+    shaped: wp.array(dtype=wp.int32),
+    rest: wp.array2d(dtype=vec3),
+    factor: wp.array2d(dtype=real),
+    given: wp.array2d(dtype=real),
+    area: wp.array2d(dtype=real),
+    plate: wp.array2d(dtype=real),
+    # out
+    stiffness: wp.array2d(dtype=real),
+    angle: wp.array2d(dtype=real),
+):
+    """As stiff as a flat hinge; the angle of rest is what is given, on top of the rest shape's where that counts."""
+    w, e = wp.tid()
+    x0, x1 = rest[w, vertex[e, 0]], rest[w, vertex[e, 1]]
+    mean = real(0.5) * (plate[w, side[e, 0]] + plate[w, side[e, 1]])
+    along = wp.dot(x1 - x0, x1 - x0)
+    stiffness[w, e] = factor[w, e] * mean * along / (area[w, side[e, 0]] + area[w, side[e, 1]])
+    own = given[w, e]
+    if shaped[e] == 1:
+        own += fold_angle(x0, x1, rest[w, vertex[e, 2]], rest[w, vertex[e, 3]])
+    angle[w, e] = own
+
+
+@wp.kernel
 def _joint_kernel(
     first: int,
     side: wp.array2d(dtype=wp.int32),
@@ -249,6 +276,10 @@ def derive(
         inputs = [index["hinges"], index["hinges.side"], rest, authored["hinges.factor"]]
         inputs += [physical["membrane.area"], inner["membrane.plate"]]
         launch(_hinge_kernel, count, inputs, of(physical, "bends", "coefficient", "stiffness"))
+    if "folds" in index:
+        inputs = [*(index[name] for name in ("folds", "folds.side", "folds.shaped")), rest]
+        inputs += [*of(authored, "folds", "factor", "angle"), physical["membrane.area"], inner["membrane.plate"]]
+        launch(_fold_kernel, index["folds"].shape[0], inputs, of(physical, "folds", "stiffness", "angle"))
     if "joints.side" in index:
         side = index["joints.side"]
         inputs = [count, side, authored["joints.factor"], physical["segments.length"], inner["segments.beam"]]

@@ -24,7 +24,11 @@ class Sheet:
         density: kg/m³.
         damping: Stiffness damping β, s: viscosity is β times Young's modulus.
         bending: What the bending stiffness E t³/12(1 − ν²) of a plate is multiplied by: woven cloth bends more easily
-            than a plate that stretches as it does. One number, or one for each inner edge in `topology.hinges`' order.
+            than a plate that stretches as it does. One number, or one for each inner edge in `topology.hinges`' order;
+            0 for all: it has no hinges.
+        angle: Angles of rest of inner edges in that order, rad, one or one for each; None: flat, which is quicker.
+        shaped: Whether to add the angle that an inner edge has in the rest shape; one or one for each. Counts where
+            there are angles.
         name: For messages.
     """
 
@@ -35,6 +39,8 @@ class Sheet:
     density: Any = 1000.0
     damping: Any = 0.0
     bending: Any = 1.0
+    angle: Any = None
+    shaped: Any = False
     name: str = "sheet"
 
 
@@ -63,7 +69,8 @@ class Curve:
         vertices: (n + 1,) in order.
         radius: m.
         young, density, damping, name: As in `Sheet`; one value for all, or one for each of the n segments.
-        bending: What the bending stiffness E π r⁴/4 is multiplied by; one value, or one for each of n − 1 joints.
+        bending: What the bending stiffness E π r⁴/4 is multiplied by; one value, or one for each of n − 1 joints; 0 for
+            all: it has no joints.
     """
 
     vertices: Any

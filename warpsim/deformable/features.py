@@ -19,12 +19,16 @@ class Features:
         owner: (m,) bits of what a face answers for: 1, 2, 4 its edges 01, 12, 20, and 8, 16, 32 its corners. What
             several faces share belongs to the first, so that a vertex above it touches once.
         edge: (k, 2), the smaller vertex first.
+        star: Faces of all vertices, vertex after vertex.
+        first: (vertices + 1,) where those of each begin.
     """
 
     vertex: np.ndarray
     face: np.ndarray
     owner: np.ndarray
     edge: np.ndarray
+    star: np.ndarray
+    first: np.ndarray
 
 
 def features_of(matter: Matter) -> Features:
@@ -46,4 +50,7 @@ def features_of(matter: Matter) -> Features:
                     taken.add(what)
                     owner[f] |= bit
     edge = np.array(sorted(edges), np.int64).reshape(-1, 2)
-    return Features(np.unique(face), face, owner, edge)
+    count = len(np.asarray(matter.points))
+    around = np.unique(np.stack([face.ravel(), np.repeat(np.arange(len(face)), 3)], axis=1), axis=0)
+    first = np.searchsorted(around[:, 0], np.arange(count + 1))
+    return Features(np.unique(face), face, owner, edge, around[:, 1], first)

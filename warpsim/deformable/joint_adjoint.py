@@ -17,6 +17,7 @@ from warpsim.deformable.contact import prepare_contacts
 from warpsim.deformable.elimination import factor_middle, factor_systems
 from warpsim.deformable.joint_newton import assemble_system, complete_all, couple, reduce_all
 from warpsim.deformable.near import prepare_self
+from warpsim.deformable.newton import prepare_matrix
 from warpsim.solve.hessian import ENVELOPE, FOREST, HessianKernels, HessianStorage
 from warpsim.solve.sparsity import TreeSparsity
 
@@ -55,6 +56,7 @@ def _joint_adjoint_kernel(storage: HessianStorage) -> wp.Kernel:
             b.right[w, d] = qdd_adjoint[w, d]
         for k in range(systems.shape[0]):
             s = systems[k]
+            prepare_matrix(s.inertia, s.elements, s.factor, w)
             prepare_contacts(s.contacts, w, s.inertia.time_step[w], s.x, s.v)
             prepare_self(s.pairs, w, s.inertia.time_step[w], s.x, s.v)
             assemble_system(s, c, w, a, 0)

@@ -26,6 +26,7 @@ from warpsim.deformable.elimination import (
     start_border,
     unit_column,
 )
+from warpsim.deformable.fold import fold_line
 from warpsim.deformable.inertia import inertia_at, load_at, place_after
 from warpsim.deformable.near import first_tangle, prepare_self
 from warpsim.deformable.newton import (
@@ -40,6 +41,7 @@ from warpsim.deformable.newton import (
     judged,
     next_trial,
     polynomial,
+    prepare_matrix,
     quadratic_line,
     residual_and_rounding,
 )
@@ -63,6 +65,7 @@ def begin_all(systems: wp.array(dtype=System), w: int):
         s = systems[k]
         for i in range(s.x.shape[1]):
             s.vectors.acceleration[w, i] = vec3()
+        prepare_matrix(s.inertia, s.elements, s.factor, w)
         prepare_contacts(s.contacts, w, s.inertia.time_step[w], s.x, s.v)
         s.room[w] = prepare_self(s.pairs, w, s.inertia.time_step[w], s.x, s.v)
 
@@ -141,6 +144,9 @@ def rows_line(systems: wp.array(dtype=System), rows: Rows, v: NewtonVectors, w: 
     total = vec3(v.curve[w, 0] - base, v.curve[w, 1], v.curve[w, 2])
     for k in range(systems.shape[0]):
         s = systems[k]
+        h = s.inertia.time_step[w]
+        if s.elements.folds.count > 0:
+            total += fold_line(s.elements.folds, w, s.vectors.end, s.vectors.step, alpha) / (h * h)
         if s.contacts.count > 0:
             total += contact_line(s.contacts, s.inertia, s.factor, w, s.vectors.acceleration, alpha, real(0.0))
         if s.pairs.count > 0:

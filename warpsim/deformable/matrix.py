@@ -25,6 +25,7 @@ class Factor:
     size: int
     plan: BlockPlan
     blocks: wp.array2d(dtype=mat33)  # (W, …) of all vertices
+    constant: wp.array2d(dtype=mat33)  # (W, …) those of what does not change within a step
     diagonal: wp.array2d(dtype=mat33)  # a view of those on the matrix's diagonal
     coupling: wp.array2d(dtype=mat33)  # a view of its others
     panels: wp.array2d(dtype=real)
@@ -145,12 +146,14 @@ def make_factor(pattern: Pattern, points: np.ndarray, worlds: int, device: wp.De
     free = pattern.node >= 0
     out = Factor()
     if not pattern.size:
-        out.blocks = wp.zeros((worlds, max(pattern.blocks, 1)), dtype=mat33, device=device)
+        out.blocks, out.constant = (
+            wp.zeros((worlds, max(pattern.blocks, 1)), dtype=mat33, device=device) for _ in range(2)
+        )
         return out
     size, inner = pattern.size, pattern.inner
     ldl = BlockLdl(BlockPattern.of(size, pattern.couplings[:inner]), worlds, places=points[free], device=device)
     out.size, out.plan, out.panels, out.work = size, ldl.plan, ldl.panels, ldl.work
-    out.blocks = wp.zeros((worlds, pattern.blocks), dtype=mat33, device=device)
+    out.blocks, out.constant = (wp.zeros((worlds, pattern.blocks), dtype=mat33, device=device) for _ in range(2))
     out.diagonal, out.coupling = out.blocks[:, :size], out.blocks[:, size : size + inner]
     out.vector = wp.zeros((worlds, pattern.size), dtype=vec3, device=device)
     return out

@@ -113,6 +113,8 @@ class DeformableMatter(Matter):
         m = self._model
         m.physical["mass_damping"] = self.authored["mass_damping"]
         m.authored["rest"] = self.authored["rest"]
+        if "folds.angle" in m.authored:
+            m.authored["folds.angle"] = self.authored["rest_angle"]
         for name in ("stiffness", "damping"):
             if f"springs.{name}" in m.physical:
                 m.physical[f"springs.{name}"] = self.authored[f"attachment_{name}"]
@@ -179,9 +181,9 @@ class DeformableMatter(Matter):
         m, kind = self._model, FORMS[self._form]
         for name in MATERIAL[self._form]:
             self._spread(name, m.authored[f"{kind}.{name}"])
-        bends = BENDS.get(self._form)
-        if bends is not None and f"{bends}.factor" in m.authored:
-            self._spread("bending", m.authored[f"{bends}.factor"])
+        for bends in BENDS.get(self._form, ()):
+            if f"{bends}.factor" in m.authored:
+                self._spread("bending", m.authored[f"{bends}.factor"])
         for name, own in (("stiffness", "contact_stiffness"), ("damping", "contact_damping"), ("radius", "gap")):
             if f"contact.{name}" in m.physical:
                 weights = None if name == "radius" else self._weights

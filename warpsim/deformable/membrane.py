@@ -87,6 +87,25 @@ def tensile(s: vec3) -> vec3:
 
 
 @wp.func
+def stiffness_block(left: mat33, shapes: real, stress: real, gi: vec3, gj: vec3, shear: real, bulk: real) -> mat33:
+    """Second derivative by corners i and j, whose Fb are g: of the strains' squares, and of the stress."""
+    block = shapes * left + wp.outer(shear * gj, gi) + wp.outer(bulk * gi, gj)
+    for d in range(3):
+        block[d, d] += stress
+    return block
+
+
+@wp.func
+def put_block(blocks: wp.array2d(dtype=mat33), w: int, spot: int, block: mat33):
+    """Adds a block where `Pattern.places` says."""
+    if spot >= 0:
+        if spot % 2 == 1:
+            blocks[w, spot // 2] += wp.transpose(block)
+        else:
+            blocks[w, spot // 2] += block
+
+
+@wp.func
 def membrane_energy(m: Membrane, w: int, e: int, x: wp.array2d(dtype=vec3)) -> real:
     """Elastic energy of a triangle at x, J."""
     x0, x1, x2 = x[w, m.vertex[e, 0]], x[w, m.vertex[e, 1]], x[w, m.vertex[e, 2]]
@@ -121,33 +140,32 @@ def membrane_terms(
                 column(shape, x[w, v0], x[w, v1], x[w, v2], 0), column(shape, x[w, v0], x[w, v1], x[w, v2], 1)
             )
             stress += rate * (strain - before)
-        for i in range(3):
-            b = shape_gradient(shape, i)
-            force = area * ((stress[0] * b[0] + stress[2] * b[1]) * f0 + (stress[2] * b[0] + stress[1] * b[1]) * f1)
-            gradient[w, m.vertex[e, i]] += force
+        b1, b2 = shape_gradient(shape, 1), shape_gradient(shape, 2)
+        p1 = area * ((stress[0] * b1[0] + stress[2] * b1[1]) * f0 + (stress[2] * b1[0] + stress[1] * b1[1]) * f1)
+        p2 = area * ((stress[0] * b2[0] + stress[2] * b2[1]) * f0 + (stress[2] * b2[0] + stress[1] * b2[1]) * f1)
+        gradient[w, v1] += p1
+        gradient[w, v2] += p2
+        gradient[w, v0] += -p1 - p2
         if scale != real(0.0):
             if convex == 1:
                 stress = tensile(stress)
-            shear = mu + real(0.5) * rate
-            left = wp.outer(f0, f0) + wp.outer(f1, f1)
-
-            for i in range(3):
-                bi = shape_gradient(shape, i)
-                fi = bi[0] * f0 + bi[1] * f1
-                si = vec2(stress[0] * bi[0] + stress[2] * bi[1], stress[2] * bi[0] + stress[1] * bi[1])
-                for j in range(i + 1):
-                    spot = m.place[e, i * (i + 1) // 2 + j]
-                    if spot >= 0:
-                        bj = shape_gradient(shape, j)
-                        fj = bj[0] * f0 + bj[1] * f1
-                        block = shear * (wp.dot(bi, bj) * left + wp.outer(fj, fi)) + lam * wp.outer(fi, fj)
-                        diagonal = wp.dot(si, bj)
-                        for d in range(3):
-                            block[d, d] += diagonal
-                        block = (scale * area) * block
-                        if spot % 2 == 1:
-                            block = wp.transpose(block)
-                        blocks[w, spot // 2] += block
+            size = scale * area
+            shear, bulk = size * (mu + real(0.5) * rate), size * lam
+            left = shear * (wp.outer(f0, f0) + wp.outer(f1, f1))
+            g1, g2 = b1[0] * f0 + b1[1] * f1, b2[0] * f0 + b2[1] * f1
+            s1 = size * vec2(stress[0] * b1[0] + stress[2] * b1[1], stress[2] * b1[0] + stress[1] * b1[1])
+            s2 = size * vec2(stress[0] * b2[0] + stress[2] * b2[1], stress[2] * b2[0] + stress[1] * b2[1])
+            k11 = stiffness_block(left, wp.dot(b1, b1), wp.dot(s1, b1), g1, g1, shear, bulk)
+            k22 = stiffness_block(left, wp.dot(b2, b2), wp.dot(s2, b2), g2, g2, shear, bulk)
+            k21 = stiffness_block(left, wp.dot(b2, b1), wp.dot(s2, b1), g2, g1, shear, bulk)
+            # those of the first corner follow from the others: moving all three changes nothing
+            k10, k20 = -k11 - wp.transpose(k21), -k21 - k22
+            put_block(blocks, w, m.place[e, 0], -wp.transpose(k10 + k20))
+            put_block(blocks, w, m.place[e, 1], k10)
+            put_block(blocks, w, m.place[e, 2], k11)
+            put_block(blocks, w, m.place[e, 3], k20)
+            put_block(blocks, w, m.place[e, 4], k21)
+            put_block(blocks, w, m.place[e, 5], k22)
 
 
 @wp.func

@@ -310,6 +310,8 @@ def _index(
             found[f"{name}.first"] = np.searchsorted(vertices.ravel()[order], np.arange(count + 1))
     if len(topology.hinges):
         found |= {"hinges": topology.hinges, "hinges.side": topology.hinge_triangles}
+    if len(topology.folds):
+        found |= {"folds.side": topology.fold_triangles, "folds.shaped": topology.fold_shaped}
     if len(topology.joints):
         found["joints.side"] = topology.joint_segments
     made = {name: wp.array(values.astype(np.int32), dtype=wp.int32, device=device) for name, values in found.items()}

@@ -6,7 +6,14 @@ import warp as wp
 
 from warpsim.core.precision import real, vec3
 from warpsim.deformable.cells import Cells, cell_at, fill_cells, place_along
-from warpsim.deformable.closest import EDGE_EDGE, VERTEX_FACE, crosses, edge_edge_shares, vertex_face_shares
+from warpsim.deformable.closest import (
+    EDGE_EDGE,
+    VERTEX_FACE,
+    crosses,
+    edge_edge_shares,
+    pair_weight,
+    vertex_face_shares,
+)
 from warpsim.deformable.contact import contact_bias
 from warpsim.deformable.self_contact import SelfContacts, pair_normal
 from warpsim.deformable.types import vec4
@@ -16,13 +23,13 @@ _STEPS = wp.constant(real(2.0))
 out, counting a change of velocity by"""
 _SUDDEN = wp.constant(real(100.0))
 """m/s² on the way."""
+_WITHIN = wp.constant(real(-1e-10))
+"""A nearest point whose share of a corner is smaller lies on the side across from it, but for rounding."""
 
 
 @wp.func
-def owns(owner: int, s: vec4) -> int:
+def owns(owner: int, a: bool, b: bool, c: bool) -> int:
     """Whether a face answers for where its nearest point lies: within it, on an edge, or in a corner."""
-    zero = real(0.0)
-    a, b, c = s[1] != zero, s[2] != zero, s[3] != zero
     bit = int(63)
     if a and b and not c:
         bit = 1
@@ -39,6 +46,54 @@ def owns(owner: int, s: vec4) -> int:
     if (owner & bit) != 0 or bit == 63:
         return 1
     return 0
+
+
+@wp.func
+def beyond(c: SelfContacts, w: int, g: int, p: vec3, a: int, b: int, x: wp.array2d(dtype=vec3)) -> bool:
+    """Whether the point of face g that is nearest to p lies elsewhere than on its corners a and b."""
+    i1, i2, i3 = c.face[g, 0], c.face[g, 1], c.face[g, 2]
+    s = vertex_face_shares(p, x[w, i1], x[w, i2], x[w, i3])
+    return (
+        (s[1] < _WITHIN and i1 != a and i1 != b)
+        or (s[2] < _WITHIN and i2 != a and i2 != b)
+        or (s[3] < _WITHIN and i3 != a and i3 != b)
+    )
+
+
+@wp.func
+def answers(c: SelfContacts, w: int, f: int, p: vec3, s: vec4, x: wp.array2d(dtype=vec3)) -> bool:
+    """Whether face f is the one that a point near it touches.
+
+    Within the face, yes. On an edge or in a corner, it has to own that, and no face beyond may be nearer: a point above
+    a flat mesh touches one face, and nothing changes where it slides over an edge.
+    """
+    on1, on2, on3 = s[1] < _WITHIN, s[2] < _WITHIN, s[3] < _WITHIN
+    if on1 and on2 and on3:
+        return True
+    if owns(c.owner[f], on1, on2, on3) == 0:
+        return False
+    a, b = int(-1), int(-1)
+    if on1:
+        a = c.face[f, 0]
+    if on2:
+        if a < 0:
+            a = c.face[f, 1]
+        else:
+            b = c.face[f, 1]
+    if on3:
+        if a < 0:
+            a = c.face[f, 2]
+        else:
+            b = c.face[f, 2]
+    if b < 0:
+        b = a
+    for k in range(c.star_first[a], c.star_first[a + 1]):
+        g = c.star[k]
+        if g != f:
+            if a == b or c.face[g, 0] == b or c.face[g, 1] == b or c.face[g, 2] == b:
+                if beyond(c, w, g, p, a, b, x):
+                    return False
+    return True
 
 
 @wp.func
@@ -72,6 +127,7 @@ def offer(
             c.corner[w, k, 2] = i2
             c.corner[w, k, 3] = i3
             c.share[w, k] = s
+            c.weight[w, k] = pair_weight(kind, s, x[w, i0], x[w, i1], x[w, i2], x[w, i3], distance)
             c.normal[w, k] = n
             c.bias[w, k] = contact_bias(n, wp.length(d) - distance, u, mu, c.stiffness[w], c.damping[w], h)
         c.pairs[w] = k + 1
@@ -100,7 +156,7 @@ def face_near(
     if i != i1 and i != i2 and i != i3:
         if wp.length(x[w, i] - c.faces.center[w, f]) < c.faces.radius[w, f] + reach:
             s = vertex_face_shares(x[w, i], x[w, i1], x[w, i2], x[w, i3])
-            if owns(c.owner[f], s) == 1:
+            if answers(c, w, f, x[w, i], s, x):
                 offer(c, w, h, int(VERTEX_FACE), i, i1, i2, i3, s, x, v)
 
 

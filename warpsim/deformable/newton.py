@@ -4,7 +4,8 @@
 
 Where the Hessian is not positive definite, a direction is found with the part of it that is: compression left out.
 Along a direction the objective is a polynomial of degree six, whose minimum is found without evaluating an element
-again. It ends when √(rᵀM⁻¹r / Σm) is below the tolerance, or below what rounding leaves of it.
+again, unless it has rows or hinges with angles of rest. It ends when √(rᵀM⁻¹r / Σm) is below the tolerance, or below
+what rounding leaves of it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import warp as wp
 
 from warpsim.core.indexing import natural
 from warpsim.core.precision import EPSILON, mat33, real, vec2, vec3, vec6
+from warpsim.deformable.bend import bend_hessian
 from warpsim.deformable.contact import (
     Contacts,
     contact_cost,
@@ -23,6 +25,7 @@ from warpsim.deformable.contact import (
     row_weight,
     velocity_at,
 )
+from warpsim.deformable.fold import Folds, fold_line
 from warpsim.deformable.inertia import Inertia, inertia_at, load_at, place_after, velocity_after
 from warpsim.deformable.krylov import solve_with_pairs
 from warpsim.deformable.matrix import Factor, factor_matrix
@@ -49,6 +52,21 @@ class NewtonVectors:
 
 
 @wp.func
+def prepare_matrix(m: Inertia, elements: Elements, f: Factor, w: int):
+    """The part of the Hessian that is the same throughout a step: masses and flat bending."""
+    h = m.time_step[w]
+    for k in range(f.constant.shape[1]):
+        f.constant[w, k] = mat33()
+    for i in range(m.node.shape[0]):
+        node = m.node[i]
+        if node >= 0:
+            inertia = inertia_at(m, w, i)
+            for d in range(3):
+                f.constant[w, node][d, d] = inertia
+    bend_hessian(elements.bends, w, h * h, f.constant)
+
+
+@wp.func
 def assemble(
     m: Inertia,
     elements: Elements,
@@ -62,14 +80,7 @@ def assemble(
     """The Hessian at x⁺ in the factor's blocks; ∇Ψ is added to `gradient`."""
     h = m.time_step[w]
     for k in range(f.blocks.shape[1]):
-        f.blocks[w, k] = mat33()
-    for i in range(end.shape[1]):
-        node = m.node[i]
-        if node >= 0:
-            inertia = inertia_at(m, w, i)
-            f.blocks[w, node] = mat33(
-                inertia, real(0.0), real(0.0), real(0.0), inertia, real(0.0), real(0.0), real(0.0), inertia
-            )
+        f.blocks[w, k] = f.constant[w, k]
     energy_terms(elements, w, h, x, end, h * h, convex, gradient, f.blocks)
 
 
@@ -146,42 +157,46 @@ def next_trial(alpha: real, low: real, high: real, slope: real, curvature: real)
 
 @wp.func
 def rows_line(
+    folds: Folds,
     contacts: Contacts,
     pairs: SelfContacts,
     m: Inertia,
+    s: NewtonVectors,
     f: Factor,
     w: int,
-    a: wp.array2d(dtype=vec3),
     alpha: real,
     base: real,
 ) -> vec3:
-    """`contact_line` of shapes and of the matter itself."""
+    """`contact_line` of shapes and of the matter itself, and what else is no polynomial."""
+    a = s.acceleration
     total = vec3(-base, real(0.0), real(0.0))
     if contacts.count > 0:
         total = contact_line(contacts, m, f, w, a, alpha, base)
     if pairs.count > 0:
         total += self_line(pairs, w, m.time_step[w], a, f.vector, alpha)
+    if folds.count > 0:
+        total += fold_line(folds, w, s.end, s.step, alpha) / (m.time_step[w] * m.time_step[w])
     return total
 
 
 @wp.func
 def line_minimum(
-    c: vec6, contacts: Contacts, pairs: SelfContacts, m: Inertia, f: Factor, w: int, a: wp.array2d(dtype=vec3)
+    c: vec6, folds: Folds, contacts: Contacts, pairs: SelfContacts, m: Inertia, s: NewtonVectors, f: Factor, w: int
 ) -> real:
-    """A minimum of Σ cₖαᵏ and the rows' cost, beyond 0 and no higher than there; from α = 1 on.
+    """A minimum of Σ cₖαᵏ and the cost of rows and folds, beyond 0 and no higher than there; from α = 1 on.
 
     c₁ is the slope of both at 0, and negative.
     """
     start = vec3()
-    touching = contacts.count + pairs.count
+    touching = contacts.count + pairs.count + folds.count
     if touching > 0:
-        start = rows_line(contacts, pairs, m, f, w, a, real(0.0), real(0.0))
+        start = rows_line(folds, contacts, pairs, m, s, f, w, real(0.0), real(0.0))
     slack = COST_ROUNDING * start[0]
     alpha, low, high = real(1.0), real(0.0), real(-1.0)
     for _turn in range(MAXIMUM_LINE_STEPS):
         line = polynomial(c, alpha)
         if touching > 0:
-            rows = rows_line(contacts, pairs, m, f, w, a, alpha, start[0])
+            rows = rows_line(folds, contacts, pairs, m, s, f, w, alpha, start[0])
             line += vec3(rows[0] - alpha * start[1], rows[1] - start[1], rows[2])
         if line[0] <= slack and wp.abs(line[1]) <= SLOPE_SHARE * wp.abs(c[0]):
             return alpha
@@ -222,6 +237,7 @@ def advance_free(m: Inertia, s: NewtonVectors, f: Factor, w: int, alpha: real):
 
 @wp.func
 def advance_along(
+    folds: Folds,
     contacts: Contacts,
     springs: Springs,
     pairs: SelfContacts,
@@ -237,7 +253,7 @@ def advance_along(
     coefficients = c / (h * h)
     coefficients[0] = quadratic[0]
     coefficients[1] += quadratic[1]
-    advance_free(m, s, f, w, line_minimum(coefficients, contacts, pairs, m, f, w, s.acceleration))
+    advance_free(m, s, f, w, line_minimum(coefficients, folds, contacts, pairs, m, s, f, w))
 
 
 @wp.func
@@ -302,6 +318,7 @@ def newton_kernel(
     count = s.end.shape[1]
     for i in range(count):
         s.acceleration[w, i] = vec3()
+    prepare_matrix(m, elements, f, w)
     prepare_contacts(contacts, w, h, x, v)
     room = prepare_self(pairs, w, h, x, v)
     code, iterations, shifted, residual = int(UNCONVERGED), int(0), int(1), real(0.0)
@@ -339,7 +356,8 @@ def newton_kernel(
             s.step[w, i] = vec3()
             if m.node[i] >= 0:
                 s.step[w, i] = (h * h) * f.vector[w, m.node[i]]
-        advance_along(contacts, springs, pairs, m, s, f, w, energy_line(elements, w, h, x, s.end, s.step))
+        line = energy_line(elements, w, h, x, s.end, s.step)
+        advance_along(elements.folds, contacts, springs, pairs, m, s, f, w, line)
     for i in range(count):
         end = place_after(m, w, i, x, v, target, s.acceleration[w, i])
         next_x[w, i] = end

@@ -20,7 +20,7 @@ MATERIAL = {
     "curve": ("young", "radius", "density", "damping"),
 }
 """Form → the element's parameters: one number, and for some a factor for each element, "<name>_scale"."""
-BENDS = {"surface": "hinges", "curve": "joints"}
+BENDS = {"surface": ("hinges", "folds"), "curve": ("joints",)}
 
 
 def parts_of(description: MatterDescription) -> Matter:
@@ -34,13 +34,14 @@ def parts_of(description: MatterDescription) -> Matter:
     values = {name: _of_elements(given, name) for name in MATERIAL[form]}
     parts: list[Any]
     if form == "surface":
-        parts = [Sheet(data["elements"], bending=_of_elements(given, "bending"), name=where, **values)]
+        angle = {"angle": given.get("rest_angle"), "shaped": data.get("shaped", False)}
+        parts = [Sheet(data["elements"], bending=_bending(given), name=where, **angle, **values)]
     elif form == "volume":
         parts = [Volume(data["elements"], name=where, **values)]
     else:
         chains = np.split(np.arange(int(sum(data["counts"]))), np.cumsum(data["counts"])[:-1])
         single = {name: float(given[name]) for name in MATERIAL[form]}
-        parts = [Curve(chain, bending=float(given["bending"]), name=where, **single) for chain in chains]
+        parts = [Curve(chain, bending=_bending(given), name=where, **single) for chain in chains]
     try:
         return Matter(
             given["rest"],
@@ -62,6 +63,11 @@ def _self_contact(given: Mapping[str, np.ndarray]) -> SelfContact:
 
 def _of_elements(given: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     return np.asarray(given[name], float) * np.asarray(given.get(f"{name}_scale", 1.0), float)
+
+
+def _bending(given: Mapping[str, np.ndarray]) -> Any:
+    """0 where nothing resists bending, and so no parameter says how much."""
+    return _of_elements(given, "bending") if "bending" in given else 0.0
 
 
 def check_parts(description: MatterDescription) -> None:

@@ -12,7 +12,7 @@ import warp as wp
 
 from warpsim.core.precision import mat33, real, vec3
 from warpsim.deformable.cells import Cells
-from warpsim.deformable.closest import nearest_shares
+from warpsim.deformable.closest import nearest_shares, pair_weight
 from warpsim.deformable.contact import (
     contact_bias,
     contact_cost,
@@ -33,6 +33,8 @@ class SelfContacts:
     face: wp.array2d(dtype=wp.int32)  # (m, 3)
     owner: wp.array(dtype=wp.int32)  # (m,) see `features`
     edge: wp.array2d(dtype=wp.int32)  # (k, 2)
+    star: wp.array(dtype=wp.int32)  # faces around each vertex, see `features`
+    star_first: wp.array(dtype=wp.int32)  # (vertices + 1,)
     node: wp.array(dtype=wp.int32)  # (vertices,) row in the matrix; −1 without unknowns
     carried: wp.array(dtype=wp.int32)  # (vertices,) 0 or more: a body carries it
     rest: wp.array2d(dtype=vec3)  # (W, vertices) m
@@ -46,6 +48,7 @@ class SelfContacts:
     kind: wp.array2d(dtype=wp.int32)  # (W, room) see `closest`
     corner: wp.array3d(dtype=wp.int32)  # (W, room, 4) vertices
     share: wp.array2d(dtype=vec4)  # (W, room)
+    weight: wp.array2d(dtype=real)  # (W, room) what a pair counts, see `closest.pair_weight`
     normal: wp.array2d(dtype=vec3)  # (W, room)
     bias: wp.array2d(dtype=vec3)  # (W, room) y − Σ wᵢaᵢ
     block: wp.array2d(dtype=mat33)  # (W, room) second derivative of the cost, kg
@@ -91,10 +94,10 @@ def add_self(c: SelfContacts, w: int, h: real, a: wp.array2d(dtype=vec3), gradie
     if c.count > 0:
         for i in range(c.stiff.shape[1]):
             c.stiff[w, i] = real(0.0)
-        weight, mu = contact_weight(c.stiffness[w], c.damping[w], h), c.friction[w]
+        full, mu = contact_weight(c.stiffness[w], c.damping[w], h), c.friction[w]
         active = int(0)
         for k in range(c.pairs[w]):
-            y = c.bias[w, k] + free_sum(c, w, k, a)
+            y, weight = c.bias[w, k] + free_sum(c, w, k, a), full * c.weight[w, k]
             row = contact_gradient(c.normal[w, k], y, weight, mu)
             block = contact_hessian(c.normal[w, k], y, weight, mu)
             c.block[w, k] = block
@@ -115,9 +118,9 @@ def self_line(
 ) -> vec3:
     """Cost of all pairs at a + αp, its slope and curvature along p, over the matrix's rows."""
     cost, slope, curvature = real(0.0), real(0.0), real(0.0)
-    weight, mu = contact_weight(c.stiffness[w], c.damping[w], h), c.friction[w]
+    full, mu = contact_weight(c.stiffness[w], c.damping[w], h), c.friction[w]
     for k in range(c.pairs[w]):
-        p = node_sum(c, w, k, step)
+        p, weight = node_sum(c, w, k, step), full * c.weight[w, k]
         n, y = c.normal[w, k], c.bias[w, k] + free_sum(c, w, k, a) + alpha * p
         cost += contact_cost(n, y, weight, mu)
         slope += wp.dot(p, contact_gradient(n, y, weight, mu))
@@ -151,7 +154,8 @@ def self_work(
         rate = f0 * a[w, i0] + f1 * a[w, i1] + f2 * a[w, i2] + f3 * a[w, i3]
         n = pair_normal(d)
         bias = contact_bias(n, wp.length(d) - c.distance[w], u, mu, k, damping, h)
-        row = contact_gradient(n, rate + bias, contact_weight(k, damping, h), mu)
+        counts = pair_weight(c.kind[w, p], s, x[w, i0], x[w, i1], x[w, i2], x[w, i3], c.distance[w])
+        row = contact_gradient(n, rate + bias, counts * contact_weight(k, damping, h), mu)
         pull = f0 * multiplier[w, i0] + f1 * multiplier[w, i1] + f2 * multiplier[w, i2] + f3 * multiplier[w, i3]
         total += wp.dot(pull, row)
     work[w] = total

@@ -46,7 +46,8 @@ def make_self_contacts(
     (worlds, count), device = rest.shape, rest.device
     out = SelfContacts()
     out.count, out.room = len(features.face), PAIRS_PER_VERTEX * count
-    lists = {"vertex": features.vertex, "face": features.face, "owner": features.owner, "edge": features.edge}
+    lists = {name: getattr(features, name) for name in ("vertex", "face", "owner", "edge", "star")}
+    lists["star_first"] = features.first
     for name, values in {**lists, "node": pattern.node, "carried": pattern.carried}.items():
         setattr(out, name, wp.array(values.astype(np.int32), dtype=wp.int32, device=device))
     out.rest = rest
@@ -61,6 +62,7 @@ def make_self_contacts(
     out.pairs, out.active = (wp.zeros(worlds, dtype=wp.int32, device=device) for _ in range(2))
     out.kind, out.share, out.block = room(out.room, wp.int32), room(out.room, vec4), room(out.room, mat33)
     out.corner = wp.zeros((worlds, out.room, 4), dtype=wp.int32, device=device)
+    out.weight = room(out.room, real)
     out.normal, out.bias, out.stiff = room(out.room, vec3), room(out.room, vec3), room(count, real)
     for name in ("solution", "residual", "direction", "image"):
         setattr(out, name, room(max(pattern.size, 1), vec3))

@@ -11,7 +11,7 @@ import warp as wp
 from warpsim.core.precision import real, vec3
 from warpsim.deformable.adjoint import AdjointScratch, StepAdjoint
 from warpsim.deformable.contact import Contacts
-from warpsim.deformable.corners import make_corners
+from warpsim.deformable.corners import PARAMETERS, make_corners
 from warpsim.deformable.description import SELF_LAW
 from warpsim.deformable.matrix import make_factor
 from warpsim.deformable.model import DeformableModel
@@ -57,7 +57,7 @@ class Stepper:
         return wp.zeros((self._model.worlds, self._model.count), dtype=vec3, device=self._model.device)
 
     def _adjoint_scratch(self) -> AdjointScratch:
-        m, kinds = self._model, ("membrane", "tetrahedra", "segments", "bends")
+        m, kinds = self._model, tuple(PARAMETERS)
         corners = {
             kind: make_corners(m.index[kind].numpy(), m.count, m.worlds, m.device) for kind in kinds if kind in m.index
         }

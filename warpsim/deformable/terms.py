@@ -8,7 +8,8 @@ from __future__ import annotations
 import warp as wp
 
 from warpsim.core.precision import mat33, real, vec3, vec6
-from warpsim.deformable.bend import Bends, bend_energy, bend_line, bend_terms
+from warpsim.deformable.bend import Bends, bend_energy, bend_gradient, bend_line
+from warpsim.deformable.fold import Folds, fold_energy, fold_terms
 from warpsim.deformable.membrane import Membrane, membrane_energy, membrane_line, membrane_terms
 from warpsim.deformable.segment import Segments, segment_energy, segment_line, segment_terms
 from warpsim.deformable.tetrahedron import Tetrahedra, tet_energy, tet_line, tet_terms
@@ -22,6 +23,7 @@ class Elements:
     tetrahedra: Tetrahedra
     segments: Segments
     bends: Bends
+    folds: Folds
 
 
 @wp.func
@@ -36,6 +38,8 @@ def elastic_energy(m: Elements, w: int, x: wp.array2d(dtype=vec3)) -> real:
         total += segment_energy(m.segments, w, e, x)
     for e in range(m.bends.count):
         total += bend_energy(m.bends, w, e, x)
+    for e in range(m.folds.count):
+        total += fold_energy(m.folds, w, e, x)
     return total
 
 
@@ -51,7 +55,7 @@ def energy_terms(
     gradient: wp.array2d(dtype=vec3),
     blocks: wp.array2d(dtype=mat33),
 ):
-    """Adds to the gradient and, unless scale is 0, to the Hessian's blocks.
+    """Adds to the gradient and, unless scale is 0, to the Hessian's blocks, but for the part of flat bending.
 
     Args:
         m: The elements.
@@ -68,7 +72,8 @@ def energy_terms(
     membrane_terms(m.membrane, w, h, x, end, scale, convex, gradient, blocks)
     tet_terms(m.tetrahedra, w, h, x, end, scale, convex, gradient, blocks)
     segment_terms(m.segments, w, h, x, end, scale, convex, gradient, blocks)
-    bend_terms(m.bends, w, end, scale, gradient, blocks)
+    bend_gradient(m.bends, w, end, gradient)
+    fold_terms(m.folds, w, end, scale, convex, gradient, blocks)
 
 
 @wp.func
@@ -80,7 +85,10 @@ def energy_line(
     end: wp.array2d(dtype=vec3),
     step: wp.array2d(dtype=vec3),
 ) -> vec6:
-    """Coefficients of α … α⁶ of Ψ(end + α·step) − Ψ(end): exact, and free of the cancellation of two energies."""
+    """Coefficients of α … α⁶ of Ψ(end + α·step) − Ψ(end): exact, and free of the cancellation of two energies.
+
+    Hinges with angles of rest are no polynomial: see `fold_line`.
+    """
     return (
         membrane_line(m.membrane, w, h, x, end, step)
         + tet_line(m.tetrahedra, w, h, x, end, step)

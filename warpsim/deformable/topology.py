@@ -21,6 +21,9 @@ class Topology:
         segments: (n, 2).
         hinges: (n, 4): the edge's two vertices, then those opposite.
         hinge_triangles: (n, 2) the triangles on both sides.
+        folds: (n, 4) hinges with angles of rest: the edge as the first triangle runs along it, then as above.
+        fold_triangles: (n, 2) the triangles on both sides.
+        fold_shaped: (n,) 1: the angle of the rest shape counts, too.
         joints: (n, 3) consecutive vertices of curves.
         joint_segments: (n, 2) the segments on both sides.
         values: Parameter name → (n,) authored values.
@@ -31,6 +34,9 @@ class Topology:
     segments: np.ndarray
     hinges: np.ndarray
     hinge_triangles: np.ndarray
+    folds: np.ndarray
+    fold_triangles: np.ndarray
+    fold_shaped: np.ndarray
     joints: np.ndarray
     joint_segments: np.ndarray
     values: dict[str, np.ndarray]
@@ -72,6 +78,13 @@ def hinges(triangles: np.ndarray, name: str = "sheet") -> tuple[np.ndarray, np.n
     return np.array(stencils, np.int32).reshape(-1, 4), np.array(pairs, np.int32).reshape(-1, 2)
 
 
+def along_first(stencils: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+    """Hinges (n, 4) with their edges turned so that their first triangles (n, 3) run along them."""
+    following = np.roll(triangles, -1, axis=1)
+    along = ((triangles == stencils[:, :1]) & (following == stencils[:, 1:2])).any(axis=1)
+    return np.where(along[:, None], stencils, stencils[:, [1, 0, 2, 3]])
+
+
 def _corners_of(tetrahedra: list[np.ndarray]) -> int:
     """Corners of all tetrahedra of a matter."""
     found = {part.shape[1] for part in tetrahedra} or {4}
@@ -84,8 +97,9 @@ def make_topology(matter: Matter) -> Topology:
     """Puts the parts of a checked matter together."""
     values: dict[str, list[np.ndarray]] = {}
     found: dict[str, list[np.ndarray]] = {kind: [] for kind in _MATERIAL}
-    bends: dict[str, list[np.ndarray]] = {"hinges": [], "joints": []}
-    sides: dict[str, list[np.ndarray]] = {"hinges": [], "joints": []}
+    bends: dict[str, list[np.ndarray]] = {"hinges": [], "folds": [], "joints": []}
+    sides: dict[str, list[np.ndarray]] = {"hinges": [], "folds": [], "joints": []}
+    shaped = [np.zeros(0, np.int32)]
     for part in matter.parts:
         kind = next(k for k, (cls, _) in _MATERIAL.items() if isinstance(part, cls))
         vertices = vertices_of(part)
@@ -98,12 +112,21 @@ def make_topology(matter: Matter) -> Topology:
         if isinstance(part, Sheet):
             stencils, pairs = hinges(vertices, part.name)
             where = "hinges"
+            if part.angle is not None:
+                where, stencils = "folds", along_first(stencils, vertices[pairs[:, 0]])
+                values.setdefault("folds.angle", []).append(values_of(part, "angle", len(stencils)))
+                shaped.append(values_of(part, "shaped", len(stencils)).astype(np.int32))
         elif isinstance(part, Curve):
             stencils = np.concatenate([vertices[:-1], vertices[1:, 1:]], axis=1)
             pairs = np.stack([np.arange(len(vertices) - 1), np.arange(1, len(vertices))], axis=1)
             where = "joints"
         else:
             continue
+        if not np.any(values_of(part, "bending", len(stencils))):
+            continue  # nothing resists bending: neither elements nor, in the matrix, their blocks
+        if where == "folds":
+            values.setdefault("folds.angle", []).append(values_of(part, "angle", len(stencils)))
+            shaped.append(values_of(part, "shaped", len(stencils)).astype(np.int32))
         bends[where].append(stencils)
         sides[where].append(pairs + before)
         values.setdefault(f"{where}.factor", []).append(values_of(part, "bending", len(stencils)))
@@ -117,6 +140,9 @@ def make_topology(matter: Matter) -> Topology:
         segments=joined(found["segments"], 2),
         hinges=joined(bends["hinges"], 4),
         hinge_triangles=joined(sides["hinges"], 2),
+        folds=joined(bends["folds"], 4),
+        fold_triangles=joined(sides["folds"], 2),
+        fold_shaped=np.concatenate(shaped),
         joints=joined(bends["joints"], 3),
         joint_segments=joined(sides["joints"], 2),
         values={name: np.concatenate(parts) for name, parts in values.items()},

@@ -11,6 +11,7 @@ from warpsim.core.errors import SceneError
 from warpsim.deformable.interpolation import QUADRATIC
 from warpsim.deformable.parts import check_parts
 from warpsim.deformable.topology import hinges
+from warpsim.deformable.usd_angles import read_angles
 from warpsim.deformable.usd_attachments import Held, read_attachments
 from warpsim.deformable.usd_material import FAMILIES, bound_material, deformable_body, read_array, read_material
 from warpsim.geometry.quadratic import split_faces
@@ -28,7 +29,7 @@ _SELF_DISTANCE = 0.1
 _UNREAD = tuple(
     f"{family}:{name}"
     for family in FAMILIES
-    for name in ("masses", "restBendAngles", "restNormals", "restTriVtxIndices", "restTriVertexIndices")
+    for name in ("masses", "restNormals", "restTriVtxIndices", "restTriVertexIndices")
 )
 
 
@@ -73,6 +74,7 @@ def read_deformable(prim: Usd.Prim, context: Context, kind: str) -> MatterDescri
     friction = parameters.pop("own_friction")
     parameters |= {"rest": rest, **_scales(form, geometry, rest, str(prim.GetPath()))}
     data = {"form": form, "own_friction": float(friction), **geometry, **_looks(prim)}
+    data |= read_angles(context, prim, form, geometry, parameters)
     data |= _contact(context, prim, form, rest, float(friction), parameters, geometry)
     data["self_collision"] = _self_contact(context, prim, form, rest, float(friction), parameters, geometry)
     data |= _holding(held, points, parameters)
@@ -96,7 +98,18 @@ def read_deformable(prim: Usd.Prim, context: Context, kind: str) -> MatterDescri
         positive=tuple(name for name in positive if name in parameters) + (("radius",) if form == "curve" else ()),
     )
     check_parts(made)
+    _tell_integrator(context, prim, data)
     return made
+
+
+def _tell_integrator(context: Context, prim: Usd.Prim, data: dict[str, Any]) -> None:
+    """Bodies that move and that it meets are solved for together with it, by one integrator."""
+    shapes = [shape.body for shape in context.scene.shapes if shape.name in data["shapes"]]
+    met = {body for body in (*shapes, *data["held_body"], *data["sprung_body"]) if body}
+    integrator = context.scene.options.integrator
+    if met and integrator != "rk4":
+        what = f"{integrator!r} becomes one solve with {', '.join(sorted(met)[:3])}{' …' if len(met) > 3 else ''}"
+        context.ledger.used(prim, "mjc:option:integrator", f"{what}: joint damping and drives are implicit in it")
 
 
 def _name(context: Context, prim: Usd.Prim) -> str:

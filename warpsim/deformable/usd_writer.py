@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from pxr import Sdf, Usd, UsdGeom, Vt
 
+from warpsim.deformable.usd_angles import write_angles
 from warpsim.io.usd import author
 from warpsim.scene.matters import MatterDescription
 
@@ -35,10 +36,14 @@ def write_deformable(
         made: The prims of ("body", name) and ("shape", name).
 
     Returns:
-        False, and nothing is written, where material varies from element to element: no schema holds that.
+        False, and nothing is written, where material varies from element to element, or angles of rest are changed
+        on top of the rest shape's: no schema holds that.
     """
     parameters, data = description.parameters, description.data
     if any(name.endswith("_scale") and (np.asarray(value) != 1.0).any() for name, value in parameters.items()):
+        return False
+    shaped = np.asarray(data.get("shaped", False))
+    if np.any(np.asarray(parameters.get("rest_angle", 0.0)) * shaped):
         return False
     root = stage.GetDefaultPrim()
     prim = _geometry(root, description)
@@ -47,6 +52,8 @@ def write_deformable(
     if not np.array_equal(parameters["rest"], x):
         rest = Vt.Vec3fArray.FromNumpy(np.ascontiguousarray(parameters["rest"], np.float32))
         prim.CreateAttribute("physics:restShapePoints", Sdf.ValueTypeNames.Point3fArray, False).Set(rest)
+    if "rest_angle" in parameters:
+        write_angles(prim, data["elements"], np.asarray(parameters["rest_angle"]), shaped)
     apart = [path for (kind, name), path in made.items() if kind == "shape" and name not in data["shapes"]]
     if (data["shapes"] or data["self_collision"]) and apart:
         author.filter_pairs(prim, apart)
@@ -60,6 +67,8 @@ def _geometry(root: Usd.Prim, description: MatterDescription) -> Usd.Prim:
     """The mesh or curves with schemas, material and velocities."""
     parameters, data, x = description.parameters, description.data, np.asarray(description.initial["x"])
     material = {name: float(parameters[name]) for name in _MATERIAL if name in parameters}
+    if data["form"] != "volume":
+        material.setdefault("bending", 0.0)
     if data["self_collision"]:
         material |= {f"contact_{name}": float(parameters[f"self_{name}"]) for name in ("stiffness", "damping")}
     if "radius" in parameters:

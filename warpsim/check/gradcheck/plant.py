@@ -26,11 +26,16 @@ class PlantWork:
 
 
 class Plant:
-    """A step without impacts and outputs, whose stages are watched."""
+    """A step without impacts and outputs, whose stages are watched.
+
+    Attributes:
+        partner: What the last step solved for together with the bodies.
+    """
 
     def __init__(self, compiled: CompiledScene) -> None:
         self.device, self._model = compiled.device, compiled.model
         self.scratch = make_scratch(compiled.model)
+        self.partner: Partner | None = None
         self._program = CoupledProgram(compiled.model, compiled.matters, controls=()) if compiled.matters else None
         self._make = make_runge_kutta_work if compiled.model.options.integrator == "rk4" else make_work
 
@@ -63,6 +68,7 @@ class Plant:
         tape: Any,
         partner: Partner | None = None,
     ) -> None:
+        self.partner = partner
         if isinstance(work, RungeKuttaWork):
             step.runge_kutta(self._model, state, control, work, self.scratch, after, tape)
         else:

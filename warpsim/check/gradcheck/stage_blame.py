@@ -42,7 +42,12 @@ from warpsim.tape.program import Arrays
 
 SOLVE = "step.record_adjoint"
 """Name of the implicit adjoint of the solve, after the function that records it."""
+JOINT = "step.joint_acceleration"
+"""Name of the solve for bodies together with matters, and of its adjoint on both sides."""
 DERIVE = "model.derive"
+_SOLVED = ("x", "v")
+_AROUND = ("position", "rotation", "velocity", "size", "place", "place_velocity", "target", "hold")
+"""Intermediates of a matter that joins the bodies: its solution, and what of its surroundings the solve reads."""
 _WITHIN = "bodies.observation."
 """Intermediates of the stage that shows bodies to matters: about reference points that carry no gradient on purpose."""
 BETWEEN = "tape (every stage is right by itself)"
@@ -132,7 +137,7 @@ class StageBench:
         blames = _blames(found, k)
         if not blames:
             self._load(state, k)
-            blames = _blames({SOLVE: self._check_solve()}, k)
+            blames = _blames({SOLVE if self._plant.partner is None else JOINT: self._check_solve()}, k)
         return blames
 
     def check_derivation(self) -> tuple[Blame, ...]:
@@ -217,6 +222,11 @@ class StageBench:
         self._assign(after)
         return found
 
+    @property
+    def _solved(self) -> list[str]:
+        """Solutions of matters, by name."""
+        return [n for n in self._arrays if n.startswith("matter.") and n.split(".")[-1] in _SOLVED]
+
     def _evaluations(self) -> list[tuple[Work, Arrays, str]]:
         """Intermediates, state and name of each evaluation of the dynamics in a step."""
         if isinstance(self._work, Work):
@@ -235,25 +245,34 @@ class StageBench:
         return pull_back
 
     def _check_solve(self) -> dict[str, float]:
-        """Everything after the forces as one function; the forces' stages are run once and then left out."""
-        m, scratch = self._model, self._scratch
+        """Everything after the forces as one function; the forces' stages are run once and then left out.
+
+        Where bodies are solved for together with matters, those are part of it: what surrounds them in, their solution
+        out.
+        """
+        m, scratch, partner = self._model, self._scratch, self._plant.partner
         work, state, prefix = self._evaluations()[0]
 
         def solve(tape: wp.Tape | None) -> None:
             with observe(lambda name, run: None if name in _FORCES else run()), recording(tape):
-                step.forward(m, state, self._control, work, scratch, tape)
+                step.forward(m, state, self._control, work, scratch, tape, partner)
 
         self._arena.zero_accumulators()
-        step.forward(m, state, self._control, work, scratch, None)
+        step.forward(m, state, self._control, work, scratch, None, partner)
         before = self._values()
         tape = wp.Tape()
         solve(tape)
-        outputs = {f"{prefix}.qdd": self._rng.normal(size=before[f"{prefix}.qdd"].shape)}
+        solved = [f"{prefix}.qdd", *(n for n in self._solved if partner is not None)]
+        outputs = {n: self._rng.normal(size=before[n].shape) for n in solved}
         own = {"qdd", "residual", "acceleration", "body_force", "qdd_twist", "twist", "bias"}
         own |= {"shape_position", "shape_rotation"}
         if m.has_constraints and not m.two_stage:
             own.add("dof_integrator")  # the contact solver has no such terms
-        names = [n for n in self._arrays if n.startswith(("state.", "control.", "physical.", f"{prefix}."))]
+        read: tuple[str, ...] = ("state.", "control.", "physical.", f"{prefix}.")
+        if partner is not None:
+            read = (*read, "matter.")
+            own |= {n.split(".")[-1] for n in before if n.startswith("matter.") and n.split(".")[-1] not in _AROUND}
+        names = [n for n in self._arrays if n.startswith(read)]
         names = [n for n in names if n.split(".")[-1] not in own and ".constraint." not in n]
         return self._compare(names, outputs, before, lambda: solve(None), self._puller(tape, outputs))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,8 @@ def cloth(
     *,
     points: np.ndarray | None = None,
     triangles: np.ndarray | None = None,
+    rest_points: np.ndarray | None = None,
+    rest_angles: Mapping[tuple[int, int], float] | str | None = None,
     **options: Any,
 ) -> Usd.Prim:
     """A cloth: a grid in its own xy plane about the origin, or any triangles.
@@ -85,6 +87,9 @@ def cloth(
         cells: Along x and y; point i · (cells y + 1) + j is the i-th along x and the j-th along y.
         points: (n, 3) of other triangles; size and cells do not count then.
         triangles: (m, 3).
+        rest_points: (n, 3) its shape at rest; None: as it is at first.
+        rest_angles: Degrees by which it is bent at rest, of pairs of triangles; positive bends both away from their
+            normals' side. Or "shape": as its rest shape is bent. None: flat.
         **options: position, rotation (w, x, y, z), color, collides (True), self_collision (False), velocity and
             angular_velocity (degrees) of the whole at first, velocities of each point, pinned (points that a control
             moves), and those of `deformable_material`.
@@ -97,6 +102,18 @@ def cloth(
     mesh.CreateFaceVertexIndicesAttr(Vt.IntArray.FromNumpy(np.ravel(triangles).astype(np.int32)))
     mesh.CreateSubdivisionSchemeAttr("none")
     mesh.CreateDoubleSidedAttr(True)
+    _rest(prim, rest_points)
+    if isinstance(rest_angles, str):
+        if rest_angles != "shape":
+            raise InputError(f'{name}: rest_angles={rest_angles!r}; "shape", or degrees of pairs of triangles')
+        kind = Sdf.ValueTypeNames.Token
+        default = prim.CreateAttribute("physics:restBendAnglesDefault", kind, False, Sdf.VariabilityUniform)
+        default.Set("restShapeDefault")
+    elif rest_angles:
+        pairs = Vt.Vec2iArray([Gf.Vec2i(*map(int, pair)) for pair in rest_angles])
+        prim.CreateAttribute("physics:restAdjTriPairs", Sdf.ValueTypeNames.Int2Array, False).Set(pairs)
+        angles = Vt.FloatArray([float(angle) for angle in rest_angles.values()])
+        prim.CreateAttribute("physics:restBendAngles", Sdf.ValueTypeNames.FloatArray, False).Set(angles)
     return prim
 
 
@@ -110,6 +127,7 @@ def soft(
     points: np.ndarray | None = None,
     tetrahedra: np.ndarray | None = None,
     order: int = 1,
+    rest_points: np.ndarray | None = None,
     **options: Any,
 ) -> Usd.Prim:
     """A soft body about its own origin: a box, a ball, or any tetrahedra.
@@ -122,6 +140,7 @@ def soft(
         cells: Along each edge; one number or three.
         points: (n, 3) of other tetrahedra.
         tetrahedra: (m, 4), of positive volume; (m, 10) with the middles of their edges.
+        rest_points: (n, 3) its shape at rest; None: as it is at first.
         order: 2 puts points in the middles of all edges and makes quadratic tetrahedra, which do not lock in shear.
         **options: As for `cloth`.
     """
@@ -146,6 +165,7 @@ def soft(
         prim.CreateAttribute("warpsim:midEdgeIndices", Sdf.ValueTypeNames.IntArray, False).Set(middles)
         faces = [Gf.Vec3i(*row) for row in split_faces(np.array(faces), made).tolist()]
     mesh.CreateSurfaceFaceVertexIndicesAttr(faces)
+    _rest(prim, rest_points)
     return prim
 
 
@@ -282,6 +302,12 @@ def _define(parent: Usd.Prim, name: str, form: str, points: np.ndarray, options:
         prim.CreateAttribute("warpsim:pinned", Sdf.ValueTypeNames.IntArray, False).Set(Vt.IntArray(list(pinned)))
     bind(prim, deformable_material(prim, "Material", form, **rest))
     return prim
+
+
+def _rest(prim: Usd.Prim, points: np.ndarray | None) -> None:
+    if points is not None:
+        rows = Vt.Vec3fArray.FromNumpy(np.ascontiguousarray(points, np.float32))
+        prim.CreateAttribute("physics:restShapePoints", Sdf.ValueTypeNames.Point3fArray, False).Set(rows)
 
 
 def _apply(prim: Usd.Prim, schema: str) -> None:
