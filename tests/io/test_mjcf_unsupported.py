@@ -52,15 +52,28 @@ UNSUPPORTED = {
     "user dynamics": (model_of(actuator='<general name="m" joint="h" dyntype="user" actdim="1"/>'), "dyntype user"),
     "user gain": (model_of(actuator='<general name="m" joint="h" gaintype="user"/>'), "gaintype user"),
     "user bias": (model_of(actuator='<general name="m" joint="h" biastype="user"/>'), "biastype user"),
-    "dc motor": (model_of(actuator='<dcmotor name="m" joint="h" motorconst="1" resistance="1"/>'), "'m': dyntype"),
+    "dc motor that warms": (
+        model_of(actuator='<dcmotor name="m" joint="h" motorconst="1" resistance="1" thermal="1 2 3 .004 25 20"/>'),
+        "'m': thermal",
+    ),
+    "dc motor with bristles": (
+        model_of(actuator='<dcmotor name="m" joint="h" motorconst="1" resistance="1" lugre="1 2 3 4 5"/>'),
+        "'m': lugre",
+    ),
+    "dc motor with a limit on its current's rate": (
+        model_of(
+            actuator='<dcmotor name="m" joint="h" motorconst="1" resistance="1" inductance="1" saturation="0 0 1"/>'
+        ),
+        "'m': saturation",
+    ),
+    "dc motor at a site": (
+        model_of(actuator='<dcmotor name="m" site="s" gear="1 0 0 0 0 0" motorconst="1" resistance="1"/>'),
+        "'m': dcmotor",
+    ),
     "adhesion of the world": (model_of(actuator='<adhesion name="m" body="world" ctrlrange="0 1"/>'), "'m': body"),
     "adhesion by velocity": (
         model_of(actuator='<general name="m" body="arm" biastype="affine" biasprm="0 0 -1"/>'),
         "'m': gainprm, biasprm",
-    ),
-    "slider crank": (
-        model_of(actuator='<general name="m" slidersite="s" cranksite="t" cranklength="1"/>'),
-        "transmission slidercrank",
     ),
     "reference site": (
         model_of(actuator='<general name="m" site="s" refsite="t" gear="1 0 0 0 0 0"/>'),
@@ -70,8 +83,14 @@ UNSUPPORTED = {
         model_of(world=BALL.format(kind="ball"), actuator='<motor name="m" jointinparent="j"/>'),
         "'m': jointinparent",
     ),
-    "actuator damping": (model_of(actuator='<motor name="m" joint="h" damping="1"/>'), "actuator 'm': damping"),
-    "actuator armature": (model_of(actuator='<motor name="m" joint="h" armature="1"/>'), "actuator 'm': armature"),
+    "actuator damping": (
+        model_of(world=BALL.format(kind="ball"), actuator='<motor name="m" joint="j" damping="1"/>'),
+        "actuator 'm': damping",
+    ),
+    "actuator armature": (
+        model_of(world=BALL.format(kind="ball"), actuator='<motor name="m" joint="j" armature="1"/>'),
+        "actuator 'm': armature",
+    ),
     "actuator delay": (
         model_of(actuator='<motor name="m" joint="h" nsample="4" delay=".004"/>'),
         "actuator 'm': delay",

@@ -47,6 +47,9 @@ class Tendon:
     friction_solimp: np.ndarray = field(default_factory=lambda: np.array(DEFAULT_SOLIMP))
     path: list[TendonPoint] = field(default_factory=list)
     """Of a spatial tendon, whose length is that of the shortest way; empty for a fixed one."""
+    rod: float = 0.0
+    """m; above 0, a slider-crank: a rod of this length joins the second site of the path, the crank pin, to a point
+    that slides on the z axis of the first. The length is that point's place on the axis."""
     armature: float = 0.0
     """Mass that moves at the rate of the length, kg, or kg·m² where the length is an angle. Not for paths around
     shapes. Joints on different branches are not coupled by it, as in MuJoCo."""
@@ -78,6 +81,22 @@ class Muscle:
     """Whether it is the bias."""
 
 
+@dataclass(frozen=True)
+class DcMotor:
+    """MuJoCo's direct-current motor in place of an actuator's gain and bias; the control is a voltage.
+
+    force = constant · current, less what cogs. The current is (control − constant · velocity) / resistance at once, or
+    follows that within the actuator's `time_constant`, inductance over resistance, where its dynamics is "current".
+    """
+
+    resistance: float = 1.0
+    """Ω."""
+    constant: float = 1.0
+    """Force per current, N/A or N·m/A, and voltage per velocity."""
+    cogging: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """(force, number per unit of length, phase): force · sin(number · length + phase), which no force range cuts."""
+
+
 @dataclass
 class Actuator:
     """force = (gain₀ + gain₁·length + gain₂·velocity)·input + bias₀ + bias₁·length + bias₂·velocity, as in MuJoCo.
@@ -101,7 +120,7 @@ class Actuator:
     or a tendon."""
     dynamics: str = "none"
     time_constant: float = 1.0
-    """s, for "filter" and "filterexact"; for "muscle", of rising activation."""
+    """s, for "filter", "filterexact" and "current"; for "muscle", of rising activation."""
     deactivation_time: float = 0.04
     """s, for "muscle": time constant of falling activation."""
     activation_smoothing: float = 0.0
@@ -114,6 +133,8 @@ class Actuator:
     """Force from the activation at the end of the step instead of its start (MuJoCo's actearly)."""
     muscle: Muscle | None = None
     """Set where it takes the place of `gain` or `bias`."""
+    motor: DcMotor | None = None
+    """Set where it takes the place of `gain` and `bias`."""
 
 
 @dataclass

@@ -37,7 +37,7 @@ CONES = ("elliptic", "pyramidal")
 SOFTENING_PASSES = ("both", "backward")
 SOLVER_STOPS = ("converged", "authored")
 TRANSMISSIONS = ("joint", "tendon", "site", "body")
-ACTUATOR_DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle")
+ACTUATOR_DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle", "current")
 EQUALITY_KINDS = ("connect", "weld", "joint", "tendon", "distance", "axes")
 SENSOR_KINDS = (
     "jointpos",

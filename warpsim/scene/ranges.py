@@ -57,7 +57,7 @@ FIELDS: Mapping[str, Mapping[str, Field]] = {
     },
     "site": {"rotation": "direction"},
     "tendon": {
-        **dict.fromkeys(("stiffness", "damping", "armature", "friction_loss"), NOT_NEGATIVE),
+        **dict.fromkeys(("stiffness", "damping", "armature", "friction_loss", "rod"), NOT_NEGATIVE),
         **dict.fromkeys(("limit", "spring_range"), "ordered"),
     },
     "actuator": {

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from warpsim.core.errors import SceneError
-from warpsim.scene.actuation import Actuator, Drive, Tendon, TendonPoint
+from warpsim.scene.actuation import Drive, Tendon, TendonPoint
+from warpsim.scene.actuator_checks import check_actuators
 from warpsim.scene.checks import (
     check_arrays,
     check_choice,
@@ -61,7 +62,7 @@ def validate(scene: Scene) -> None:
     _check_shapes(scene)
     _check_sites(scene)
     _check_tendons(scene)
-    _check_actuators(scene)
+    check_actuators(scene)
     _check_drives(scene)
     _check_equalities(scene)
     _check_pairs(scene)
@@ -175,7 +176,12 @@ def _check_tendons(scene: Scene) -> None:
             raise SceneError(f"{place(tendon)} runs over no joint; name at least one")
         for joint in tendon.joints:
             _check_scalar_joint(place(tendon), joint, kinds)
-        check_fields(tendon, "stiffness", "damping", "armature", "friction_loss", "limit", "spring_range")
+        check_fields(tendon, "stiffness", "damping", "armature", "friction_loss", "limit", "spring_range", "rod")
+        if tendon.rod > 0 and ([point.kind for point in tendon.path] != ["site", "site"] or tendon.armature):
+            raise SceneError(
+                f"{place(tendon)} has a rod, which makes it a slider-crank: its path is the slider's site and the "
+                "crank pin's, and it has no armature"
+            )
         if tendon.armature and any(point.kind == "shape" for point in tendon.path):
             raise SceneError(
                 f"{place(tendon)} has armature and wraps around a shape; lead it over sites alone, or set armature to 0"
@@ -217,55 +223,6 @@ def path_branches(tendon: Tendon) -> list[list[TendonPoint]]:
         elif n:
             branches.append([])
     return branches
-
-
-def _check_actuators(scene: Scene) -> None:
-    known = {
-        "joint": {joint.name for joint in scene.joints},
-        "tendon": {tendon.name for tendon in scene.tendons},
-        "site": {site.name for site in scene.sites},
-        "body": {body.name for body in scene.bodies},
-    }
-    kinds = {joint.name: joint.kind for joint in scene.joints}
-    for actuator in scene.actuators:
-        _check_target(actuator, known)
-        check_fields(actuator, "damping_ratio")
-        kind = kinds.get(actuator.target, actuator.transmission)
-        servo = actuator.gain[0] == -actuator.bias[1] > 0 and kind in ("hinge", "slide", "tendon")
-        if actuator.damping_ratio > 0 and not servo:
-            raise SceneError(
-                f"{place(actuator)}: damping_ratio is for servos with gain[0] = -bias[1] > 0 on a hinge, slide or "
-                "tendon; set bias[2] instead"
-            )
-        check_fields(actuator, "control_range", "force_range", "activation_range")
-        if actuator.dynamics in ("filter", "filterexact", "muscle"):
-            check_fields(actuator, "time_constant")
-        if actuator.muscle is not None and actuator.transmission == "site":
-            raise SceneError(f"{place(actuator)}: a muscle pulls at a joint or a tendon, not at a site")
-        if actuator.transmission == "body":
-            _check_adhesion(scene, actuator)
-
-
-def _check_adhesion(scene: Scene, actuator: Actuator) -> None:
-    muscular = actuator.muscle is not None or actuator.dynamics == "muscle"
-    if muscular or np.any(actuator.gain[1:]) or np.any(actuator.bias[1:]):
-        raise SceneError(
-            f"{place(actuator)}: a body's adhesion has neither length nor velocity and is no muscle; set gain[1:] and "
-            "bias[1:] to 0"
-        )
-    if scene.options.impacts:
-        raise SceneError(f"{place(actuator)}: adhesion is not modeled together with Options.impacts; set one aside")
-
-
-def _check_target(actuator: Actuator, known: dict[str, set[str]]) -> None:
-    where = f"{place(actuator)}, target"
-    elsewhere = [kind for kind, names in known.items() if actuator.target in names]
-    if elsewhere and actuator.transmission not in elsewhere:
-        raise SceneError(
-            f"{where} {actuator.target!r} is a {elsewhere[0]}, but the transmission is {actuator.transmission!r}; "
-            f"set transmission to {elsewhere[0]!r} or name a {actuator.transmission}"
-        )
-    check_reference(where, actuator.transmission, actuator.target, known[actuator.transmission])
 
 
 def _check_drives(scene: Scene) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from warpsim.io.mjcf.bodies import joint_kind
 from warpsim.io.mjcf.engine import mujoco
 from warpsim.io.mjcf.source import MjSource, interval
-from warpsim.scene.actuation import Actuator, Muscle, Tendon, TendonPoint
+from warpsim.scene.actuation import Actuator, DcMotor, Muscle, Tendon, TendonPoint
+from warpsim.scene.description import Joint, Scene
 
 _UNSUPPORTED_TENDON_FIELDS = {
     "stiffnesspoly": "only linear springs are modeled",
@@ -19,9 +20,7 @@ _UNSUPPORTED_TENDON_FIELDS = {
     "actfrclimited": "a limit on the summed actuator force along a tendon is not modeled",
 }
 _UNSUPPORTED_ACTUATOR_FIELDS = {
-    "damping": "damping brought by an actuator is not modeled; put it on the joint, times gear²",
     "dampingpoly": "only linear damping is modeled",
-    "armature": "armature brought by an actuator is not modeled; put it on the joint, times gear²",
     "delay": "delayed controls are not modeled",
     "history": "control histories are not modeled",
 }
@@ -31,6 +30,7 @@ _TRANSMISSIONS = {
     mujoco.mjtTrn.mjTRN_TENDON: "tendon",
     mujoco.mjtTrn.mjTRN_SITE: "site",
     mujoco.mjtTrn.mjTRN_BODY: "body",
+    mujoco.mjtTrn.mjTRN_SLIDERCRANK: "tendon",
 }
 _DYNAMICS = {
     mujoco.mjtDyn.mjDYN_NONE: "none",
@@ -38,16 +38,30 @@ _DYNAMICS = {
     mujoco.mjtDyn.mjDYN_FILTER: "filter",
     mujoco.mjtDyn.mjDYN_FILTEREXACT: "filterexact",
     mujoco.mjtDyn.mjDYN_MUSCLE: "muscle",
+    mujoco.mjtDyn.mjDYN_DCMOTOR: "current",
 }
-_GAINS = (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE, mujoco.mjtGain.mjGAIN_MUSCLE)
-_BIASES = (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE, mujoco.mjtBias.mjBIAS_MUSCLE)
+_GAINS = tuple(getattr(mujoco.mjtGain, f"mjGAIN_{name}") for name in ("FIXED", "AFFINE", "MUSCLE", "DCMOTOR"))
+_BIASES = tuple(getattr(mujoco.mjtBias, f"mjBIAS_{name}") for name in ("NONE", "AFFINE", "MUSCLE", "DCMOTOR"))
 
 
 def read_tendons(source: MjSource) -> list[Tendon]:
-    """All tendons, in MuJoCo's order."""
+    """All tendons, in MuJoCo's order, and one for each slider-crank that an actuator drives."""
     model = source.model
     source.unsupported_nonzero("tendon", range(model.ntendon), "tendon", _UNSUPPORTED_TENDON_FIELDS)
-    return [_read_tendon(source, index) for index in range(model.ntendon)]
+    tendons = [_read_tendon(source, index) for index in range(model.ntendon)]
+    cranks = np.flatnonzero(model.actuator_trntype == mujoco.mjtTrn.mjTRN_SLIDERCRANK)
+    return tendons + [_read_crank(source, int(index)) for index in cranks]
+
+
+def _crank_name(source: MjSource, index: int) -> str:
+    return f"{source.names['actuator'][index]}:crank"
+
+
+def _read_crank(source: MjSource, index: int) -> Tendon:
+    model = source.model
+    pin, slider = (source.names["site"][site] for site in model.actuator_trnid[index])
+    path = [TendonPoint("site", slider), TendonPoint("site", pin)]
+    return Tendon(_crank_name(source, index), path=path, rod=float(model.actuator_cranklength[index]))
 
 
 def _read_path(source: MjSource, index: int) -> list[TendonPoint]:
@@ -117,7 +131,7 @@ def _actuator_troubles(source: MjSource, index: int) -> Iterator[tuple[str, str]
     transmission = mujoco.mjtTrn(model.actuator_trntype[index])
     target, reference = model.actuator_trnid[index]
     if transmission not in _TRANSMISSIONS:
-        yield f"transmission {_word(transmission)}", "only joint, tendon, site and body transmissions are modeled"
+        yield f"transmission {_word(transmission)}", "modeled are joints, tendons, slider-cranks, sites and bodies"
     elif transmission == mujoco.mjtTrn.mjTRN_SITE and reference >= 0:
         yield "refsite", "site transmissions are modeled in the site's own frame"
     elif transmission == mujoco.mjtTrn.mjTRN_JOINTINPARENT and joint_kind(source, target) in ("ball", "free"):
@@ -130,11 +144,30 @@ def _actuator_troubles(source: MjSource, index: int) -> Iterator[tuple[str, str]
         if value not in supported:
             yield f"{field} {_word(value)}", f"modeled are {', '.join(map(_word, supported))}"
 
+    if model.actuator_gaintype[index] == mujoco.mjtGain.mjGAIN_DCMOTOR:
+        yield from _motor_troubles(model, index)
     gain, bias = _muscular(model, index)
     if (gain or bias) and transmission == mujoco.mjtTrn.mjTRN_SITE:
         yield "muscle", "muscles at sites are not modeled"
     if gain and bias and not np.array_equal(model.actuator_gainprm[index, :9], model.actuator_biasprm[index, :9]):
         yield "biasprm", "a muscle's active and passive force have the same parameters"
+
+
+def _motor_troubles(model: mujoco.MjModel, index: int) -> Iterator[tuple[str, str]]:
+    gain, dynamics = model.actuator_gainprm[index], model.actuator_dynprm[index]
+    types = (model.actuator_biastype[index], model.actuator_dyntype[index])
+    if types != (mujoco.mjtBias.mjBIAS_DCMOTOR, mujoco.mjtDyn.mjDYN_DCMOTOR):
+        yield "biastype, dyntype", "a dcmotor's gain, bias and dynamics are modeled together only"
+    if _TRANSMISSIONS.get(mujoco.mjtTrn(model.actuator_trntype[index])) not in ("joint", "tendon"):
+        yield "dcmotor", "motors are modeled at joints, tendons and slider-cranks"
+    if dynamics[1] > 0:
+        yield "saturation", "a limit on the rate of a motor's current is not modeled"
+    if dynamics[2] > 0 or gain[2]:
+        yield "thermal", "a motor's temperature is not modeled"
+    if dynamics[5] > 0:
+        yield "lugre", "a motor's bristle friction is not modeled; use the joint's frictionloss"
+    if gain[4:].any() or dynamics[7:].any() or model.actuator_ctrlnum[index] != 1:
+        yield "controller, input", "a motor's control is its voltage; its own controller is not modeled"
 
 
 def _adhesion_troubles(model: mujoco.MjModel, index: int) -> Iterator[tuple[str, str]]:
@@ -153,6 +186,19 @@ def _muscular(model: mujoco.MjModel, index: int) -> tuple[bool, bool]:
     """Whether an actuator's gain and bias are a muscle's."""
     gain = model.actuator_gaintype[index] == mujoco.mjtGain.mjGAIN_MUSCLE
     return bool(gain), bool(model.actuator_biastype[index] == mujoco.mjtBias.mjBIAS_MUSCLE)
+
+
+def _read_motor(model: mujoco.MjModel, index: int) -> DcMotor | None:
+    if model.actuator_gaintype[index] != mujoco.mjtGain.mjGAIN_DCMOTOR:
+        return None
+    resistance, constant = model.actuator_gainprm[index, :2]
+    return DcMotor(float(resistance), float(constant), tuple(map(float, model.actuator_biasprm[index, :3])))
+
+
+def _dynamics(model: mujoco.MjModel, index: int) -> str:
+    """A motor without inductance has none."""
+    found = _DYNAMICS[mujoco.mjtDyn(model.actuator_dyntype[index])]
+    return "none" if found == "current" and not model.actuator_actnum[index] else found
 
 
 def _read_muscle(model: mujoco.MjModel, index: int) -> Muscle | None:
@@ -184,15 +230,18 @@ def _read_actuator(source: MjSource, index: int) -> Actuator:
     affine_bias = model.actuator_biastype[index] == mujoco.mjtBias.mjBIAS_AFFINE
     gain = model.actuator_gainprm[index, :3]
     muscle, dynamics = _read_muscle(model, index), model.actuator_dynprm[index]
+    motor = _read_motor(model, index)
+    crank = model.actuator_trntype[index] == mujoco.mjtTrn.mjTRN_SLIDERCRANK
+    target = _crank_name(source, index) if crank else source.names[transmission][model.actuator_trnid[index, 0]]
     clamped = bool(model.actuator_ctrllimited[control]) and not source.disabled("clampctrl")
     return Actuator(
         name=source.names["actuator"][index],
         transmission=transmission,
-        target=source.names[transmission][model.actuator_trnid[index, 0]],
+        target=target,
         gear=model.actuator_gear[model.actuator_outadr[index]].copy(),
-        gain=gain.copy() if affine_gain else np.array([0.0 if muscle else gain[0], 0.0, 0.0]),
+        gain=gain.copy() if affine_gain else np.array([0.0 if muscle or motor else gain[0], 0.0, 0.0]),
         bias=model.actuator_biasprm[index, :3].copy() if affine_bias else np.zeros(3),
-        dynamics=_DYNAMICS[mujoco.mjtDyn(model.actuator_dyntype[index])],
+        dynamics=_dynamics(model, index),
         time_constant=float(dynamics[0]),
         deactivation_time=float(dynamics[1]),
         activation_smoothing=float(dynamics[2]),
@@ -201,4 +250,28 @@ def _read_actuator(source: MjSource, index: int) -> Actuator:
         activation_range=interval(model.actuator_actrange[index]) if model.actuator_actlimited[index] else None,
         activation_early=bool(model.actuator_actearly[index]),
         muscle=muscle,
+        motor=motor,
     )
+
+
+def add_rotors(source: MjSource, scene: Scene) -> None:
+    """Adds the armature and damping that actuators bring to the joints and tendons they act on, times gear²."""
+    model = source.model
+    joints, tendons = ({item.name: item for item in list_} for list_ in (scene.joints, scene.tendons))
+    for index in range(model.nactuator):
+        brought = {"armature": model.actuator_armature[index], "damping": model.actuator_damping[index]}
+        if not any(brought.values()):
+            continue
+        transmission, target = mujoco.mjtTrn(model.actuator_trntype[index]), model.actuator_trnid[index, 0]
+        items = {mujoco.mjtTrn.mjTRN_TENDON: ("tendon", tendons), mujoco.mjtTrn.mjTRN_JOINT: ("joint", joints)}
+        kind, known = items.get(transmission, ("", {}))
+        item = known.get(source.names[kind][target]) if kind else None
+        if item is None or (isinstance(item, Joint) and item.kind not in ("hinge", "slide")):
+            for name, value in brought.items():
+                if value:
+                    reason = f"{name} brought by an actuator is modeled at hinges, slides and tendons"
+                    source.unsupported(source.path("actuator", index), name, reason)
+            continue
+        square = float(model.actuator_gear[model.actuator_outadr[index], 0]) ** 2
+        item.armature += square * float(brought["armature"])
+        item.damping += 0.0 if source.disabled("damper") else square * float(brought["damping"])

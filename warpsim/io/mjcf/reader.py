@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpsim.core.errors import InputError, SceneError, UnsupportedError
-from warpsim.io.mjcf.actuation import read_actuators, read_tendons
+from warpsim.io.mjcf.actuation import add_rotors, read_actuators, read_tendons
 from warpsim.io.mjcf.bodies import read_bodies, read_joints
 from warpsim.io.mjcf.engine import mujoco
 from warpsim.io.mjcf.equalities import read_equalities
@@ -101,6 +101,7 @@ def scene_from_mjmodel(model: mujoco.MjModel, *, keyframe: str | None = None, st
     scene.excluded_bodies = read_excluded_bodies(source)
     scene.tendons = read_tendons(source)
     scene.actuators = read_actuators(source)
+    add_rotors(source, scene)
     scene.equalities = read_equalities(source)
     note_unread(source)
     if strict:

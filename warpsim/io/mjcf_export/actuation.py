@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpsim.io.mjcf_export.document import Document, add, softness
-from warpsim.scene.actuation import Actuator, Drive, Tendon
+from warpsim.scene.actuation import Actuator, DcMotor, Drive, Tendon
 from warpsim.scene.constraints import Equality
 from warpsim.scene.description import Sensor
 
@@ -16,7 +16,12 @@ _OURS = ("contactforce", "jointacc")
 
 
 def add_tendon(document: Document, tendon: Tendon) -> None:
-    """A fixed or spatial tendon."""
+    """A fixed or spatial tendon; a slider-crank is written with its actuators."""
+    if tendon.rod > 0:
+        if tendon.stiffness or tendon.damping or tendon.limit is not None or tendon.friction_loss:
+            reason = "MuJoCo's slider-cranks have neither spring, damper, limit nor friction"
+            document.lost("tendon", tendon.name, "rod", reason)
+        return
     made = add(
         document.section("tendon"),
         "spatial" if tendon.path else "fixed",
@@ -43,8 +48,42 @@ def add_tendon(document: Document, tendon: Tendon) -> None:
             add(made, "geom", geom=point.name, sidesite=point.side)
 
 
+def _transmission(document: Document, actuator: Actuator) -> dict[str, object]:
+    rods = {tendon.name: tendon for tendon in document.scene.tendons if tendon.rod > 0}
+    crank = rods.get(actuator.target) if actuator.transmission == "tendon" else None
+    if crank is None:
+        return {actuator.transmission: actuator.target}
+    return {"slidersite": crank.path[0].name, "cranksite": crank.path[1].name, "cranklength": crank.rod}
+
+
+def _add_motor(document: Document, actuator: Actuator, motor: DcMotor) -> None:
+    inductance = actuator.time_constant * motor.resistance if actuator.dynamics == "current" else None
+    forces = actuator.force_range
+    if forces is not None and forces[0] != -forces[1]:
+        document.lost("actuator", actuator.name, "force_range", "that of a dcmotor is the same on both sides")
+    if actuator.activation_range is not None:
+        document.lost("actuator", actuator.name, "activation_range", "a dcmotor has none")
+    add(
+        document.section("actuator"),
+        "dcmotor",
+        name=actuator.name,
+        **_transmission(document, actuator),
+        gear=actuator.gear,
+        motorconst=motor.constant,
+        resistance=motor.resistance,
+        inductance=inductance,
+        cogging=motor.cogging if any(motor.cogging) else None,
+        saturation=forces[1] if forces is not None else None,
+        ctrllimited=actuator.control_range is not None,
+        ctrlrange=actuator.control_range,
+    )
+
+
 def add_actuator(document: Document, actuator: Actuator) -> None:
-    """A general actuator; the law of a muscle where it has one."""
+    """A general actuator; the law of a muscle or a motor where it has one."""
+    if actuator.motor is not None:
+        _add_motor(document, actuator, actuator.motor)
+        return
     muscle = actuator.muscle
     gain, bias = list(actuator.gain), list(actuator.bias)
     if actuator.damping_ratio:
@@ -61,7 +100,7 @@ def add_actuator(document: Document, actuator: Actuator) -> None:
         document.section("actuator"),
         "general",
         name=actuator.name,
-        **{actuator.transmission: actuator.target},
+        **_transmission(document, actuator),
         gear=actuator.gear,
         gaintype="muscle" if muscle is not None and muscle.active else "affine" if np.any(gain[1:]) else "fixed",
         gainprm=gain,

@@ -15,7 +15,7 @@ from warpsim.core.errors import SceneError
 from warpsim.io.usd.context import Context
 from warpsim.io.usd.ledger_scan import applied_apis
 from warpsim.io.usd.physics_objects import PhysicsObjects
-from warpsim.io.usd.spatial_tendons import read_muscle, read_path
+from warpsim.io.usd.spatial_tendons import read_crank, read_motor, read_muscle, read_path
 from warpsim.scene import Actuator, Site, Tendon
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE
 
@@ -137,13 +137,22 @@ def _add_servos(context: Context, prim: Usd.Prim) -> None:
 def _add_actuator(context: Context, prim: Usd.Prim) -> None:
     targets = context.read.targets(prim, "mjc:target")
     name = str(prim.GetPath())
-    transmission = _transmission(context, str(targets[0])) if len(targets) == 1 else None
+    sliders = [str(path) for path in context.read.targets(prim, "mjc:sliderSite")]
+    if sliders and len(targets) == 1:
+        crank = read_crank(context, prim, sliders, str(targets[0]))
+        if crank is None:
+            return
+        context.scene.tendons.append(crank)
+        transmission, target = ("tendon", False), crank.name
+    else:
+        transmission = _transmission(context, str(targets[0])) if len(targets) == 1 else None
+        target = str(targets[0]) if targets else ""
     if transmission is None:
         shown = ", ".join(map(str, targets)) or "nothing"
         context.ledger.unsupported(prim, "mjc:target", f"points at {shown}: no single joint, tendon, site or body")
         return
     kind, angular = transmission
-    actuator = Actuator(name, kind, str(targets[0]))
+    actuator = Actuator(name, kind, target)
     if _law(context, prim, actuator) is None:
         return
     if kind == "body" and (np.any(actuator.gain[1:]) or np.any(actuator.bias[1:]) or actuator.muscle is not None):
@@ -184,9 +193,9 @@ class _Law:
 def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> _Law | None:
     """Sets gear, gain, bias and activation dynamics; None if the actuator's law is not modeled."""
     types = {
-        "gainType": ("fixed", "affine", "muscle"),
-        "biasType": ("none", "affine", "muscle"),
-        "dynType": _DYNAMICS,
+        "gainType": ("fixed", "affine", "muscle", "dcmotor"),
+        "biasType": ("none", "affine", "muscle", "dcmotor"),
+        "dynType": (*_DYNAMICS, "dcmotor"),
     }
     chosen = {}
     for name, known in types.items():
@@ -195,6 +204,8 @@ def _law(context: Context, prim: Usd.Prim, actuator: Actuator) -> _Law | None:
             context.ledger.unsupported(prim, f"mjc:{name}", f"{value!r} is not modeled; the actuator is left out")
             return None
         chosen[name] = value
+    if "dcmotor" in chosen.values():
+        return _Law((0, 0, 0), (0, 0, 0)) if read_motor(context, prim, actuator, set(chosen.values())) else None
     active, passive = chosen["gainType"] == "muscle", chosen["biasType"] == "muscle"
     if (active or passive) and not read_muscle(context, prim, actuator, active=active, passive=passive):
         return None

@@ -1,4 +1,4 @@
-"""Paths of spatial tendons and the laws of muscles, from MuJoCo's schemas.
+"""Paths of spatial tendons, slider-cranks, and the laws of muscles and motors, from MuJoCo's schemas.
 
 `mjc:path` names sites and colliders, each once; `mjc:path:indices` is the way over them, `mjc:path:segments` the branch
 that each place belongs to, `mjc:path:divisors` what lengths of a branch are divided by, `mjc:sideSites` and its
@@ -14,7 +14,7 @@ from warpsim.core.errors import SceneError
 from warpsim.io.usd.context import Context
 from warpsim.io.usd.physics_objects import Collider, PhysicsObjects
 from warpsim.io.usd.shapes import add_shape
-from warpsim.scene.actuation import Actuator, Muscle, TendonPoint
+from warpsim.scene.actuation import Actuator, DcMotor, Muscle, Tendon, TendonPoint
 
 _WRAPPED = {"Sphere": "sphere", "Cylinder": "cylinder"}
 _LAW = 9
@@ -72,6 +72,17 @@ def read_path(context: Context, prim: Usd.Prim) -> list[TendonPoint] | None:
     return points
 
 
+def read_crank(context: Context, prim: Usd.Prim, sliders: list[str], pin: str) -> Tendon | None:
+    """The slider-crank of an actuator with `mjc:sliderSite`; None, and an entry in the ledger, where it is none."""
+    sites, rod = {site.name for site in context.scene.sites}, context.read.number(prim, "mjc:crankLength") or 0.0
+    if len(sliders) != 1 or not {pin, *sliders} <= sites or rod <= 0:
+        reason = "a slider-crank has a site that slides, a site for its target and a mjc:crankLength above zero"
+        context.ledger.unsupported(prim, "mjc:sliderSite", f"{reason}; the actuator is left out")
+        return None
+    path = [TendonPoint("site", sliders[0]), TendonPoint("site", pin)]
+    return Tendon(f"{prim.GetPath()}:crank", path=path, rod=context.units.length * rod)
+
+
 def _integers(context: Context, prim: Usd.Prim, name: str, default: np.ndarray) -> np.ndarray:
     values = context.read.array(prim, name)
     return (default if values is None else values).astype(int)
@@ -103,4 +114,28 @@ def read_muscle(context: Context, prim: Usd.Prim, actuator: Actuator, *, active:
         active=active,
         passive=passive,
     )
+    return True
+
+
+def read_motor(context: Context, prim: Usd.Prim, actuator: Actuator, types: set[str]) -> bool:
+    """Sets an actuator's gear and motor; False, and an entry in the ledger, where it is not modeled.
+
+    Volts and amperes are those of meters, kilograms and seconds: resistance and constant are not converted.
+    """
+    gain, bias, dynamics, gear = (
+        context.read.array(prim, f"mjc:{name}") for name in ("gainPrm", "biasPrm", "dynPrm", "gear")
+    )
+    gain, bias, dynamics = (np.zeros(0) if x is None else x for x in (gain, bias, dynamics))
+    more = gain[2:].any() or bias[3:].any() or dynamics[1:].any()
+    if types != {"dcmotor"} or len(gain) < 2 or gain[0] <= 0 or more or actuator.transmission in ("site", "body"):
+        reason = "of dcmotors resistance, constant, inductance and cogging are modeled, at joints and tendons"
+        context.ledger.unsupported(prim, "mjc:gainType", f"{reason}; the actuator is left out")
+        return False
+    if gear is not None:
+        actuator.gear = np.resize(np.append(gear, np.zeros(6)), 6)
+    cogging = np.append(bias, np.zeros(3))[:3]
+    actuator.motor = DcMotor(float(gain[0]), float(gain[1]), (float(cogging[0]), float(cogging[1]), float(cogging[2])))
+    actuator.gain = np.zeros(3)
+    if len(dynamics) and dynamics[0] > 0:
+        actuator.dynamics, actuator.time_constant = "current", float(dynamics[0])
     return True

@@ -36,7 +36,7 @@ from warpsim.rigid.model.shape_mass import SHAPE_CODES, ShapeMassTopology
 from warpsim.rigid.model.tables import Tables
 from warpsim.rigid.model.topology import Layout, build_topology, to_device
 from warpsim.scene import Body, Joint, Scene, Shape, Tendon, validate
-from warpsim.scene.actuation import Muscle
+from warpsim.scene.actuation import Actuator, DcMotor, Muscle
 from warpsim.scene.description import JOINT_DOF_SIZE, SITE_FORMS
 
 _OPEN = (-np.inf, np.inf)
@@ -145,14 +145,20 @@ def _actuators(t: Tables, scene: Scene, layout: Layout) -> tuple[ActuatorTopolog
     p.force_range = t.parameter("actuator.force_range", [a.force_range or _OPEN for a in scene.actuators], vec2)
     ranges = [a.activation_range or _OPEN for a in scene.actuators]
     p.activation_range = t.parameter("actuator.activation_range", ranges, vec2)
-    _muscles(t, scene, topology, p)
+    _special_laws(t, scene, topology, p)
     return topology, p, initial
 
 
-def _muscles(t: Tables, scene: Scene, topology: ActuatorTopology, p: ActuatorParameters) -> None:
-    """What muscles have besides; a parameter of every actuator, or of none where no actuator is a muscle."""
-    codes = [0 if a.muscle is None else a.muscle.active + 2 * a.muscle.passive for a in scene.actuators]
-    topology.muscle = t.integers(codes)
+def _law(a: Actuator) -> int:
+    if a.motor is not None:
+        return 8 if a.dynamics == "current" else 4
+    return 0 if a.muscle is None else a.muscle.active + 2 * a.muscle.passive
+
+
+def _special_laws(t: Tables, scene: Scene, topology: ActuatorTopology, p: ActuatorParameters) -> None:
+    """What muscles and motors have besides; parameters of every actuator, or of none where no actuator is one."""
+    codes = [_law(a) for a in scene.actuators]
+    topology.law = t.integers(codes)
     muscular = any(codes) or any(a.dynamics == "muscle" for a in scene.actuators)
     actuators = scene.actuators if muscular else []
     muscles = [a.muscle or Muscle() for a in actuators]
@@ -164,6 +170,10 @@ def _muscles(t: Tables, scene: Scene, topology: ActuatorTopology, p: ActuatorPar
     p.muscle_length_range = t.parameter("actuator.muscle_length_range", [x.length_range for x in muscles], vec2)
     curves = [(x.lmin, x.lmax, x.vmax, x.fpmax, x.fvmax) for x in muscles]
     p.muscle_curve = t.parameter("actuator.muscle_curve", curves, vec5)
+    motors = [a.motor or DcMotor() for a in actuators]
+    p.resistance = t.parameter("actuator.resistance", [x.resistance for x in motors], real)
+    p.motor_constant = t.parameter("actuator.motor_constant", [x.constant for x in motors], real)
+    p.cogging = t.parameter("actuator.cogging", [x.cogging for x in motors], vec3)
 
 
 def _compensated(joints: list[Joint], bodies: list[Body]) -> list[int]:

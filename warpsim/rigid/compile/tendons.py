@@ -16,7 +16,7 @@ from warpsim.rigid.model.parameters import TendonParameters
 from warpsim.rigid.model.tables import Tables
 from warpsim.rigid.model.tendons import TendonTopology
 from warpsim.rigid.model.topology import Layout
-from warpsim.scene import Scene, Tendon
+from warpsim.scene import Scene
 
 
 @dataclass
@@ -29,6 +29,8 @@ class _Span:
     cylinder: int
     side: int
     share: float
+    crank: int
+    """Tendon whose rod it is, or -1."""
 
 
 @dataclass
@@ -64,7 +66,8 @@ def _chains(rows: SimpleNamespace) -> list[list[int]]:
     return [rows.row_column[rows.row_start[d] : rows.row_start[d + 1]].tolist() for d in range(rows.nv)]
 
 
-def _spans(scene: Scene, layout: Layout, tendon: Tendon) -> list[_Span]:
+def _spans(scene: Scene, layout: Layout, place: int) -> list[_Span]:
+    tendon = scene.tendons[place]
     site_body = {site.name: layout.body(site.body) for site in scene.sites}
     shapes = {shape.name: shape for shape in scene.shapes}
     spans, divisor = [], 1.0
@@ -87,6 +90,7 @@ def _spans(scene: Scene, layout: Layout, tendon: Tendon) -> list[_Span]:
                 cylinder=int(shape is not None and shape.kind == "cylinder"),
                 side=side,
                 share=1.0 / divisor,
+                crank=place if tendon.rod > 0 else -1,
             )
         )
     return spans
@@ -118,10 +122,10 @@ def tendons(t: Tables, scene: Scene, layout: Layout, rows: SimpleNamespace) -> t
     """Topology and parameters of all tendons; slack lengths of spatial ones are set by `set_slack_lengths`."""
     terms, springs = _Terms(), []
     reference = t.authored["joint.reference"].numpy()[0]
-    for tendon in scene.tendons:
+    for place, tendon in enumerate(scene.tendons):
         slack = 0.0
         if tendon.path:
-            _add_spatial(terms, _spans(scene, layout, tendon), rows)
+            _add_spatial(terms, _spans(scene, layout, place), rows)
         else:
             index = [layout.joint(name) for name in tendon.joints]
             terms.q += [int(layout.joint_q[j]) for j in index]
@@ -138,6 +142,7 @@ def tendons(t: Tables, scene: Scene, layout: Layout, rows: SimpleNamespace) -> t
     p.damping = t.parameter("tendon.damping", [x.damping for x in scene.tendons], real)
     p.armature = t.parameter("tendon.armature", [x.armature for x in scene.tendons], real)
     p.spring_range = t.parameter("tendon.spring_range", springs, vec2)
+    p.rod = t.parameter("tendon.rod", [x.rod for x in scene.tendons], real)
     return _topology(t, scene, terms, rows), p
 
 
@@ -158,6 +163,7 @@ def _topology(t: Tables, scene: Scene, terms: _Terms, rows: SimpleNamespace) -> 
     x.span_shape = t.integers([span.shape for span in spans])
     x.span_cylinder = t.integers([span.cylinder for span in spans])
     x.span_side = t.integers([span.side for span in spans])
+    x.span_crank = t.integers([span.crank for span in spans])
     x.span_share = wp.array([span.share for span in spans], dtype=real, device=t.device)
     x.pull_start = t.integers(np.cumsum([0, *(len(pulls) for pulls in terms.pulls)]).tolist())
     x.pull_place = t.integers([place for pulls in terms.pulls for place in pulls])

@@ -106,7 +106,7 @@ def actuation(m: Model, s: State, u: Control, work: Work) -> None:
 def _joint_actuators(m: Model, s: State, u: Control, work: Work, dof_actuation: wp.array) -> None:
     """Forces of the actuators of joints and tendons."""
     wp.launch(
-        (muscle_actuators if m.has_muscles else plain_actuators).joint_actuator_kernel,
+        (muscle_actuators if m.has_special_laws else plain_actuators).joint_actuator_kernel,
         dim=m.worlds,
         inputs=[
             m.actuator_topology,
@@ -127,7 +127,7 @@ def _joint_actuators(m: Model, s: State, u: Control, work: Work, dof_actuation: 
 def _site_actuators(m: Model, s: State, u: Control, work: Work, dof_actuation: wp.array) -> None:
     """Forces of the actuators of sites."""
     wp.launch(
-        (muscle_actuators if m.has_muscles else plain_actuators).site_actuator_kernel,
+        (muscle_actuators if m.has_special_laws else plain_actuators).site_actuator_kernel,
         dim=m.worlds,
         inputs=[
             m.topology,

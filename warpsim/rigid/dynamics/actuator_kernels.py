@@ -1,4 +1,4 @@
-"""Forces of actuators on dofs, in two forms: kernels for muscles too, and leaner ones for scenes without any.
+"""Forces of actuators on dofs, in two forms: kernels for muscles and motors too, and leaner ones for scenes without.
 
 What `with_muscles` rules out does not stand in a kernel's text: as a branch that is never taken it would cost a
 cart-pole's adjoint a tenth of its time.
@@ -14,7 +14,7 @@ from warpsim.core.indexing import natural
 from warpsim.core.precision import quat, real, vec2, vec3, vec6
 from warpsim.core.spatial import clamp_range, outside
 from warpsim.rigid.dynamics.activation import activation_rate_of, next_activation
-from warpsim.rigid.dynamics.muscle_law import activation_rate, affine, bias_of, gain_of, slope_of
+from warpsim.rigid.dynamics.muscle_law import activation_rate, affine, bias_of, cogging_of, driven, gain_of, slope_of
 from warpsim.rigid.dynamics.transmission import dof_count, site_wrench, transmission_length, transmission_rate
 from warpsim.rigid.model.actuators import BODY, NO_DYNAMICS, SITE, TENDON, ActuatorTopology
 from warpsim.rigid.model.parameters import ActuatorParameters, SiteParameters
@@ -45,10 +45,14 @@ def input_functions(*, with_muscles: bool) -> InputFunctions:
         timestep: wp.array(dtype=real),
         activation: wp.array2d(dtype=real),
         control: wp.array2d(dtype=real),
+        rate: real,
         w: int,
         i: int,
     ) -> real:
-        """What multiplies the gain: the control within its range or, with dynamics, the activation."""
+        """What multiplies the gain: the control within its range or, with dynamics, the activation.
+
+        `rate` is that of the transmission, which drives a motor's current.
+        """
         c = clamp_range(control[w, i], actuator.control_range[w, i][0], actuator.control_range[w, i][1])
         kind = a.dynamics[i]
         if kind == NO_DYNAMICS:
@@ -58,10 +62,10 @@ def input_functions(*, with_muscles: bool) -> InputFunctions:
             return x
         tau = actuator.time_constant[w, i]
         if with_muscles:
-            rate = activation_rate(kind, actuator, c, x, w, i)
+            growth = activation_rate(kind, actuator, driven(a.law[i], actuator, c, rate, w, i), x, w, i)
         else:
-            rate = activation_rate_of(kind, c, x, tau)
-        return next_activation(kind, x, rate, tau, actuator.activation_range[w, i], timestep[w])
+            growth = activation_rate_of(kind, c, x, tau)
+        return next_activation(kind, x, growth, tau, actuator.activation_range[w, i], timestep[w])
 
     @wp.func
     def rate_of(
@@ -69,14 +73,15 @@ def input_functions(*, with_muscles: bool) -> InputFunctions:
         actuator: ActuatorParameters,
         activation: wp.array2d(dtype=real),
         control: wp.array2d(dtype=real),
+        rate: real,
         w: int,
         i: int,
     ) -> real:
-        """Rate of the activation, 1/s times its unit."""
+        """Rate of the activation, 1/s times its unit, at a rate of the transmission."""
         c = clamp_range(control[w, i], actuator.control_range[w, i][0], actuator.control_range[w, i][1])
         x = activation[w, a.activation[i]]
         if with_muscles:
-            return activation_rate(a.dynamics[i], actuator, c, x, w, i)
+            return activation_rate(a.dynamics[i], actuator, driven(a.law[i], actuator, c, rate, w, i), x, w, i)
         else:
             return activation_rate_of(a.dynamics[i], c, x, actuator.time_constant[w, i])
 
@@ -121,19 +126,21 @@ def joint_actuators(*, with_muscles: bool, module: str) -> wp.Kernel:
             kind = a.transmission[i]
             if kind != SITE and kind != BODY:
                 gear = actuator.gear[w, i]
-                u = input_of(a, actuator, timestep, activation, control, w, i)
                 length = transmission_length(a, tt, x, q, w, i, gear)
                 rate = transmission_rate(a, tt, x, qd, w, i, gear)
+                u = input_of(a, actuator, timestep, activation, control, rate, w, i)
                 if with_muscles:
-                    law = a.muscle[i]
+                    law = a.law[i]
                     raw = gain_of(law, actuator, length, rate, w, i) * u + bias_of(law, actuator, length, rate, w, i)
                 else:
                     raw = affine(actuator.gain[w, i], length, rate) * u + affine(actuator.bias[w, i], length, rate)
                 limits = actuator.force_range[w, i]
                 f = clamp_range(raw, limits[0], limits[1])
+                if with_muscles:
+                    f = f + cogging_of(a.law[i], actuator, length, w, i)
                 force[w, i] = f
                 if with_muscles:
-                    slope[w, i] = slope_of(a.muscle[i], actuator, length, rate, u, raw, w, i)
+                    slope[w, i] = slope_of(a.law[i], actuator, length, rate, u, raw, timestep[w], w, i)
                 else:
                     slope[w, i] = affine_slope(actuator.gain[w, i], actuator.bias[w, i], u, raw, limits)
                 saturated[w, i] = wp.where(
@@ -142,7 +149,7 @@ def joint_actuators(*, with_muscles: bool, module: str) -> wp.Kernel:
                     outside(control[w, i], actuator.control_range[w, i]),
                 )
                 if a.dynamics[i] != NO_DYNAMICS:
-                    activation_rate[w, a.activation[i]] = rate_of(a, actuator, activation, control, w, i)
+                    activation_rate[w, a.activation[i]] = rate_of(a, actuator, activation, control, rate, w, i)
                 if kind == TENDON:
                     for k in range(tt.start[a.target[i]], tt.start[a.target[i] + 1]):
                         dof_actuation[w, tt.dof[k]] += gear[0] * x.moment[w, k] * f
@@ -185,12 +192,12 @@ def site_actuators(*, with_muscles: bool, module: str) -> wp.Kernel:
         w = natural(wp.tid())
         for i in range(a.count):
             if a.transmission[i] == SITE:
-                u = input_of(a, actuator, timestep, activation, control, w, i)
                 last = t.body_last_dof[a.site_body[a.target[i]]]
                 unit = site_wrench(
                     t, a, site, link_position, link_rotation, origin, w, a.target[i], actuator.gear[w, i]
                 )
                 rate = wp.dot(unit, velocity[w, last])
+                u = input_of(a, actuator, timestep, activation, control, rate, w, i)
                 zero = real(0.0)
                 raw = affine(actuator.gain[w, i], zero, rate) * u + affine(actuator.bias[w, i], zero, rate)
                 limits = actuator.force_range[w, i]
@@ -203,7 +210,7 @@ def site_actuators(*, with_muscles: bool, module: str) -> wp.Kernel:
                     outside(control[w, i], actuator.control_range[w, i]),
                 )
                 if a.dynamics[i] != NO_DYNAMICS:
-                    activation_rate[w, a.activation[i]] = rate_of(a, actuator, activation, control, w, i)
+                    activation_rate[w, a.activation[i]] = rate_of(a, actuator, activation, control, rate, w, i)
                 if last > 0:
                     for e in range(t.row_start[last - 1], t.row_start[last]):
                         dof_actuation[w, t.row_column[e]] += wp.dot(axis[w, t.row_column[e]], unit) * f

@@ -119,7 +119,7 @@ def _adhesion_kernel(
     w = natural(wp.tid())
     for i in range(a.count):
         if a.transmission[i] == BODY:
-            u = _input_of(a, actuator, timestep, activation, control, w, i)
+            u = _input_of(a, actuator, timestep, activation, control, real(0.0), w, i)
             raw = actuator.gain[w, i][0] * u + actuator.bias[w, i][0]
             limits = actuator.force_range[w, i]
             force[w, i] = clamp_range(raw, limits[0], limits[1])
@@ -129,7 +129,7 @@ def _adhesion_kernel(
                 outside(control[w, i], actuator.control_range[w, i]),
             )
             if a.dynamics[i] != NO_DYNAMICS:
-                activation_rate[w, a.activation[i]] = _rate_of(a, actuator, activation, control, w, i)
+                activation_rate[w, a.activation[i]] = _rate_of(a, actuator, activation, control, real(0.0), w, i)
             if touching[w, i] < 0:
                 for d in range(t.nv):
                     dof_actuation[w, d] += real(wp.static(float("nan")))

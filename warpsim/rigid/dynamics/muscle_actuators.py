@@ -1,4 +1,4 @@
-"""Actuator kernels of scenes with muscles."""
+"""Actuator kernels of scenes with muscles or motors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gain, bias and activation of actuators some of which are muscles."""
+"""Gain, bias and activation of actuators some of which are muscles or motors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warp as wp
 from warpsim.core.precision import real, vec3
 from warpsim.rigid.dynamics.activation import activation_rate_of
 from warpsim.rigid.dynamics.muscle import muscle_bias, muscle_gain, muscle_gain_slope, muscle_rate
-from warpsim.rigid.model.actuators import MUSCLE
+from warpsim.rigid.model.actuators import MOTOR, MOTOR_WITH_CURRENT, MUSCLE
 from warpsim.rigid.model.parameters import ActuatorParameters
 
 
@@ -29,9 +29,30 @@ def activation_rate(kind: int, actuator: ActuatorParameters, control: real, acti
 
 
 @wp.func
-def gain_of(muscle: int, actuator: ActuatorParameters, length: real, rate: real, w: int, i: int) -> real:
+def driven(law: int, actuator: ActuatorParameters, control: real, rate: real, w: int, i: int) -> real:
+    """What an activation follows: the control, or the current that it drives through a motor, A."""
+    if law == MOTOR_WITH_CURRENT:
+        return (control - actuator.motor_constant[w, i] * rate) / actuator.resistance[w, i]
+    return control
+
+
+@wp.func
+def cogging_of(law: int, actuator: ActuatorParameters, length: real, w: int, i: int) -> real:
+    """Force of a motor that depends on its place alone."""
+    if law == MOTOR or law == MOTOR_WITH_CURRENT:
+        cogs = actuator.cogging[w, i]
+        return cogs[0] * wp.sin(cogs[1] * length + cogs[2])
+    return real(0.0)
+
+
+@wp.func
+def gain_of(law: int, actuator: ActuatorParameters, length: real, rate: real, w: int, i: int) -> real:
     """What multiplies the input."""
-    if muscle % 2 == 1:
+    if law == MOTOR:
+        return actuator.motor_constant[w, i] / actuator.resistance[w, i]
+    if law == MOTOR_WITH_CURRENT:
+        return actuator.motor_constant[w, i]
+    if law % 2 == 1:
         normal = actuator.muscle_range[w, i]
         over = actuator.muscle_length_range[w, i]
         return muscle_gain(actuator.muscle_force[w, i], normal, over, actuator.muscle_curve[w, i], length, rate)
@@ -39,9 +60,14 @@ def gain_of(muscle: int, actuator: ActuatorParameters, length: real, rate: real,
 
 
 @wp.func
-def bias_of(muscle: int, actuator: ActuatorParameters, length: real, rate: real, w: int, i: int) -> real:
+def bias_of(law: int, actuator: ActuatorParameters, length: real, rate: real, w: int, i: int) -> real:
     """Force without input."""
-    if muscle >= 2:
+    if law == MOTOR:
+        k = actuator.motor_constant[w, i]
+        return -k * k / actuator.resistance[w, i] * rate
+    if law == MOTOR_WITH_CURRENT:
+        return real(0.0)
+    if law >= 2:
         normal = actuator.muscle_range[w, i]
         over = actuator.muscle_length_range[w, i]
         return muscle_bias(actuator.muscle_force[w, i], normal, over, actuator.muscle_curve[w, i], length)
@@ -50,20 +76,26 @@ def bias_of(muscle: int, actuator: ActuatorParameters, length: real, rate: real,
 
 @wp.func
 def slope_of(
-    muscle: int, actuator: ActuatorParameters, length: real, rate: real, u: real, raw: real, w: int, i: int
+    law: int, actuator: ActuatorParameters, length: real, rate: real, u: real, raw: real, h: real, w: int, i: int
 ) -> real:
-    """d force / d rate where the gain or the bias is a muscle's."""
+    """d force / d rate where the gain or the bias is a muscle's or a motor's; h is the time step, s."""
     limits = actuator.force_range[w, i]
     if raw <= limits[0] or raw >= limits[1]:
         return real(0.0)
+    if law == MOTOR or law == MOTOR_WITH_CURRENT:
+        k = actuator.motor_constant[w, i]
+        share = real(1.0)
+        if law == MOTOR_WITH_CURRENT:  # of the current's way to its end that it goes within the step
+            share = real(1.0) - wp.exp(-h / actuator.time_constant[w, i])
+        return -share * k * k / actuator.resistance[w, i]
     total = real(0.0)
-    if muscle % 2 == 1:
+    if law % 2 == 1:
         normal = actuator.muscle_range[w, i]
         over = actuator.muscle_length_range[w, i]
         curve = actuator.muscle_curve[w, i]
         total = muscle_gain_slope(actuator.muscle_force[w, i], normal, over, curve, length, rate) * u
     else:
         total = actuator.gain[w, i][2] * u
-    if muscle < 2:
+    if law < 2:
         total = total + actuator.bias[w, i][2]
     return total

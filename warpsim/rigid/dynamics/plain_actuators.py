@@ -1,4 +1,4 @@
-"""Actuator kernels of scenes without muscles."""
+"""Actuator kernels of scenes with neither muscles nor motors."""
 
 from __future__ import annotations
 

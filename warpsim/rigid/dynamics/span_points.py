@@ -35,3 +35,21 @@ def direction(a: vec3, b: vec3) -> vec3:
     if n < TINY:
         return vec3(real(1.0), real(0.0), real(0.0))
     return gap / n
+
+
+@wp.func
+def rod_reach(axis: vec3, pin: vec3, rod: real) -> real:
+    """How far ahead of the slider on its axis the pin stands, m, both from the axis's origin; 0: out of reach."""
+    along = wp.dot(axis, pin)
+    square = along * along + rod * rod - wp.dot(pin, pin)
+    if square <= real(0.0):
+        return real(0.0)
+    return wp.sqrt(square)
+
+
+@wp.func
+def rod_share(axis: vec3, pin: vec3, reach: real) -> real:
+    """Change of the slider's place per change of the pin's along the axis, but for the part along the pin's way."""
+    if reach > real(0.0):
+        return real(1.0) - wp.dot(axis, pin) / reach
+    return real(1.0)

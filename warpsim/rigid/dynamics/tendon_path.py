@@ -3,7 +3,7 @@
 A path is cut into spans from site to site. Which way a span takes is decided by an untaped kernel; the taped ones then
 evaluate it. Tension 1 pulls at both ends of each straight piece along it; the moment arm of a dof is its motion axis
 times the wrenches of those pulls on the bodies it moves. Points of touch count as fixed to the shape: the path is the
-shortest one, so their own motion changes nothing to first order.
+shortest one, so their own motion changes nothing to first order. The one span of a slider-crank pulls in its own way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from warpsim.core.indexing import natural
 from warpsim.core.precision import real, vec2, vec3, vec6
 from warpsim.core.spatial import quat_mul, quat_rotate, quat_rotate_back, spatial
 from warpsim.core.stages import stage
-from warpsim.rigid.dynamics.span_points import TINY, Links, direction, link_point
+from warpsim.rigid.dynamics.span_points import TINY, Links, direction, link_point, rod_reach, rod_share
 from warpsim.rigid.dynamics.tendon_wrap import (
     CLOCKWISE,
     INSIDE,
@@ -160,6 +160,7 @@ def _span_kernel(
     t: TendonTopology,
     site: SiteParameters,
     shape: ShapeParameters,
+    rod: wp.array2d(dtype=real),
     # work in
     x: Links,
     branch: wp.array2d(dtype=wp.int32),
@@ -177,7 +178,20 @@ def _span_kernel(
         x1 = link_point(d, x, w, last, site.position[w, t.span_site[n, 1]])
         share = t.span_share[n]
         way = branch[w, n]
-        if way == STRAIGHT:
+        if t.span_crank[n] >= 0:
+            turn = quat_mul(x.rotation[w, d.body_link[first]], site.rotation[w, t.span_site[n, 0]])
+            axis = quat_rotate(turn, vec3(real(0.0), real(0.0), real(1.0)))
+            reach = rod_reach(axis, x1 - x0, rod[w, t.span_crank[n]])
+            share = rod_share(axis, x1 - x0, reach)
+            force = axis * share
+            if reach > real(0.0):
+                force = force + (x1 - x0) / reach
+            span_length[w, n] = wp.dot(axis, x1 - x0) - reach
+            turning = spatial(wp.cross(axis, x1 - x0) * share, vec3())
+            pull[w, 3 * n] = _pull(d, x, w, first, x0, -force) + turning
+            pull[w, 3 * n + 1] = vec6()
+            pull[w, 3 * n + 2] = _pull(d, x, w, last, x1, force)
+        elif way == STRAIGHT:
             span_length[w, n] = wp.length(x1 - x0) * share
             force = direction(x0, x1) * (share * real(first != last))
             pull[w, 3 * n] = _pull(d, x, w, first, x0, -force)
@@ -275,7 +289,7 @@ def tendon_paths(
     wp.launch(
         _span_kernel,
         dim=m.worlds,
-        inputs=[m.topology, t, m.site, m.shape, links, work.branch, work.root, work.left],
+        inputs=[m.topology, t, m.site, m.shape, m.tendon.rod, links, work.branch, work.root, work.left],
         outputs=[work.span_length, work.pull],
         device=m.device,
     )

@@ -16,7 +16,11 @@ INTEGRATOR = wp.constant(1)
 FILTER = wp.constant(2)
 FILTER_EXACT = wp.constant(3)
 MUSCLE = wp.constant(4)
-DYNAMICS_CODES = {"none": 0, "integrator": 1, "filter": 2, "filterexact": 3, "muscle": 4}
+DYNAMICS_CODES = {"none": 0, "integrator": 1, "filter": 2, "filterexact": 3, "muscle": 4, "current": 3}
+"""A motor's current is a lag that is integrated exactly; what it follows is the motor's own."""
+
+MOTOR = wp.constant(4)
+MOTOR_WITH_CURRENT = wp.constant(8)
 
 
 @wp.struct
@@ -31,7 +35,7 @@ class ActuatorTopology:
     dynamics: wp.array(dtype=wp.int32)  # NO_DYNAMICS … MUSCLE
     activation: wp.array(dtype=wp.int32)  # place in the activations, or -1
     early: wp.array(dtype=wp.int32)  # 1: force from the activation at the end of the step
-    muscle: wp.array(dtype=wp.int32)  # 1: its gain is a muscle's, 2: its bias is, 3: both
+    law: wp.array(dtype=wp.int32)  # 1: its gain is a muscle's, 2: its bias is, 3: both; MOTOR, MOTOR_WITH_CURRENT
     site_body: wp.array(dtype=wp.int32)  # (nsite,)
 
 

@@ -276,8 +276,8 @@ class Model:
         return self.max_contacts > 0 and self.options.impacts
 
     @property
-    def has_muscles(self) -> bool:
-        """Whether an actuator is a muscle, by its force or its activation."""
+    def has_special_laws(self) -> bool:
+        """Whether an actuator is a muscle, by its force or its activation, or a motor."""
         return self.actuator.muscle_force.shape[1] > 0
 
     @property

@@ -44,6 +44,7 @@ class TendonParameters:
     damping: wp.array2d(dtype=real)
     armature: wp.array2d(dtype=real)  # kg, or kg·m² where lengths are angles
     spring_range: wp.array2d(dtype=vec2)  # slack between
+    rod: wp.array2d(dtype=real)  # m, of slider-cranks; otherwise 0
 
 
 @wp.struct
@@ -64,6 +65,10 @@ class ActuatorParameters:
     muscle_range: wp.array2d(dtype=vec2)  # of the resting length
     muscle_length_range: wp.array2d(dtype=vec2)  # of the transmission, m or rad
     muscle_curve: wp.array2d(dtype=vec5)  # lmin, lmax, vmax, fpmax, fvmax
+    # empty in models without muscles and motors
+    resistance: wp.array2d(dtype=real)  # Ω
+    motor_constant: wp.array2d(dtype=real)  # N/A or N·m/A
+    cogging: wp.array2d(dtype=vec3)  # force, number per unit of length, phase
 
 
 @wp.struct

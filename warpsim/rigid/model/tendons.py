@@ -38,6 +38,7 @@ class TendonTopology:
     span_cylinder: wp.array(dtype=wp.int32)  # (spans,) 1: that is a cylinder, else a sphere
     span_side: wp.array(dtype=wp.int32)  # (spans,) site that says on which side, or -1
     span_share: wp.array(dtype=real)  # (spans,) 1 / the pulley's divisor
+    span_crank: wp.array(dtype=wp.int32)  # (spans,) tendon that is a slider-crank, or -1
     pull_start: wp.array(dtype=wp.int32)  # (terms + 1,) first pull of each term
     pull_place: wp.array(dtype=wp.int32)  # (pulls,) place on a span whose body the term's dof moves
 

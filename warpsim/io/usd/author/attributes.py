@@ -85,7 +85,7 @@ EXTENSIONS: dict[str, tuple[Any, str]] = {
             _DOUBLES: "gear gainPrm biasPrm dynPrm path:coef path:divisors springlength",
             _INTS: "path:indices path:segments sideSites:indices",
             _DOUBLE: "ctrlRange:min ctrlRange:max forceRange:min forceRange:max actRange:min actRange:max "
-            "range:min range:max lengthRange:min lengthRange:max damping frictionloss margin",
+            "range:min range:max lengthRange:min lengthRange:max armature damping frictionloss margin crankLength",
             _TOKEN: "gainType biasType dynType ctrlLimited forceLimited actLimited limited type",
             _BOOL: "actEarly",
         },

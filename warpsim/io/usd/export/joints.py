@@ -112,7 +112,11 @@ def add_drive(export: Export, drive: Drive) -> None:
 
 
 def add_tendon(export: Export, tendon: Tendon) -> None:
-    """Adds an MjcTendon."""
+    """Adds an MjcTendon; a slider-crank is written with its actuators."""
+    if tendon.rod > 0:
+        if tendon.stiffness or tendon.damping or tendon.limit is not None or tendon.friction_loss:
+            export.lost("tendon", tendon.name, "rod", "a slider-crank has neither spring, damper, limit nor friction")
+        return
     if any((p.kind, p.name) not in export.prims for p in tendon.path if p.kind != "pulley"):
         export.lost("tendon", tendon.name, "path", "it runs over a shape that is not in the file")
         return
@@ -183,6 +187,19 @@ def _muscle(actuator: Actuator) -> dict[str, Any]:
     }
 
 
+def _motor(actuator: Actuator) -> dict[str, Any]:
+    """Attributes of a motor's law."""
+    x = actuator.motor
+    if x is None:
+        return {}
+    return {
+        **{f"mjc:{name}": "dcmotor" for name in ("gainType", "biasType", "dynType")},
+        "mjc:gainPrm": [x.resistance, x.constant],
+        "mjc:biasPrm": x.cogging,
+        "mjc:dynPrm": [actuator.time_constant] if actuator.dynamics == "current" else None,
+    }
+
+
 def _scope(export: Export, name: str) -> Usd.Prim:
     key = ("scope", name)
     if key not in export.prims:
@@ -201,15 +218,21 @@ def add_actuator(export: Export, actuator: Actuator) -> None:
     """Adds an MjcActuator."""
     parent = _scope(export, "Actuators")
     target = export.prims.get((actuator.transmission, actuator.target))
+    rods = {tendon.name: tendon for tendon in export.scene.tendons if tendon.rod > 0}
+    crank = rods.get(actuator.target) if actuator.transmission == "tendon" else None
+    if crank is not None:
+        target = export.prims[("site", crank.path[1].name)]
     if target is None:
         export.lost("actuator", actuator.name, "transmission", "what it acts on is not in the file")
         return
     attributes: dict[str, Any] = {
         "mjc:gainType": "affine" if np.any(actuator.gain[1:]) else None,
-        "mjc:dynType": actuator.dynamics if actuator.dynamics != "none" else None,
+        "mjc:dynType": actuator.dynamics if actuator.dynamics not in ("none", "current") else None,
         "mjc:dynPrm": _constants(actuator),
         "mjc:actEarly": actuator.activation_early or None,
         **_muscle(actuator),
+        **_motor(actuator),
+        "mjc:crankLength": crank.rod if crank is not None else None,
     }
     if actuator.activation_range is not None:
         low, high = actuator.activation_range
@@ -220,17 +243,20 @@ def add_actuator(export: Export, actuator: Actuator) -> None:
     bias = actuator.bias + np.array([0.0, 0.0, actuator.damping_ratio])
     if actuator.bias[2] > 0 and actuator.gain[0] == -actuator.bias[1]:
         export.lost("actuator", actuator.name, "bias", "a positive third number would be read as a damping ratio")
-    export.prims[("actuator", actuator.name)] = author.actuator(
+    prim = export.prims[("actuator", actuator.name)] = author.actuator(
         parent,
         export.name(parent, actuator.name),
         target,
         gear=actuator.gear,
-        gain=actuator.gain.tolist(),
+        gain=actuator.gain.tolist() if actuator.motor is None else None,
         bias=bias.tolist() if np.any(bias) else None,
         control_range=actuator.control_range,
         force_range=actuator.force_range,
         attributes=attributes,
     )
+    if crank is not None:
+        slider = export.prims[("site", crank.path[0].name)].GetPath()
+        prim.CreateRelationship("mjc:sliderSite", custom=False).SetTargets([slider])
     if actuator.initial_activation:
         export.lost("actuator", actuator.name, "initial_activation", "there is no attribute for it")
 
