@@ -5,11 +5,12 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 import pytest
+import torch
 
 from contact_support import ContactRollout, converging
 from random_models import RandomState
 from rigid_support import evaluation, inputs_of, scene_of
-from warpsim.core.errors import SceneError
+from warpsim.core.errors import SceneError, SimulationError
 from warpsim.io.mjcf import read_mjcf
 from warpsim.io.usd.export import export_scene
 from warpsim.io.usd.reader import read_usd
@@ -102,6 +103,39 @@ def test_gradients(height, seed):
     found = {c.name: c for c in rollout.compare((1e-5, 3e-6, 1e-6)) if not c.switching(1e-6)}
     assert {"actuator", "actuator.gain", "actuator.bias", "q", "qd", "body.mass"} <= set(found)
     assert max(c.deviation for c in found.values()) < 1e-6, sorted((c.deviation, n) for n, c in found.items())[-3:]
+
+
+def tower(floors: int) -> str:
+    """Boxes above each other, each turned a little; all are within each other's gap, none touches."""
+    boxes = "".join(
+        f'<body name="floor{k}" pos="0 0 {0.105 + 0.205 * k}" euler="0 0 {3 * k}"><freejoint/>'
+        '<geom type="box" size="0.1 0.1 0.1" mass="1" gap="0.02"/></body>'
+        for k in range(floors)
+    )
+    return f"""<mujoco><option timestep="0.002" cone="elliptic"/><worldbody><geom type="plane" size="1 1 .1"/>{boxes}
+      </worldbody><actuator><adhesion name="hold" body="floor1" gain="3" ctrlrange="0 9"/></actuator></mujoco>"""
+
+
+def test_places_for_what_is_held_grow_like_those_for_contacts():
+    """With the bits of motion and gradient that there are with room from the start."""
+    found = []
+    for room in ({}, {"max_contacts": 300}):
+        sim = Simulator(read_mjcf(tower(5)), **room)
+        places, control = sim.model.max_contacts, torch.full((5, 1, 1), 4.0, dtype=torch.float64, requires_grad=True)
+        made = sim.rollout(controls=control)
+        (gradient,) = torch.autograd.grad((made.q**2).sum(), control)
+        found.append((made.q.detach(), gradient, sim.model.max_contacts > places))
+    assert [grew for _, _, grew in found] == [True, False]
+    assert torch.equal(found[0][0], found[1][0])
+    assert torch.equal(found[0][1], found[1][1])
+    assert float(found[0][1].abs().min()) > 0
+
+
+def test_too_few_places_for_what_is_held_are_named():
+    """A robot whose contacts fit, but not all that is within the gap of what it holds."""
+    sim = Simulator(read_mjcf(tower(5)), max_contacts=10)
+    with pytest.raises(SimulationError, match=r"step 1, world 0: \d+ contacts but only 10 places"):
+        sim.rollout(controls=np.full((5, 1), 4.0))
 
 
 def test_a_robot_without_anything_to_touch_loads():

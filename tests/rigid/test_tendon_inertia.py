@@ -11,12 +11,15 @@ from random_models import random_state
 from rigid_support import scene_of
 from row_support import assert_gradients, assert_small, compare_rows, gradient_case, path_ratio
 from warpsim.core.errors import SceneError
+from warpsim.io.usd.export import export_scene
+from warpsim.io.usd.reader import read_usd
 from warpsim.rigid.compile.compile import compile_model
 from warpsim.rigid.compile.derive import Derivation
 from warpsim.rigid.query import kinetic_energy, mass_matrix
 from warpsim.rigid.query.joint_space import bias_force
 from warpsim.rigid.query.motion import make_state
 from warpsim.scene.validate import validate
+from warpsim.sim.mjcf_export import scene_to_mjcf
 
 BRANCHES = """
 <mujoco>
@@ -119,3 +122,25 @@ def test_inertia_along_a_wrapped_tendon_is_refused():
     scene.shapes[0].kind = "sphere"
     with pytest.raises(SceneError, match="wraps around a shape"):
         validate(scene)
+
+
+@pytest.mark.parametrize("through_usd", [False, True])
+def test_inertia_along_tendons_survives_files(through_usd):
+    """MuJoCo's mass matrix of the scene, written as MJCF, is that of the file it came from."""
+    source = branches()
+    scene = scene_of(source)
+    if through_usd:
+        stage, notes = export_scene(scene)
+        assert not [entry for entry in notes if "armature" in entry.attribute]
+        scene = read_usd(stage)
+    text, notes = scene_to_mjcf(scene)
+    assert not [entry for entry in notes if "tendon" in entry.path]
+    written, found = mujoco.MjModel.from_xml_string(text), []
+    for mj in (source, written):
+        data, full = mujoco.MjData(mj), np.zeros((mj.nv, mj.nv))
+        random_state(source, 3).apply(data)
+        mujoco.mj_forward(mj, data)
+        mujoco.mj_fullM(mj, data, full)
+        found.append(full)
+    assert written.tendon_armature == pytest.approx(source.tendon_armature, rel=1e-12)
+    np.testing.assert_allclose(found[1], found[0], rtol=0, atol=(1e-5 if through_usd else 1e-11) * found[0].max())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import warp as wp
 
@@ -11,10 +13,12 @@ from warpsim.core.precision import numpy_real
 from warpsim.rigid.compile.compile import compile_model
 from warpsim.rigid.compile.derive import Derivation
 from warpsim.rigid.model.fields import control_fields
+from warpsim.rigid.model.model import Model
 from warpsim.rigid.step import step
 from warpsim.rigid.step.program import RigidProgram
 from warpsim.rigid.work.state import make_scratch, make_work, state_fields
 from warpsim.scene import Scene
+from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE
 from warpsim.sim.simulator import Simulator
 from warpsim.tape import CheckpointedTape
 from warpsim.tape.arena import Arena, Arenas, ArenaSize
@@ -26,10 +30,21 @@ def _width(f: Field) -> tuple[int, ...]:
     return f.shape if size == 1 else (*f.shape, size)
 
 
-def _values(states: list[State]) -> dict[str, np.ndarray]:
+def _shared(scene: Scene, model: Model, sizes: Mapping[str, int]) -> np.ndarray:
+    """Which coordinates, or dofs, MuJoCo has too: mocap bodies have no joint there, and stay where they start."""
+    kinematic = {body.name for body in scene.bodies if body.kinematic}
+    joints = {joint.name: joint for joint in scene.joints}
+    order = [joints[name] for name in model.layout.joint_names]
+    return np.repeat([j.body not in kinematic for j in order], [sizes[j.kind] for j in order])
+
+
+def _values(scene: Scene, model: Model, states: list[State]) -> dict[str, np.ndarray]:
+    coordinates, dofs = _shared(scene, model, JOINT_Q_SIZE), _shared(scene, model, JOINT_DOF_SIZE)
+    q, qd = np.tile(model.initial_q, (len(states), 1)), np.zeros((len(states), model.nv))
+    q[:, coordinates], qd[:, dofs] = [s.q for s in states], [s.qd for s in states]
     return {
-        "q": np.array([s.q for s in states]),
-        "qd": np.array([s.qd for s in states]),
+        "q": q,
+        "qd": qd,
         "activation": np.array([s.activation for s in states]),
         "actuator": np.array([s.control for s in states]),
     }
@@ -45,7 +60,7 @@ def evaluate(scene: Scene, states: list[State]) -> tuple[np.ndarray, list[list[T
     size = ArenaSize()
     make_work(model, Arena(model.device, size, None, None))
     work, scratch = make_work(model, Arenas(model.device, size, 1, gradients=False)[0]), make_scratch(model)
-    values = _values(states)
+    values = _values(scene, model, states)
 
     def arrays(kind: str, fields: list[Field]) -> Arrays:
         made = {}
@@ -56,10 +71,11 @@ def evaluate(scene: Scene, states: list[State]) -> tuple[np.ndarray, list[list[T
 
     state = arrays("state", list(state_fields(model)))
     step.forward(model, state, arrays("control", list(control_fields(model).values())), work, scratch, None)
+    dofs = _shared(scene, model, JOINT_DOF_SIZE)
     if not model.has_constraints:
-        return work.qdd.numpy(), [[] for _ in states]
+        return work.qdd.numpy()[:, dofs], [[] for _ in states]
     c = work.constraint
-    return c.qdd.numpy(), _contacts(model, c.contacts, len(states))
+    return c.qdd.numpy()[:, dofs], _contacts(model, c.contacts, len(states))
 
 
 def _contacts(model: object, contacts: object, worlds: int) -> list[list[Touch]]:
@@ -84,11 +100,14 @@ def motion(scene: Scene, state: State, steps: int) -> np.ndarray:
     Derivation(model).run()
     program = RigidProgram(model, controls=("actuator",) if model.nu else ())
     tape = CheckpointedTape(program, steps=steps)
-    values = _values([state])
+    values = _values(scene, model, [state])
     start = {f.name: np.ascontiguousarray(values.get(f.name, np.zeros(_width(f))), numpy_real) for f in program.state}
     controls = {"actuator": np.repeat(values["actuator"][None], steps, axis=0)} if model.nu else {}
     run = tape.forward(start, controls, keep_states=["q", "qd"], keep_every=1, differentiate=False)
-    rows = np.concatenate([run.states.q.numpy()[1:, 0], run.states.qd.numpy()[1:, 0]], axis=1)
+    q, qd = (x.numpy()[1:, 0] for x in (run.states.q, run.states.qd))
+    rows = np.concatenate(
+        [q[:, _shared(scene, model, JOINT_Q_SIZE)], qd[:, _shared(scene, model, JOINT_DOF_SIZE)]], axis=1
+    )
     run.release()
     return rows
 

@@ -92,6 +92,18 @@ def gradcheck(
     return Report(subject.scene, subject.point.steps, checker.timestep, tuple(sections))
 
 
+def _carried(point: Point, gradients: Mapping[str, torch.Tensor]) -> float:
+    """What the loss would change by, were all numbers of the state to: their rounding moves it by so many ε.
+
+    Where small motions grow, that is far more than the loss itself, and differences see nothing below it.
+    """
+    total = 0.0
+    for name, value in point.state.items():
+        x, slope = value.abs(), gradients[name].abs()
+        total += float((slope * x).sum() if slope.shape == x.shape else slope.sum() * x.max()) if x.numel() else 0.0
+    return total
+
+
 class _Checker:
     def __init__(self, subject: Subject, outputs: tuple[str, ...], seed: int) -> None:
         self._subject = subject
@@ -119,7 +131,7 @@ class _Checker:
         """All inputs of one window."""
         point = self._point(window)
         value, gradients = self._one.gradients(point, loss, self._subject.parameters)
-        size = loss.size(self._one.run(point))
+        size = max(loss.size(self._one.run(point)), _carried(point, gradients))
         modes = self._one.modes(point, self._one.run(point))
         directions = self._directions(point)
         derivatives = {

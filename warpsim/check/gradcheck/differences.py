@@ -44,7 +44,8 @@ def estimate(
         minus: (K,) at −h.
         same_mode: (K,) whether both runs took the same decisions as the run in the middle.
         sweep: The K steps, falling.
-        size: Magnitude of the terms the loss is a sum of: their rounding is what differences cannot see below.
+        size: Magnitude of the terms the loss is a sum of, or of what rounding of the state makes of it: differences
+            cannot see below the rounding of either.
     """
     steps = np.asarray(sweep)
     left = [h for h, same in zip(sweep, same_mode, strict=True) if not same]

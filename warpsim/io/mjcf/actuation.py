@@ -192,7 +192,8 @@ def _read_motor(model: mujoco.MjModel, index: int) -> DcMotor | None:
     if model.actuator_gaintype[index] != mujoco.mjtGain.mjGAIN_DCMOTOR:
         return None
     resistance, constant = model.actuator_gainprm[index, :2]
-    return DcMotor(float(resistance), float(constant), tuple(map(float, model.actuator_biasprm[index, :3])))
+    force, number, phase = (float(x) for x in model.actuator_biasprm[index, :3])
+    return DcMotor(float(resistance), float(constant), (force, number, phase))
 
 
 def _dynamics(model: mujoco.MjModel, index: int) -> str:

@@ -137,6 +137,7 @@ def _add_servos(context: Context, prim: Usd.Prim) -> None:
 def _add_actuator(context: Context, prim: Usd.Prim) -> None:
     targets = context.read.targets(prim, "mjc:target")
     name = str(prim.GetPath())
+    transmission: tuple[str, bool] | None
     sliders = [str(path) for path in context.read.targets(prim, "mjc:sliderSite")]
     if sliders and len(targets) == 1:
         crank = read_crank(context, prim, sliders, str(targets[0]))
