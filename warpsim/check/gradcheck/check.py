@@ -29,6 +29,7 @@ from warpsim.core.errors import InputError
 from warpsim.core.kernel_lock import KERNELS
 from warpsim.coupling.compiled import CompiledScene
 from warpsim.scene import Scene
+from warpsim.scene.convergence import solver_limits
 from warpsim.sim.trajectory import Source, Trajectory
 
 _TIGHT = 1e-14
@@ -111,7 +112,7 @@ class _Checker:
         self._settings = {"device": subject.device, "controls": controls, "outputs": outputs}
         self._one = Probe(subject.scene, worlds=1, **self._settings)
         self._many = Probe(subject.scene, worlds=_WORLDS, **self._settings)
-        self._seed = seed
+        self._outputs, self._seed = outputs, seed
         self._whole = self._one.run(subject.point)
 
     @property
@@ -143,6 +144,7 @@ class _Checker:
             for name, found in derivatives.items()
         }
         groups = self._second_opinions(point, loss, groups)
+        groups = self._at_the_optimum(point, loss, groups, modes, largest)
         wrong = [f.derivative.direction for found in groups.values() for f in found if f.verdict == WRONG]
         guilty = self._blame(point, wrong) if wrong else ()
         norms = {name: float(gradient.norm()) for name, gradient in gradients.items()}
@@ -222,6 +224,38 @@ class _Checker:
         lacking = ": no contact in this window" if d.input in _OF_CONTACT and not touching else ""
         softened = self._subject.scene.options.contact_softening > 0.0 and touching
         return Circumstances(largest, saturated, softened, lacking)
+
+    def _at_the_optimum(
+        self,
+        point: Point,
+        loss: Loss,
+        groups: dict[str, list[Finding]],
+        modes: Sequence[StepModes],
+        largest: float,
+    ) -> dict[str, list[Finding]]:
+        """Judges what seems wrong anew, by differences of steps that are solved to rounding.
+
+        A step that stops at the solver's tolerance is off its optimum by an error of its own slope, which differences
+        count and the gradient, which is the optimum's, does not.
+        """
+        options = self._subject.scene.options
+        doubted = [f.derivative.direction for found in groups.values() for f in found if f.verdict == WRONG]
+        if not doubted or solver_limits(options).tolerance <= _TIGHT or not self._one.model.has_constraints:
+            return groups
+        scene = replace(self._subject.scene, options=replace(options, solver_tolerance=_TIGHT))
+        twin = _Checker(replace(self._subject, scene=scene), self._outputs, self._seed)
+        _, gradients = twin._one.gradients(point, loss, self._subject.parameters)
+        size = max(loss.size(twin._one.run(point)), _carried(point, gradients))
+        found = iter(twin._derivatives(point, loss, doubted, gradients, size))
+        for findings in groups.values():
+            for i, finding in enumerate(findings):
+                if finding.verdict != WRONG:
+                    continue
+                d = replace(finding.derivative, differences=next(found).differences)
+                again = judge(d, self._circumstances(d.direction, modes, largest))
+                reason = again.reason or f"by differences at a solver tolerance of {_TIGHT:g}"
+                findings[i] = replace(again, reason=reason)
+        return groups
 
     def _second_opinions(self, point: Point, loss: Loss, groups: dict[str, list[Finding]]) -> dict[str, list[Finding]]:
         """Gradients that softening in the backward pass changes by design are not wrong: asks a twin without it."""
