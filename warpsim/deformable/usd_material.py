@@ -124,8 +124,12 @@ def _stiffnesses(context: Context, material: Usd.Prim, form: str, found: dict, o
 
 def _friction(context: Context, material: Usd.Prim, out: dict) -> None:
     dynamic, static = (read_number(context, material, f"{name}Friction") for name in ("dynamic", "static"))
-    if dynamic is not None or static is not None:
-        out["own_friction"] = dynamic if dynamic is not None else static
+    for name, value in (("static", static), ("dynamic", dynamic)):
+        if value is None:
+            continue
+        if not value >= 0.0:
+            raise SceneError(f"{place(material, f'physics:{name}Friction')}: {value:g}; it must not be negative")
+        out["own_friction"] = value
 
 
 def _mass(context: Context, prim: Usd.Prim, found: dict, measure: Any) -> None:

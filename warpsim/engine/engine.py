@@ -86,7 +86,7 @@ class Engine:
         initialize()
         self.turn = Turn()
         self.unconverged = check_choice(unconverged)
-        self.compiled = compile_scene(scene, worlds=whole_number("worlds", worlds), device=_device(device))
+        self.compiled = compile_scene(scene, worlds=whole_number("worlds", worlds), device=find_device(device))
         self._authored = self.compiled.authored
         self.defaults: ParameterValues = {name: wp.clone(a) for name, a in self._authored.items()}
         self._loaded: dict[str, wp.array] = dict(self.defaults)
@@ -250,7 +250,12 @@ class Engine:
         return self.compiled.program(controls, outputs)
 
 
-def _device(name: str | wp.Device) -> wp.Device:
+def find_device(name: str | wp.Device) -> wp.Device:
+    """The device of a name.
+
+    Raises:
+        InputError: There is none; names those that there are.
+    """
     try:
         return wp.get_device(name)
     except (ValueError, RuntimeError, TypeError):

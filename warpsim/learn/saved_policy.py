@@ -85,7 +85,7 @@ def load_policy(path: str | PathLike[str], *, device: torch.device | str = "cpu"
     try:
         content = torch.load(path, weights_only=True, map_location=device)
     except Exception as error:
-        raise InputError(f"{fspath(path)} is no policy: {error}") from error
+        raise InputError(f"{fspath(path)} is no policy; `warpsim train` and `save_policy` write them") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"{fspath(path)} is no policy of ours; `warpsim train` and `save_policy` write them")
     policy = NetworkPolicy(NetworkShape.from_dict(content["shape"]), device=device)

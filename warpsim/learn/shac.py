@@ -35,6 +35,9 @@ from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import Observed
 from warpsim.tape.diagnostics import NonFiniteError
 
+FORMAT = "warpsim training 1"
+"""Of a checkpoint; a command replaces its own files, and no others."""
+
 
 class SHAC:
     """Worlds, a policy, and a critic that sees what the policy sees.
@@ -229,7 +232,7 @@ class SHAC:
     def save(self, path: str | PathLike[str]) -> None:
         """Writes all that the training needs to go on as if it had not been interrupted."""
         with replacing(path) as temporary:
-            torch.save(self.state_dict(), temporary)
+            torch.save({"format": FORMAT, **self.state_dict()}, temporary)
 
     def load(self, path: str | PathLike[str]) -> None:
         """Goes on from what `save` wrote; this trainer must have been made with the same arguments.

@@ -50,6 +50,7 @@ class CurrentState:
         used = self._parameters.current
         used.check()
         fresh = self.initial.begin(start, used.start)
+        self.initial.check_finite(fresh, worlds)
         watched = watch(start.fields)
         if worlds is None:
             given = fresh if start.state is not None or start.noisy else start.fields

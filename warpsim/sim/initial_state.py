@@ -87,6 +87,23 @@ class InitialState:
         moved = manifold.shift(state["q"], start.position_noise * noise[:, 0])
         return {**state, "q": moved, "qd": state["qd"] + start.velocity_noise * noise[:, 1]}
 
+    def check_finite(self, state: StateTensors, worlds: Any) -> None:
+        """Refuses what no motion can start from.
+
+        Args:
+            state: All fields.
+            worlds: Which of its worlds count, as in `merge`; None: all.
+
+        Raises:
+            InputError: Names the field and the first world.
+        """
+        for name in self.differentiable:
+            sound = torch.isfinite(state[name].detach()).reshape(self._worlds, -1).all(1)
+            if worlds is not None:
+                sound = self.merge(worlds, {name: sound}, {name: torch.ones_like(sound)})[name]
+            if not bool(sound.all()):
+                raise InputError(f"{name} of world {int((~sound).nonzero()[0])} is not finite; nothing was reset")
+
     def merge(self, worlds: Any, fresh: StateTensors, old: StateTensors) -> StateTensors:
         """`fresh` in the given worlds (a mask or indices), `old` in the others."""
         count = self._worlds

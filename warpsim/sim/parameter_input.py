@@ -147,9 +147,13 @@ class ParameterInput:
                 raise InputError(f"{name} cannot matter here: {what} is given outright; leave one of them out")
 
     def _sorted(self, given: Mapping[str | Attribute, Any]) -> tuple[dict[str, Any], dict[Attribute, Any]]:
+        if not isinstance(given, Mapping):
+            raise InputError(f"parameters are given by name, e.g. {{'body.mass': …}}, not as a {type(given).__name__}")
         arrays: dict[str, Any] = {}
         handles: dict[Attribute, Any] = {}
         for key, value in given.items():
+            if not isinstance(key, str | Attribute):
+                raise InputError(f"{key!r} names no parameter; give a name, a path or a handle of `sim.attribute`")
             if isinstance(key, Attribute) or key.startswith("/"):
                 handle = key if isinstance(key, Attribute) else self.attributes.handle(key)
                 if handle in handles:

@@ -100,6 +100,10 @@ class Training:
             raise InputError(f"discount is {self.discount:g}; it must be 0 or more and below 1")
         if self.seconds is None and self.updates is None:
             raise InputError("the training has no end: give seconds or updates")
+        if self.seconds is not None and not self.seconds > 0.0:
+            raise InputError(f"seconds is {self.seconds:g}; give processor time above 0, or leave it out")
+        if self.updates is not None and self.updates < 1:
+            raise InputError(f"updates is {self.updates}; give 1 or more, or leave it out")
         if self.worlds < 1 or self.evaluate_every < 1:
             raise InputError(f"worlds={self.worlds} and evaluateEvery={self.evaluate_every}; give 1 or more")
 

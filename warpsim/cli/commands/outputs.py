@@ -13,6 +13,12 @@ from warpsim.core.files import is_marked, refuse_sources, same_file
 from warpsim.io.scene_files import is_usd, scene_files
 from warpsim.io.usd.layer_files import is_our_layer
 
+_HEAD = 4096
+_LOG = (b"number,", b'{"number":')
+"""How the lines of `warpsim.learn.log` begin."""
+_TRAINED = {".pt": (b"warpsim policy", b"warpsim training"), ".csv": _LOG, ".jsonl": _LOG}
+"""What the first bytes of a training's files hold."""
+
 
 def check_outputs(
     targets: Iterable[str | PathLike[str]],
@@ -65,6 +71,10 @@ def _is_ours(target: Path) -> bool:
             return is_our_layer(target)
         if target.suffix.lower() == ".json":
             return _is_our_record(target)
+        if target.suffix.lower() in _TRAINED:
+            with target.open("rb") as file:
+                head = file.read(_HEAD)
+            return any(mark in head for mark in _TRAINED[target.suffix.lower()])
         return is_marked(target)
     except OSError:
         return False

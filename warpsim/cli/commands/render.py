@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,6 +69,8 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _times(stage: Usd.Stage, arguments: argparse.Namespace, *, film: bool) -> list[float]:
+    if arguments.time is not None and not math.isfinite(arguments.time):
+        raise InputError(f"--time {arguments.time:g}: give a time code of the file")
     if arguments.time is not None:
         return [arguments.time]
     frames = arguments.frames

@@ -10,6 +10,7 @@ import warp as wp
 from tqdm.auto import tqdm
 
 from warpsim.core.registry import provided
+from warpsim.engine.engine import find_device
 from warpsim.sim.simulator import Simulator
 
 _MATTERS = ("deformable.compile", "matter:liquid")
@@ -37,6 +38,7 @@ def kernel_modules() -> list[str]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compiles module by module."""
+    find_device(arguments.device)
     names = kernel_modules()
     begin = time.perf_counter()
     for name in tqdm(names, unit="module", disable=arguments.quiet):

@@ -27,6 +27,11 @@ def fill_box(lower: Vector, upper: Vector, pitch: float, fill: float) -> np.ndar
     count = np.floor((high - low) / pitch + 1e-6).astype(int)
     if (count < 1).any():
         raise InputError(f"no particle at a pitch of {pitch:g} fits between {low} and {high}")
+    if np.prod(count.astype(float)) > _FINEST:
+        raise InputError(
+            f"a pitch of {pitch:g} between {low} and {high} makes {np.prod(count.astype(float)):.3g} particles, more "
+            f"than {_FINEST}; give a wider one"
+        )
     return _lattice(low, count, pitch)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, Vt
 
-from warpsim.core.errors import InputError
+from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.geometry.quadratic import split_faces, with_middles
 from warpsim.io.usd.author.attributes import set_attributes
 from warpsim.io.usd.author.bodies import bind
@@ -64,6 +65,19 @@ def deformable_material(
     for attribute, value in extra.items():
         _number(prim, f"warpsim:{attribute}", value, Sdf.ValueTypeNames.Double)
     return prim
+
+
+_MATERIAL = tuple(signature(deformable_material).parameters)[3:]
+_OPTIONS: tuple[str, ...] = (
+    "position",
+    "rotation",
+    "color",
+    "collides",
+    "self_collision",
+    "velocity",
+    "angular_velocity",
+)
+_OPTIONS += ("velocities", "pinned")
 
 
 def cloth(
@@ -148,6 +162,9 @@ def soft(
     if points is None or tetrahedra is None:
         if (box is None) == (ball is None):
             raise InputError(f"{name}: give a box, a ball, or points and tetrahedra")
+        edges = np.asarray(box if box is not None else ball, float)
+        if not (edges > 0.0).all() or edges.shape not in ((), (3,)):
+            raise InputError(f"{name}: box={box}, ball={ball}; edges and radii are positive")
         points, tetrahedra = lattice(counts)
         points = points * np.asarray(box, float) if box is not None else 2.0 * float(ball or 0.0) * _rounded(points)
     made = np.asarray(tetrahedra)
@@ -235,7 +252,9 @@ def point_place(deformable: Usd.Prim, name: str, point: int) -> Usd.Prim:
 
 def grid(size: Vector, cells: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Points and triangles of a rectangle about the origin, diagonals alternating."""
-    nx, ny = int(cells[0]) + 1, int(cells[1]) + 1
+    if len(cells) != 2 or len(size) != 2 or not all(0.0 < edge < np.inf for edge in size):
+        raise InputError(f"size={size} and cells={cells}: a rectangle has two positive edges and two numbers of cells")
+    nx, ny = (whole_number("cells", count) + 1 for count in cells)
     x, y = np.meshgrid(
         np.linspace(-size[0] / 2, size[0] / 2, nx), np.linspace(-size[1] / 2, size[1] / 2, ny), indexing="ij"
     )
@@ -249,7 +268,9 @@ def grid(size: Vector, cells: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
 
 def lattice(cells: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Points and tetrahedra of the unit cube about the origin, each cell cut in six, mirrored from cell to cell."""
-    counts = [int(n) + 1 for n in cells]
+    if len(cells) != 3:
+        raise InputError(f"cells={cells}: give one number, or one for each of three edges")
+    counts = [whole_number("cells", n) + 1 for n in cells]
     axes = [np.linspace(-0.5, 0.5, n) for n in counts]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
     tetrahedra = []
@@ -275,6 +296,9 @@ def _rounded(points: np.ndarray) -> np.ndarray:
 def _define(parent: Usd.Prim, name: str, form: str, points: np.ndarray, options: dict[str, Any]) -> Usd.Prim:
     """The geometry with schemas, pose, looks, velocities and a material of its own."""
     rest = dict(options)
+    for option in rest:
+        if option not in (*_OPTIONS, *_MATERIAL):
+            raise unknown_name(f"option of {name}", option, [*_OPTIONS, *_MATERIAL])
     prim = define(parent, name, _FORMS[form])
     place(prim, rest.pop("position", (0, 0, 0)), rest.pop("rotation", (1, 0, 0, 0)))
     _apply(prim, "PhysicsDeformableBodyAPI")

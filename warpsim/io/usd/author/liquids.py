@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade, Vt
 
-from warpsim.core.errors import InputError
+from warpsim.core.errors import InputError, unknown_name, whole_number
 from warpsim.io.usd.author.cavity import fill_box, fill_container
 from warpsim.io.usd.author.stages import Vector, define
 
@@ -47,9 +48,18 @@ def liquid(
     """
     if not 0.0 < fill <= 1.0:
         raise InputError(f"fill={fill}; a share between 0 and 1 is needed")
+    for what, value in (("pitch", pitch), ("density", density)):  # USD takes a density of 0 for one that is not set
+        if not 0.0 < value < np.inf:
+            raise InputError(f"{name}: {what} is {value}; it must be positive")
+    known = tuple(signature(write_liquid).parameters)[3:]
+    for option in options:
+        if option not in known:
+            raise unknown_name(f"option of {name}", option, known)
     if isinstance(inside, Usd.Prim):
         points = fill_container(inside, pitch, fill)
     else:
+        if list(np.shape(inside)) != [2, 3]:
+            raise InputError(f"{name}: inside={inside!r}; give a prim, or the lower and the upper corner of a box")
         lower, upper = inside
         points = fill_box(lower, upper, pitch, fill)
     return write_liquid(
@@ -83,6 +93,8 @@ def write_liquid(
     color: Vector | None = None,
 ) -> Usd.Prim:
     """A liquid of particles at given points, (n, 3) world, stage units; further arguments as in `liquid`."""
+    if substeps is not None:
+        whole_number("substeps", substeps)
     prim = define(parent, name, "Points")
     inverse = UsdGeom.Xformable(prim).ComputeLocalToWorldTransform(Usd.TimeCode.Default()).GetInverse()
     matrix = np.array(inverse)
