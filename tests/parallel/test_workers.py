@@ -10,12 +10,12 @@ from threading import Lock
 import pytest
 import torch
 
-from rank_job import pendulum
+from rank_job import GRAVITY, pendulum
 from warpsim.core.errors import InputError
 from warpsim.optimizers import FunctionProblem, multi_start
 from warpsim.parallel import WorkerError
 from warpsim.parallel.workers import Parcel
-from warpsim.task import stress
+from warpsim.task import stress, sweep
 
 SCENES = Path(__file__).resolve().parents[2] / "scenes"
 
@@ -64,6 +64,12 @@ def test_a_failure_names_world_and_values():
         multi_start(problem, seed=0, candidates=16, explore=1, executor=executor)
 
 
+def test_a_sweep_on_threads_is_a_sweep_here():
+    with ThreadPoolExecutor(2) as executor:
+        there = sweep(SCENES / "pendulum.usda", {GRAVITY: [8.0, 9.0, 10.0]}, steps=5, executor=executor)
+    assert there == sweep(SCENES / "pendulum.usda", {GRAVITY: [8.0, 9.0, 10.0]}, steps=5)
+
+
 def test_what_cannot_be_sent_says_so():
     with pytest.raises(InputError, match="cannot be sent to another process"):
         Parcel(Lock())
@@ -89,6 +95,14 @@ def test_stress_on_processes_is_stress_here():
     with fresh_processes(2) as executor:
         there = stress(SCENES / "projectile.usda", executor=executor)
     assert there.outcomes == stress(SCENES / "projectile.usda").outcomes and len(there.outcomes) > 3
+
+
+@pytest.mark.long
+def test_a_sweep_on_processes_is_a_sweep_here():
+    vary = {"/World/Ball.physics:mass": [0.5, 1.0, -1.0, 2.0]}
+    with fresh_processes(2) as executor:
+        there = sweep(SCENES / "projectile.usda", vary, executor=executor)
+    assert there == sweep(SCENES / "projectile.usda", vary) and len(there.failed) == 1
 
 
 @pytest.mark.long

@@ -20,9 +20,11 @@ from warpsim.core.errors import RangeError
 from warpsim.learn import SHAC
 from warpsim.optimizers import RolloutProblem, Variable, Variables, multi_start
 from warpsim.parallel import current, join, worlds_over_ranks
+from warpsim.parallel.block_cost import measure_block, process_bytes
 from warpsim.parallel.ranks import Ranks
 from warpsim.sim.simulator import Simulator
 from warpsim.tape import Memory
+from warpsim.task import sweep
 
 PENDULUM = Path(__file__).resolve().parents[2] / "scenes" / "pendulum.usda"
 BOB, GRAVITY = "/World/Pendulum/Bob.physics:mass", "/World/Physics.physics:gravityMagnitude"
@@ -112,9 +114,47 @@ def train(worlds: str = "6", updates: str = "2", scene: str = "cartpole") -> dic
     return {"weights": bits(policy.weights()), "mean": bits(trainer.normalizer.mean), "figures": bits(figures)}
 
 
+def grid() -> dict:
+    """A sweep, of which one column cannot be simulated."""
+    found = sweep(PENDULUM, {BOB: [0.5, -1.0, 2.0, 3.0], GRAVITY: [8.0, 9.0, 10.0, 11.0, 12.0]}, steps=20)
+    return {"table": found.csv()}
+
+
 def several(scene: str) -> dict:
     """Small cases of all kinds, in one job: starting one takes longer than they do."""
-    return {"worlds": worlds(), "errors": errors(), "starts": starts(), "identify": identify(scene), "train": train()}
+    cases = {"worlds": worlds(), "errors": errors(), "starts": starts(), "grid": grid()}
+    return {**cases, "identify": identify(scene), "train": train()}
+
+
+def updates(worlds: str, steps: str, count: str) -> dict:
+    """Updates of initial velocities: bytes received in one, s of the busiest rank, bytes of the largest."""
+    sims: dict[int, Simulator] = {}
+
+    def losses(speed: torch.Tensor) -> torch.Tensor:
+        if len(speed) not in sims:
+            sims[len(speed)] = Simulator(PENDULUM.with_name("hopper.usda"), worlds=len(speed))
+        moved = sims[len(speed)].rollout(int(steps), qd=speed, outputs=())
+        return moved.q.square().sum((0, 2)) + moved.qd.square().sum((0, 2))
+
+    ranks = current()
+    nv = Simulator(PENDULUM.with_name("hopper.usda")).nv
+    speed = 0.1 * torch.randn(int(worlds), nv, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    speed.requires_grad_()
+    took, before = [], ranks.received
+    for _ in range(int(count) + 1):
+        begun, before = time.process_time(), ranks.received
+        (slopes,) = torch.autograd.grad(worlds_over_ranks(losses, speed).sum(), speed)
+        took.append(time.process_time() - begun)
+    received = ranks.received - before
+    done = ranks.gather((min(took[1:]), process_bytes()), "what it took")
+    most = {"seconds": max(seconds for seconds, _ in done), "memory": max(memory for _, memory in done)}
+    return {"slopes": bits(slopes), "nv": nv, "received": received, **most}
+
+
+def cost(worlds: str, steps: str) -> dict:
+    """What a block of so many hoppers costs, measured in a fresh process."""
+    sim = Simulator(PENDULUM.with_name("hopper.usda"), worlds=int(worlds))
+    return vars(measure_block(sim, int(steps)))
 
 
 def stuck(rank: str, how: str) -> dict:
@@ -157,7 +197,10 @@ def die_at(ranks: Ranks, exchange: int) -> None:
     ranks.gather = dying
 
 
-MODES = {mode.__name__: mode for mode in (worlds, errors, starts, identify, train, several, stuck, full_disk)}
+MODES = {
+    mode.__name__: mode
+    for mode in (worlds, errors, starts, grid, identify, train, several, updates, cost, stuck, full_disk)
+}
 
 
 def main() -> None:

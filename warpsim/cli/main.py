@@ -46,6 +46,7 @@ COMMANDS = {
     "optimization": {
         "optimize": "solve the task in a USD file",
         "stress": "replay an optimized result in changed simulators",
+        "sweep": "a scene at every point of a grid of values",
         "identify": "fit values of a scene to recordings",
     },
     "policies": {
@@ -58,6 +59,7 @@ COMMANDS = {
         "panel": "gradients of small cases with known derivatives: exact, ours, naive autodiff",
     },
     "installation": {
+        "plan": "say what a job over ranks will take, and where it stops scaling",
         "warmup": "compile all kernels of the simulator into Warp's cache",
         "doctor": "versions, caches and settings, for a report of a fault",
     },

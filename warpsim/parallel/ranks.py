@@ -8,6 +8,7 @@ for any number of ranks.
 from __future__ import annotations
 
 import os
+import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -46,12 +47,13 @@ class Ranks:
         restarts: How often the job was begun again after a failure.
         worlds: Rollouts made here so far, one world each.
         busy: s spent in them.
+        received: Bytes that came from other ranks.
     """
 
     def __init__(self, rank: int, size: int, heartbeat: Heartbeat, *, blocks: int, timeout: float) -> None:
         self.rank, self.size, self.blocks = rank, size, blocks
         self.restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
-        self.worlds, self.busy = 0, 0.0
+        self.worlds, self.busy, self.received = 0, 0.0, 0
         self._heartbeat, self._timeout, self._exchanges = heartbeat, timeout, 0
 
     @property
@@ -80,6 +82,7 @@ class Ranks:
         """
         found: list[Any] = [None] * self.size
         self._exchange(what, lambda: dist.all_gather_object(found, value))
+        self.received += (self.size - 1) * len(pickle.dumps(value))
         return found
 
     def gather_tensors(self, value: torch.Tensor, counts: list[int], what: str) -> torch.Tensor:
@@ -94,6 +97,7 @@ class Ranks:
         padded[: len(value)] = value
         found = [torch.empty_like(padded) for _ in counts]
         self._exchange(what, lambda: dist.all_gather(found, padded))
+        self.received += (self.size - 1) * padded.nbytes
         return torch.cat([part[:count] for part, count in zip(found, counts, strict=True)]).to(value.device)
 
     def from_first(self, make: Callable[[], T], what: str) -> T:

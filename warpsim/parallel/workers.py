@@ -70,7 +70,12 @@ def _pickled(thing: Any) -> bytes:
 
 
 def run_all(
-    executor: Executor, work: Callable[[Any, J], T], parcel: Parcel, jobs: Sequence[J], names: Sequence[str]
+    executor: Executor,
+    work: Callable[[Any, J], T],
+    parcel: Parcel,
+    jobs: Sequence[J],
+    names: Sequence[str],
+    done: Callable[[J], object] = lambda job: None,
 ) -> list[T]:
     """What each job gives, in their order; the first one's failure cancels the others.
 
@@ -80,6 +85,7 @@ def run_all(
         parcel: What is sent.
         jobs: Sent one by one.
         names: What each is about, with its values; used in messages.
+        done: Is told of each job, in their order, when it is done.
 
     Raises:
         WorkerError: Names the job that failed, and why.
@@ -87,7 +93,7 @@ def run_all(
     waiting: list[Future[Any]] = [executor.submit(_run, work, parcel, job) for job in jobs]
     found: list[T] = []
     try:
-        for future, name in zip(waiting, names, strict=True):
+        for future, job, name in zip(waiting, jobs, names, strict=True):
             try:
                 made = future.result()
             except Exception as error:  # the executor's own: a worker that died, a cluster that is gone
@@ -96,6 +102,7 @@ def run_all(
                 cause = made.error()
                 raise WorkerError(f"{name}: {type(cause).__name__}: {cause}") from cause
             found.append(made)
+            done(job)
     finally:
         for future in waiting:
             future.cancel()

@@ -95,22 +95,29 @@ class _Share:
                 )
             return tuple(torch.zeros_like(leaf) if g is None else g for g, leaf in zip(found, chosen, strict=True))
 
-        made = iter(self._gathered(compute, (adjoint,), f"gradients of {self._what}"))
+        # the last block first: of that one the tape still holds the rollout
+        made = iter(self._gathered(compute, (adjoint,), f"gradients of {self._what}", last_first=True))
         return [next(made) if needed else None for needed in wanted]
 
     def _gathered(
-        self, compute: Callable[[int], tuple[torch.Tensor, ...]], inputs: Sequence[torch.Tensor], what: str
+        self,
+        compute: Callable[[int], tuple[torch.Tensor, ...]],
+        inputs: Sequence[torch.Tensor],
+        what: str,
+        *,
+        last_first: bool = False,
     ) -> list[torch.Tensor]:
         """What all blocks of all ranks give, by world."""
         began = time.perf_counter()
         report = _Report(_checksum(inputs))
         parts: list[tuple[torch.Tensor, ...]] = []
-        for block in self._mine:
+        for block in reversed(self._mine) if last_first else self._mine:
             try:
                 parts.append(compute(block))
             except Exception as error:  # raised below, on all ranks
                 report.error, report.world = SentError.of(error), self._blocks.worlds(block).start
                 break
+        parts = parts[::-1] if last_first else parts
         mine = [torch.cat(part) for part in zip(*parts, strict=True)] if report.error is None else []
         report.like = tuple((tuple(tensor.shape[1:]), tensor.dtype) for tensor in mine)
         self._ranks.busy += time.perf_counter() - began

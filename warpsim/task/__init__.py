@@ -12,10 +12,13 @@ from warpsim.task.read import read_task, task_paths
 from warpsim.task.rewards import ActionCost, Alive, Fall, JointStops, Progress, TermCost, Upright
 from warpsim.task.solve import optimize
 from warpsim.task.stress import Stress, StressOutcome, stress
+from warpsim.task.sweep import sweep
+from warpsim.task.sweep_table import Sweep, SweepPoint
 from warpsim.task.task import SearchSpec, Task, VariableSpec
 from warpsim.task.train import Trained, train
 from warpsim.task.trained_folder import save_trained
 from warpsim.task.training import Randomized, StartSpread, Training, read_training
+from warpsim.task.varied import Varied
 
 __all__ = [
     "ActionCost",
@@ -37,6 +40,8 @@ __all__ = [
     "Steps",
     "Stress",
     "StressOutcome",
+    "Sweep",
+    "SweepPoint",
     "Task",
     "TaskProblem",
     "TermCost",
@@ -44,12 +49,14 @@ __all__ = [
     "Training",
     "Upright",
     "VariableSpec",
+    "Varied",
     "bind_training",
     "optimize",
     "read_task",
     "read_training",
     "save_trained",
     "stress",
+    "sweep",
     "task_paths",
     "train",
 ]
