@@ -177,7 +177,7 @@ def full_disk(rank: str, folder: str) -> dict:
 
     def tip(worlds: torch.Tensor) -> torch.Tensor:
         sim = Simulator(PENDULUM, worlds=len(worlds))
-        moved = sim.rollout(steps=20000, start={"q": worlds}, memory=Memory("1MB", segment=2, storage="disk"))
+        moved = sim.rollout(steps=20000, start={"q": worlds}, memory=Memory("4MB", segment=2, storage="disk"))
         return moved.q[-1]
 
     x = torch.linspace(0.1, 0.8, 8, dtype=torch.float64)[:, None].requires_grad_()
