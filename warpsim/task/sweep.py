@@ -21,7 +21,6 @@ from warpsim.objective import Condition, Term, succeeded
 from warpsim.parallel.blocks import Blocks, blocks_of
 from warpsim.parallel.ranks import alone, current
 from warpsim.parallel.workers import Parcel, run_all
-from warpsim.sim.attributes.attribute import Attribute
 from warpsim.sim.simulator import Simulator
 from warpsim.task.problem import Choice, TaskProblem
 from warpsim.task.read import read_task, task_paths
@@ -106,9 +105,10 @@ class _Motion:
             self._simulators[worlds] = self._sim.with_worlds(worlds)
         sim = self._simulators[worlds]
         energies = ("kinetic_energy", "potential_energy")
-        given: dict[str | Attribute, torch.Tensor] = {**self.grid.attributes(points)}
         with torch.no_grad():
-            end = sim.rollout(self._steps, parameters=given, outputs=energies, keep_every=self._steps)
+            end = sim.rollout(
+                self._steps, parameters=self.grid.attributes(points), outputs=energies, keep_every=self._steps
+            )
         columns = {f"{name} (J)": end.numpy(name)[-1] for name in energies}
         for name in sim.joint_names:
             for kind, values in (("q", end.joint_position(name)), ("qd", end.joint_velocity(name))):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
@@ -97,8 +98,8 @@ class Grid:
             raise InputError("a sweep over more points than can be counted; vary less at a time")
         self.points = tuple(product(*(each.values for each in self.varied)))
 
-    def attributes(self, points: Sequence[Sequence[float]]) -> Mapping[Attribute, torch.Tensor]:
-        """Values (W, …) by attribute of W points, each in a world."""
+    def attributes(self, points: Sequence[Sequence[float]]) -> dict[Any, torch.Tensor]:
+        """Values (W, …) by handle of W points, each in a world."""
         found: dict[Attribute, np.ndarray] = {}
         for handle, each, values in zip(self._handles, self.varied, zip(*points, strict=True), strict=True):
             whole = found.setdefault(handle, np.repeat(handle.numbers[None], len(points), axis=0))
