@@ -132,6 +132,15 @@ def test_a_kick_that_is_damped_out_is_no_reason_to_cut():
         assert explodes(growth) == unstable
 
 
+def test_energy_that_controls_bring_in_is_no_drift():
+    """A cart that is pushed from rest gains all that it has; one at rest has none to compare with."""
+    sim = Simulator(SCENES / "cartpole.usda")
+    pushed = measure_validity(sim, controls=torch.ones(50, 1, 1, dtype=sim.torch_dtype))
+    assert pushed.energy[-1] > pushed.energy[0] + 0.01 and "gains energy" not in pushed.advice
+    still = measure_validity(sim, 3, q=np.zeros(2), qd=np.zeros(2))
+    assert "gains energy" not in still.advice
+
+
 def test_a_standing_robot_needs_no_windows():
     """Its contacts are stiff, and hold what they are given."""
     found = measure_validity(Simulator(SCENES / "quadruped.usda"), 300)

@@ -13,6 +13,7 @@ from warpsim.check.validity.advice import Facts, advise, tame_steps
 from warpsim.check.validity.growth import EPSILONS, NOISE, Growth, measure_growth
 from warpsim.check.validity.measure import Validity, _power
 from warpsim.check.validity.switches import Switch, _text, find_switches
+from warpsim.core.precision import PRECISION
 
 
 def growth(last: float, steps: int = 100, timestep: float = 0.01, adjoint: float = 0.0) -> Growth:
@@ -61,6 +62,8 @@ def test_an_explosion_is_cut_into_windows_and_noise_ends_the_horizon():
     assert f"Shorten the horizon to {0.7 * limit:.3g} s" in advise(noisy)
     assert f"beyond {limit:.3g} s the gradient is noise" in advise(noisy)
     assert "Shorten" not in advise(replace(noisy, seconds=limit)) and "Windows" not in advise(CALM)
+    double = PRECISION == "float64"
+    assert ("compute in float64" in advise(noisy)) is not double
 
 
 def test_the_horizon_ends_where_rounding_has_grown_to_what_counts():

@@ -27,6 +27,13 @@ def soft_and_cable(path: Path) -> Path:
     return path
 
 
+def test_extents_hold_the_points():
+    stage, world = new_world()
+    line = np.array([[0.0, -1.0, 2.0], [3.0, 0.5, -4.0], [1.0, 5.0, 0.0]])
+    prim = author.cable(world, "Cable", line)
+    assert np.array(prim.GetAttribute("extent").Get()).tolist() == [[0.0, -1.0, -4.0], [3.0, 5.0, 2.0]]
+
+
 @pytest.mark.parametrize("make", [everything, soft_and_cable])
 def test_written_scenes_move_as_before(tmp_path, make):
     scene = read_usd(make(tmp_path / "scene.usda"), strict=True)

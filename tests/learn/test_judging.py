@@ -125,6 +125,8 @@ def test_returns_by_hand():
     found = blended_returns(costs, values, none, failed, 0.5, 0.25)
     assert found[1].item() == 2.0 + 0.5 * 20.0
     assert step_weights(failed, 0.5).flatten().tolist() == [1.0, 0.5, 1.0]
+    ended = torch.tensor([[False], [False], [False], [True], [False], [False]])
+    assert step_weights(ended, 0.5).flatten().tolist() == [1.0, 0.5, 0.25, 0.125, 1.0, 0.5]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import warp as wp
 from tools.bench.block_ldl import assembled, cloth, random_blocks, soft_block
 from warpsim.core.errors import InputError
 from warpsim.core.precision import PRECISION, mat33, vec3
-from warpsim.solve.block_ldl.block_ldl import BlockLdl
+from warpsim.solve.block_ldl.block_ldl import LANES, BlockLdl
 from warpsim.solve.block_ldl.dissection import dissection_order
 from warpsim.solve.block_ldl.fronts import find_fronts
 from warpsim.solve.block_ldl.pattern import BlockPattern
@@ -42,6 +42,14 @@ PATTERNS = {
     "cloth": cloth(9).pattern,
     "soft block": soft_block(5).pattern,
 }
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_there_is_room_for_the_vector_of_all_blocks_and_what_is_summed_beside_it(name):
+    ldl = BlockLdl(PATTERNS[name])
+    lanes = -(-3 * PATTERNS[name].count // LANES) * LANES
+    assert ldl.work.shape == (1, max(ldl.sizes.work, lanes + ldl.sizes.vector))
+    assert lanes >= 3 * PATTERNS[name].count
 
 
 def _poisoned(ldl: BlockLdl) -> BlockLdl:
