@@ -19,6 +19,7 @@ _PUBLIC = {
     "Twin": "warpsim.identification.twin",
     "Parameter": "warpsim.identification.parameter",
     "Recording": "warpsim.identification.recordings",
+    "Windows": "warpsim.identification.windows",
     "optimize": "warpsim.task.solve",
     "OptimizedTask": "warpsim.task.solve",
     "Task": "warpsim.task.task",

@@ -164,7 +164,7 @@ def test_a_cube_from_tosses_runs_in_mujoco(tmp_path):
     )  # fmt: skip
     assert found.values == pytest.approx([0.2, 0.004, 0.0], rel=0.01, abs=1e-4)
     written = found.save(tmp_path / "out")
-    assert {path.name for path in written} == {"report.md", "report.html", "fitted.xml", "fitted.usda"}
+    assert {path.name for path in written} == {"report.md", "report.html", "motion.html", "fitted.xml", "fitted.usda"}
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "out" / "fitted.xml"))
     assert model.geom("cube").friction[0] == pytest.approx(found.values[0], rel=1e-5)
     assert model.body("cube").ipos[:2] == pytest.approx(found.values[1:], rel=1e-5, abs=1e-9)  # both of one item

@@ -62,6 +62,11 @@ def test_time_that_runs_backward_is_refused():
         checked([Recording("swing", times, {"q": np.zeros((4, 1))})])
 
 
+def test_what_a_reader_left_out_is_told(cube, tosses):
+    tosses[1] = replace(tosses[1], notes=("topic /log (std_msgs/msg/String) left out",))
+    assert "toss 1: topic /log (std_msgs/msg/String) left out" in prepared(cube, tosses).predictor.grid.notes
+
+
 def test_a_single_row_is_left_out_with_a_note(cube, tosses):
     ready = prepared(cube, [*tosses, tosses[0].first_samples(1)])
     assert len(ready.recordings) == 4

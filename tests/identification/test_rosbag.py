@@ -88,6 +88,7 @@ def test_bags_of_both_versions_are_read(tmp_path, name):
     np.testing.assert_array_equal(read.channels["body_position:hand"], [[1, 2, 3.0 + ms] for ms in (103, 203, 303)])
     np.testing.assert_array_equal(read.channels["body_rotation:hand"], [[0.8, 0, 0.6, 0]] * 3)  # w first
     np.testing.assert_array_equal(read.controls, [[5.0], [5.0], [6.0]])
+    assert read.notes == ("topic /log (std_msgs/msg/String) left out: no message that is read",)
 
 
 def test_a_folder_of_bags_is_a_data_set(tmp_path):

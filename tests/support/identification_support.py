@@ -23,7 +23,7 @@ NOISE = 0.01
 
 
 def pendulum_recordings(
-    count: int, seed: int, samples: int = 60, noise: float = NOISE, common: float = 0.0
+    count: int, seed: int, samples: int = 60, noise: float = NOISE, common: float = 0.0, *, speeds: bool = False
 ) -> list[Recording]:
     """Swings of a driven pendulum, measured every 10 ms.
 
@@ -33,6 +33,7 @@ def pendulum_recordings(
         samples: Of the longest.
         noise: Standard deviation of each angle, rad.
         common: Standard deviation of an error that all samples of a recording share, rad.
+        speeds: Whether velocities are measured, too, without noise.
     """
     model = mujoco.MjModel.from_xml_string(PENDULUM.format(**TRUTH))
     data = mujoco.MjData(model)
@@ -44,13 +45,13 @@ def pendulum_recordings(
         data.qpos[:] = start
         length = samples - (k % 3) * 5
         controls = np.repeat(rng.uniform(-3, 3, (length // 10 + 1, 1)), 10, 0)[:length]
-        angles = np.full((length, 1), np.nan)
+        angles, rates = np.full((2, length, 1), np.nan)
         for sample in range(length):
-            angles[sample] = data.qpos
+            angles[sample], rates[sample] = data.qpos, data.qvel
             data.ctrl[:] = controls[sample]
             mujoco.mj_step(model, data, 2)
         angles += noise * rng.normal(size=angles.shape) + common * rng.normal()
-        channels = {"joint:hinge": angles}
+        channels = {"joint:hinge": angles} | ({"joint_velocity:hinge": rates} if speeds else {})
         made.append(Recording(f"swing {k}", 0.01 * np.arange(length), channels, controls, q0=start, qd0=np.zeros(1)))
     return made
 

@@ -48,7 +48,7 @@ def searched(fit: IdentifiedScene, ours: float, multiple: float, seed: int) -> s
         x = torch.tensor(candidates)
         own = solver.z.expand(len(x), *solver.z.shape)
         with torch.no_grad():
-            return solver.losses(x, own, solver.residuals(x, own, setting)).nan_to_num(torch.inf).numpy()
+            return solver.losses(x, own, solver.residuals(x, own, setting), setting).nan_to_num(torch.inf).numpy()
 
     n, tosses = len(solver.x), len(fit.train)
     count = 4 + int(3 * np.log(n))

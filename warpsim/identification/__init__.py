@@ -6,6 +6,7 @@ from warpsim.identification.parameter import Parameter
 from warpsim.identification.reading import read_recordings
 from warpsim.identification.recordings import Recording, Recordings
 from warpsim.identification.twin import Estimate, Twin
+from warpsim.identification.windows import Windows
 
 __all__ = [
     "Estimate",
@@ -14,6 +15,7 @@ __all__ = [
     "Recording",
     "Recordings",
     "Twin",
+    "Windows",
     "identify",
     "read_recordings",
 ]

@@ -27,6 +27,7 @@ from warpsim.identification.resampling import cross_validate
 from warpsim.identification.robust import check_robust
 from warpsim.identification.starts import STARTS, start_moves
 from warpsim.identification.uncertainty import clustered, of_resamples
+from warpsim.identification.windows import Windows, check_windows, cut
 from warpsim.scene import Scene
 from warpsim.sim.simulator import Simulator
 
@@ -52,6 +53,7 @@ def identify(
     substeps: int | None = None,
     horizons: Sequence[float] = HORIZONS,
     batch: int | None = None,
+    windows: Windows | int | None = None,
     iterations: int = 10,
     tolerance: float = 1e-4,
     method: Literal["gauss_newton", "adam", "lbfgs"] = "gauss_newton",
@@ -73,18 +75,17 @@ def identify(
         noise: Standard deviation by channel, SI; see `compared_channels`.
         units: Of channels in a file that are not SI.
         samples: Compared ones, from the start; None: all.
-        start: Rollouts start from the first sample ("measured"), from what the first samples say together ("smoothed"),
-            or from states that are fitted to the whole recording with everything else ("fitted").
+        start: Of rollouts: the first sample ("measured"), what the first few say ("smoothed"), or fitted with all else.
         start_samples: How many samples "smoothed" looks at.
         position_noise: Standard deviation of measured initial coordinates; None: the noise of "q".
         velocity_noise: Of measured initial velocities; None: as of differences of two samples of "q".
         robust: Standard deviations up to which a sample counts squared, beyond by its distance; None: always squared.
-        softening: m by which contacts are softened while fitting (see `Simulator`); several are a schedule, each from
-            where the last one ended: (0.008, 0.004, 0.0) ends at the physical model.
+        softening: m by which contacts are softened (see `Simulator`); several: a schedule, as (0.008, 0.004, 0.0).
         impacts: Whether bounces are impacts; None: as in the scene.
         substeps: Steps per sample; None: about as the scene's time step says.
         horizons: Shares of the samples that are fitted first.
         batch: Recordings that every stage but the last is fitted with, drawn anew for each; None: all.
+        windows: Recordings are fitted in parts, each with its own start; a number: samples of each. None: as a whole.
         iterations: At most, per stage.
         tolerance: Share of the loss below which an iteration's gain ends the last stage.
         method: "gauss_newton" (Jacobians by differences in worlds), or "adam", "lbfgs" on the exact gradient.
@@ -103,16 +104,15 @@ def identify(
     Raises:
         InputError: The data cannot be what they are said to be; says where.
     """
-    began = time.process_time()
-    width = _checked_choices(start, method, robust)
-    ready = prepare(
-        data, scene, parameters, noise=noise, units=units, samples=samples, substeps=substeps, validation=validation,
-        seed=seed, threads=threads,
-    )  # fmt: skip
+    began, width = time.process_time(), _checked_choices(start, method, robust)
+    look: dict[str, Any] = dict(noise=noise, units=units, samples=samples, substeps=substeps, threads=threads)
+    ready = prepare(data, scene, parameters, validation=validation, seed=seed, **look)
     contacts = [Contacts(float(s), impacts) for s in np.atleast_1d(np.asarray(softening, dtype=np.float64))]
-    settings = stages(ready.predictor.grid.samples, contacts, horizons, iterations, tolerance, spread, batch)
+    raw, parts = ready.predictor.grid, _windows(windows, ready.predictor.samples, start)
+    settings = stages(parts.samples, contacts, horizons, iterations, tolerance, spread, batch, parts.schedule)
+    pieces = None if windows is None else cut(ready.predictor, parts, contacts[0], guess=start == "fitted")
     moves = start_moves(ready.predictor, position_noise, velocity_noise)
-    fitting = Fitting(ready, ready.predictor.grid, settings, moves, start, start_samples, method, width, difference)
+    fitting = Fitting(ready, raw, pieces, settings, moves, start, start_samples, method, width, difference)
     return _outcome(fitting, scene, check=check, bootstrap=bootstrap, folds=folds, seed=seed, began=began)
 
 
@@ -123,9 +123,9 @@ def _outcome(
     ready, predictor, last = fitting.ready, fitting.ready.predictor, fitting.settings[-1]
     solver, checked_loss = fitting.solve(ready.train, check=check)
     normal = solver.linearize(last)
+    fitted = fitting.with_fitted_starts(solver)
     names = [name for parameter in predictor.shared for name in parameter.names]
     sure = clustered(solver, normal, names)
-    fitted = predictor.grid
     if bootstrap:
         sure = of_resamples(sure, solver, resampled(fitting, bootstrap, seed))
     spent = predictor.rollouts
@@ -171,19 +171,35 @@ def stages(
     tolerance: float,
     spread: float = 0.0,
     batch: int | None = None,
+    continuity: Sequence[float | None] = (None,),
 ) -> list[Setting]:
-    """Short horizons with the first kind of contacts, all samples with each kind in turn, predictions averaged."""
+    """Short horizons with the first kind of contacts, all samples with each kind in turn, predictions averaged.
+
+    Windows that continue each other are whole from the beginning, and come closer to each other in the stages before
+    the contacts change.
+    """
     if not spread >= 0:
         raise InputError(f"spread={spread}: give 0 or more, in units of the parameters' scales")
     if batch is not None and batch < 1:
         raise InputError(f"batch={batch}: give 1 recording or more, or None for all")
-    short = [max(2, int(np.ceil(share * samples))) for share in horizons]
+    *looser, tight = continuity
+    short = [] if tight else [max(2, int(np.ceil(share * samples))) for share in horizons]
     loose = max(tolerance, 3e-3)
     first = [Setting(n, contacts[0], iterations, loose) for n in dict.fromkeys(short) if n < samples]
-    whole = [Setting(samples, kind, iterations, tolerance) for kind in contacts]
-    averaged = [Setting(samples, contacts[-1], iterations, tolerance, spread)] if spread else []
+    first += [Setting(samples, contacts[0], iterations, loose, continuity=apart) for apart in looser]
+    whole = [Setting(samples, kind, iterations, tolerance, continuity=tight) for kind in contacts]
+    averaged = [replace(whole[-1], spread=spread)] if spread else []
     *earlier, last = *first, *whole, *averaged
     return [*(replace(setting, batch=batch) for setting in earlier), last]
+
+
+def _windows(given: Windows | int | None, samples: int, start: str) -> Windows:
+    """How recordings of so many samples are cut; one window of all of them where they are not."""
+    if given is None:
+        return Windows(samples)
+    windows = Windows(given) if isinstance(given, int) else given
+    check_windows(windows, samples, start)
+    return windows
 
 
 def prepare(

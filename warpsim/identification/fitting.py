@@ -15,6 +15,7 @@ from warpsim.identification.loss_check import LossCheck, check_loss
 from warpsim.identification.prediction import Contacts, Predictor, StartMoves
 from warpsim.identification.recordings import Recordings
 from warpsim.identification.starts import smoothed, with_starts
+from warpsim.identification.windows import Cut
 from warpsim.sim.simulator import Simulator
 
 
@@ -44,6 +45,7 @@ class Fitting:
     Attributes:
         ready: The data and the scene.
         raw: The data with the initial states that were measured.
+        cut: Their windows; None: recordings are fitted as a whole.
         settings: The stages.
         moves: How well the first sample is known.
         start: One of `STARTS`.
@@ -55,6 +57,7 @@ class Fitting:
 
     ready: Prepared
     raw: Grid
+    cut: Cut | None
     settings: list[Setting]
     moves: StartMoves
     start: str
@@ -71,15 +74,17 @@ class Fitting:
             check: Whether the loss's exact gradient is compared with differences first.
         """
         predictor = self.ready.predictor
-        predictor.grid = self.raw
+        predictor.grid = self._measured
         moves = self.moves if self.start == "fitted" else None
-        solver = GaussNewton(predictor, chosen, robust=self.robust, moves=moves, difference=self.difference)
+        solver = GaussNewton(
+            predictor, chosen, robust=self.robust, moves=moves, difference=self.difference, cut=self.cut
+        )
         found = None
         for place, setting in enumerate(self.settings):
             places = _drawn(len(chosen), setting.batch, place)
             stage = solver.part(places)
             if self.start == "smoothed":
-                self._smooth(stage.chosen, solver.x, setting.contacts)
+                self._smooth(stage.shots.places[0], solver.x, setting.contacts)
             if check and place == 0:
                 found = check_loss(stage, replace(setting, samples=self.settings[-1].samples))
             if self.method == "gauss_newton":
@@ -89,9 +94,27 @@ class Fitting:
             solver.x, solver.z[places] = stage.x, stage.z
         return solver, found
 
+    def with_fitted_starts(self, solver: GaussNewton) -> Grid:
+        """Whole recordings, with the starts that the fit ended with where it had any."""
+        predictor = self.ready.predictor
+        rows, owner, window = solver.shots.places
+        first = window == 0
+        numbers = solver.shots.numbers(solver.z[None])[0]
+        q, qd = predictor.starts(numbers[first], rows[first], solver.moves)
+        all_q, all_qd = self.raw.q.clone(), self.raw.qd.clone()
+        if self.start != "measured":
+            all_q[solver.chosen[owner[first]]], all_qd[solver.chosen[owner[first]]] = q, qd
+        return replace(self.raw, q=all_q, qd=all_qd)
+
+    @property
+    def _measured(self) -> Grid:
+        """Rows that are fitted, with starts as they were measured."""
+        return self.raw if self.cut is None else self.cut.grid
+
     def judge(self, x: torch.Tensor, groups: Mapping[str, torch.Tensor]) -> dict[str, Errors]:
         """Errors of groups of recordings at x (n,), from measured and from smoothed starts; no part of a fit's cost."""
-        predictor, setting = self.ready.predictor, self.settings[-1]
+        predictor = self.ready.predictor
+        setting = replace(self.settings[-1], samples=self.raw.samples)
         spent = predictor.rollouts
         made: dict[str, Errors] = {}
         for what, chosen in groups.items():
@@ -99,17 +122,17 @@ class Fitting:
                 continue
             predictor.grid = self.raw
             made[f"{what}, from the measured start"] = measure_errors(predictor, chosen, x, setting)
-            self._smooth(chosen, x, setting.contacts)
+            self._smooth(chosen, x, setting.contacts, self.raw)
             made[f"{what}, from a smoothed start"] = measure_errors(predictor, chosen, x, setting)
         predictor.rollouts = spent
         return made
 
-    def _smooth(self, chosen: torch.Tensor, x: torch.Tensor, contacts: Contacts) -> None:
+    def _smooth(self, rows: torch.Tensor, x: torch.Tensor, contacts: Contacts, measured: Grid | None = None) -> None:
         """Puts smoothed starts in force, anew from the measured samples."""
-        predictor = self.ready.predictor
-        with_starts(predictor, chosen, self.raw.q[chosen], self.raw.qd[chosen])
-        q, qd = smoothed(predictor, chosen, x, self.start_samples, contacts, self.moves)
-        with_starts(predictor, chosen, q, qd)
+        predictor, measured = self.ready.predictor, measured or self._measured
+        with_starts(predictor, rows, measured.q[rows], measured.qd[rows])
+        q, qd = smoothed(predictor, rows, x, self.start_samples, contacts, self.moves)
+        with_starts(predictor, rows, q, qd)
 
 
 def _drawn(count: int, batch: int | None, stage: int) -> torch.Tensor:

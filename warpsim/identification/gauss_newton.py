@@ -17,6 +17,8 @@ import torch
 from warpsim.core.errors import SimulationError
 from warpsim.identification.prediction import Contacts, Predictor, StartMoves
 from warpsim.identification.robust import curvature_product, sample_losses, sample_weights
+from warpsim.identification.shooting import Shots
+from warpsim.identification.windows import Cut
 from warpsim.optimizers.box_qp import box_qp
 
 _TRIALS = ((1e-3, 1.0), (1e-1, 1.0), (1e-1, 0.4))
@@ -38,6 +40,7 @@ class Setting:
         tolerance: Share of the loss below which an iteration's gain ends the stage.
         spread: Size, in units of x, of the cloud of values over which predictions are averaged; 0: none.
         batch: How many of the recordings are fitted, drawn at random; None: all.
+        continuity: How far windows may lie apart, see `Windows`; None: they do not know of each other.
     """
 
     samples: int
@@ -46,6 +49,7 @@ class Setting:
     tolerance: float = 3e-3
     spread: float = 0.0
     batch: int | None = None
+    continuity: float | None = None
 
 
 class Normal(NamedTuple):
@@ -102,6 +106,7 @@ class GaussNewton:
         moves: StartMoves | None = None,
         shared: bool = True,
         difference: float = 1e-3,
+        cut: Cut | None = None,
     ) -> None:
         """Starts at x = 0, z = 0.
 
@@ -112,37 +117,58 @@ class GaussNewton:
             moves: Initial states are fitted, too; None: they are held.
             shared: Whether x is fitted; False: nuisance values alone.
             difference: Step of forward differences, in units of x and z.
+            cut: Windows of the recordings, whose grid the predictor then has; None: recordings as a whole.
         """
-        self.predictor, self.chosen, self.robust, self.moves = predictor, chosen, robust, moves
+        self.predictor, self.chosen, self.robust, self.moves, self.cut = predictor, chosen, robust, moves, cut
         self._difference, self._shared = difference, shared
         parts = predictor.shared
         self.lower = np.concatenate([p.lower for p in parts]) if parts else np.zeros(0)
         self.upper = np.concatenate([p.upper for p in parts]) if parts else np.zeros(0)
         self._weight = torch.tensor(np.concatenate([p.weight for p in parts]) if parts else np.zeros(0))
-        own = [torch.tensor(p.weight) for p in predictor.nuisance]
-        nv = predictor.grid.qd.shape[1]
-        if moves is not None:
-            own.append(torch.ones(2 * nv, dtype=torch.float64))
-        self._own_weight = torch.cat(own) if own else torch.zeros(0, dtype=torch.float64)
+        own = np.concatenate([np.zeros(0), *(p.weight for p in predictor.nuisance)])
+        self.shots = Shots(predictor, cut, chosen, len(own), moves)
+        self._own_weight = self.shots.weights(torch.tensor(own))
+        self.own_lower, self.own_upper = (self._own_bounds(side) for side in ("lower", "upper"))
         self.x = torch.zeros(len(self._weight), dtype=torch.float64)
-        self.z = torch.zeros(len(chosen), len(self._own_weight), dtype=torch.float64)
+        self.z = torch.zeros_like(self._own_weight)
+
+    def _own_bounds(self, side: str) -> torch.Tensor:
+        """(k,) of z: those of parameters; starts have none."""
+        bounds = torch.full((self._own_weight.shape[1],), torch.inf if side == "upper" else -torch.inf).double()
+        given = np.concatenate([np.zeros(0), *(getattr(p, side) for p in self.predictor.nuisance)])
+        bounds[: len(given)] = torch.tensor(given)
+        return bounds
 
     def residuals(self, x: torch.Tensor, z: torch.Tensor, setting: Setting) -> torch.Tensor:
-        """(c, R, samples − 1, m) residuals of c candidates, x (c, n) and z (c, R, k)."""
-        count, recordings = len(x), len(self.chosen)
-        made = self.predictor.residuals(
-            x.repeat_interleave(recordings, 0),
-            z.flatten(0, 1),
-            self.chosen.repeat(count),
+        """(c, R, rows, m) residuals of c candidates, x (c, n) or (c, R, n) and z (c, R, k).
+
+        Rows are the samples after the first, of all windows, and then gaps between windows.
+        """
+        rows, owner, _ = self.shots.places
+        each = x[:, owner] if x.dim() == 3 else x[:, None].expand(-1, len(rows), -1)
+        made, ends = self.predictor.residuals_and_ends(
+            each.flatten(0, 1),
+            self.shots.numbers(z).flatten(0, 1),
+            rows.repeat(len(x)),
             setting.samples,
             setting.contacts,
             self.moves,
         )
-        return made.unflatten(0, (count, recordings))
+        made, ends = (part.unflatten(0, (len(x), len(rows))) for part in (made, ends))
+        laid = self.shots.laid(made)
+        if setting.continuity is None or self.shots.windows < 2:
+            return laid
+        return torch.cat([laid, self.shots.gaps(z, ends, setting.continuity)], 2)
 
-    def losses(self, x: torch.Tensor, z: torch.Tensor, residuals: torch.Tensor) -> torch.Tensor:
+    def width(self, residuals: torch.Tensor, setting: Setting) -> torch.Tensor:
+        """(rows,) width of the quadratic part of each row's loss; gaps always count squared."""
+        made = torch.full((residuals.shape[-2],), self.robust, dtype=torch.float64)
+        made[self.shots.windows * (setting.samples - 1) :] = torch.inf
+        return made
+
+    def losses(self, x: torch.Tensor, z: torch.Tensor, residuals: torch.Tensor, setting: Setting) -> torch.Tensor:
         """(c,) losses of candidates, priors included."""
-        data = sample_losses(residuals, self.robust).sum((-1, -2))
+        data = sample_losses(residuals, self.width(residuals, setting)).sum((-1, -2))
         return data + ((x * self._weight).square().sum(-1) + (z * self._own_weight).square().sum((-1, -2))) / 2
 
     @torch.no_grad()
@@ -150,16 +176,17 @@ class GaussNewton:
         """Normal equations here."""
         n = len(self.x) if self._shared else 0
         here, jacobian = self._sloped(setting, n)
-        weighted = sample_weights(here, self.robust)[..., None] * here
+        width = self.width(here, setting)
+        weighted = sample_weights(here, width)[..., None] * here
         slopes = torch.einsum("ralj,ral->rj", jacobian, weighted)
-        plain = sample_weights(here, self.robust)[..., None, None] * jacobian
-        sharp = curvature_product(here, jacobian, self.robust)
+        plain = sample_weights(here, width)[..., None, None] * jacobian
+        sharp = curvature_product(here, jacobian, width)
         hessian = torch.einsum("rali,ralj->rij", jacobian, plain)
         exact = torch.einsum("rali,ralj->rij", jacobian, sharp)
-        own = torch.diag(self._own_weight**2)
+        own = torch.diag_embed(self._own_weight**2)
         prior = torch.diag(self._weight**2)[:n, :n]
         return Normal(
-            loss=float(self.losses(self.x[None], self.z[None], here[None])[0]),
+            loss=float(self.losses(self.x[None], self.z[None], here[None], setting)[0]),
             gx=slopes[:, :n].sum(0) + (self._weight**2 * self.x)[:n],
             gz=slopes[:, n:] + self._own_weight**2 * self.z,
             scores=slopes[:, :n],
@@ -175,23 +202,31 @@ class GaussNewton:
         )
 
     def _sloped(self, setting: Setting, n: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """(R, samples − 1, m) residuals here; (R, samples − 1, m, n + k) their slopes by the first n of x and by z."""
-        k, h = self.z.shape[1], self._difference
+        """(R, rows, m) residuals here; (R, rows, m, n + k) their slopes by the first n of x and by z."""
+        h, count = self._difference, len(self.chosen)
+        groups = self.shots.perturbed(setting.continuity)
         away_x, away_z, steps = [self.x], [self.z], []
         for i in range(0 if setting.spread else n):
-            steps.append(h if self.x[i].item() + h <= self.upper[i] else -h)
-            away_x.append(self.x + steps[-1] * torch.eye(len(self.x), dtype=torch.float64)[i])
+            step = h if self.x[i].item() + h <= self.upper[i] else -h
+            away_x.append(self.x + step * torch.eye(len(self.x), dtype=torch.float64)[i])
             away_z.append(self.z)
-        for i in range(k):
-            steps.append(h)
+            steps.append(torch.full((count,), step, dtype=torch.float64))
+        for group in groups:
+            columns = list(group.columns)
+            step_z = torch.where(self.z[:, columns[0]] + h <= self.own_upper[columns[0]], h, -h)
+            moved = self.z.clone()
+            moved[:, columns] += step_z[:, None]
             away_x.append(self.x)
-            away_z.append(self.z + h * torch.eye(k, dtype=torch.float64)[i])
+            away_z.append(moved)
+            steps.append(step_z)
         made = self.residuals(torch.stack(away_x), torch.stack(away_z), setting)
-        slopes = ((made[1:] - made[0]) / torch.tensor(steps, dtype=torch.float64)[:, None, None, None]).movedim(0, -1)
+        slopes = (made[1:] - made[0]) / torch.stack(steps)[:, :, None, None] if steps else made[1:]
+        by_x, by_z = slopes[: len(slopes) - len(groups)], slopes[len(slopes) - len(groups) :]
+        jacobian = self.shots.jacobian(by_z, groups, self.shots.windows * (setting.samples - 1))
         if not setting.spread:
-            return made[0], slopes
+            return made[0], torch.cat([by_x.movedim(0, -1), jacobian], -1)
         mean, along = self._averaged(self.x[None], self.z[None], setting)
-        return mean[0], torch.cat([along[0], slopes], -1)
+        return mean[0], torch.cat([along[0], jacobian], -1)
 
     def _averaged(self, x: torch.Tensor, z: torch.Tensor, setting: Setting) -> tuple[torch.Tensor, torch.Tensor]:
         """(c, R, samples − 1, m), (c, R, samples − 1, m, n): the plane through residuals of a cloud around candidates.
@@ -249,7 +284,7 @@ class GaussNewton:
         """(c,) losses, infinite where a candidate cannot be simulated."""
         try:
             made = self._averaged(x, z, setting)[0] if setting.spread else self.residuals(x, z, setting)
-            return self.losses(x, z, made).nan_to_num(torch.inf)
+            return self.losses(x, z, made, setting).nan_to_num(torch.inf)
         except SimulationError:
             if len(x) == 1:
                 return torch.full((1,), torch.inf, dtype=torch.float64)
@@ -267,7 +302,7 @@ class GaussNewton:
         if self.z.shape[1]:
             pull = normal.gz + (torch.einsum("rik,i->rk", normal.hxz, dx) if self._shared else 0.0)
             dz = -torch.linalg.solve(hzz, pull[..., None])[..., 0]
-        return self.x + length * dx, self.z + length * dz
+        return self.x + length * dx, torch.clamp(self.z + length * dz, self.own_lower, self.own_upper)
 
     def part(self, places: torch.Tensor) -> GaussNewton:
         """A solver of some of the recordings, from the same values.
@@ -282,6 +317,7 @@ class GaussNewton:
             moves=self.moves,
             shared=self._shared,
             difference=self._difference,
+            cut=self.cut,
         )
         made.x, made.z = self.x.clone(), self.z[places].clone()
         return made

@@ -16,7 +16,7 @@ _RATE = 0.3
 
 def loss_of(solver: GaussNewton, setting: Setting, x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
     """The loss at x (n,) and z (R, k), differentiable."""
-    return solver.losses(x[None], z[None], solver.residuals(x[None], z[None], setting))[0]
+    return solver.losses(x[None], z[None], solver.residuals(x[None], z[None], setting), setting)[0]
 
 
 def descend(solver: GaussNewton, setting: Setting, method: str) -> None:
@@ -28,8 +28,8 @@ def descend(solver: GaussNewton, setting: Setting, method: str) -> None:
         method: One of `METHODS`.
     """
     n, shape = len(solver.x), solver.z.shape
-    lower = torch.cat([torch.tensor(solver.lower), torch.full((shape.numel(),), -torch.inf, dtype=torch.float64)])
-    upper = torch.cat([torch.tensor(solver.upper), torch.full((shape.numel(),), torch.inf, dtype=torch.float64)])
+    lower = torch.cat([torch.tensor(solver.lower), solver.own_lower.repeat(shape[0])])
+    upper = torch.cat([torch.tensor(solver.upper), solver.own_upper.repeat(shape[0])])
     start = torch.cat([solver.x, solver.z.flatten()])
     size = max(abs(float(loss_of(solver, setting, solver.x, solver.z).detach())), 1e-300)
 

@@ -49,6 +49,7 @@ class Grid:
         qd: (R, nv).
         controls: (R, G, control size); None: none.
         notes: What was masked.
+        before: (R, lead, control size) controls of the samples before the first; None: none are known.
     """
 
     interval: torch.Tensor
@@ -58,6 +59,7 @@ class Grid:
     qd: torch.Tensor
     controls: torch.Tensor | None
     notes: tuple[str, ...]
+    before: torch.Tensor | None = None
 
     @property
     def samples(self) -> int:

@@ -54,8 +54,8 @@ def measure_errors(predictor: Predictor, chosen: torch.Tensor, x: torch.Tensor, 
         made = predictor.residuals(x.expand(len(chosen), -1), own, chosen, setting.samples, setting.contacts)
     noise = torch.cat([channel.noise.expand(channel.size) for channel in predictor.channels])
     masks = [
-        predictor.grid.mask[c.name][chosen, 1 : setting.samples, None].expand(-1, -1, c.size)
-        for c in predictor.channels
+        predictor.counted(channel, chosen, setting.samples)[..., None].expand(-1, -1, channel.size)
+        for channel in predictor.channels
     ]
     made, known = made * noise, torch.cat(masks, -1)
     mean, by_recording, by_sample = {}, {}, {}

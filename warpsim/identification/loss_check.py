@@ -81,8 +81,8 @@ def _gradients(solver: GaussNewton, setting: Setting) -> torch.Tensor:
     """(R, n) derivatives of each recording's loss by the shared numbers, by reverse mode."""
     count = len(solver.chosen)
     x = solver.x.expand(count, -1).clone().requires_grad_(True)
-    made = solver.predictor.residuals(x, solver.z, solver.chosen, setting.samples, setting.contacts, solver.moves)
-    sample_losses(made, solver.robust).sum().backward()
+    made = solver.residuals(x[None], solver.z[None], setting)
+    sample_losses(made, solver.width(made, setting)).sum().backward()
     assert x.grad is not None
     return x.grad
 
@@ -97,7 +97,7 @@ def _differences(solver: GaussNewton, setting: Setting, directions: torch.Tensor
         made = solver.residuals(points, solver.z.expand(len(points), -1, -1), setting)
     except SimulationError:
         return torch.full((len(directions), len(solver.chosen)), torch.nan, dtype=torch.float64)
-    losses = sample_losses(made, solver.robust).sum(-1)
+    losses = sample_losses(made, solver.width(made, setting)).sum(-1)
     ahead, behind = losses.chunk(2)
     return (ahead - behind) / (2 * step)
 

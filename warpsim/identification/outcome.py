@@ -13,6 +13,7 @@ import torch
 from warpsim.core.files import write_text
 from warpsim.identification.held_out import Errors, fold_errors
 from warpsim.identification.loss_check import LossCheck
+from warpsim.identification.motion_page import motion_page
 from warpsim.identification.parameter import BoundParameter
 from warpsim.identification.prediction import Contacts, Predictor
 from warpsim.identification.recordings import Recordings
@@ -20,6 +21,7 @@ from warpsim.identification.report import Curves, html_report, markdown_report
 from warpsim.identification.uncertainty import Uncertainty
 from warpsim.identification.writing import FittedValue, write_fitted
 from warpsim.scene import Scene
+from warpsim.view.page import write_page
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class IdentifiedScene:
         """What each parameter sets in the scene."""
         made: dict[tuple[str, tuple[int, ...]], FittedValue] = {}
         for parameter, x in zip(self.parameters, torch.split(self.x, [p.size for p in self.parameters]), strict=True):
-            for target in parameter.targets:
+            for target in () if parameter.is_delay else parameter.targets:
                 key = (target.name, target.item)  # several parameters may set components of one item
                 numbers = made[key].numbers if key in made else target.base.copy()
                 numbers[target.places] = parameter.written(parameter.values(x[None]), target)[0].numpy()
@@ -96,13 +98,18 @@ class IdentifiedScene:
         which = torch.tensor([place])
         own = torch.zeros(1, sum(p.size for p in self.predictor.nuisance), dtype=torch.float64)
         with torch.no_grad():
-            motion = self.predictor.rollout(self.x[None], own, which, self.predictor.grid.samples, self.contacts)
-        return Curves.of(self.predictor, motion, place, self.recordings[place].name)
+            late = self.predictor.late(self.x[None], own)
+            samples = self.predictor.grid.samples
+            motion = self.predictor.rollout(self.x[None], own, which, samples, self.contacts, steps=bool(late))
+        return Curves.of(self.predictor, motion, place, self.recordings[place].name, late)
 
     def __str__(self) -> str:
+        widths = zip(self.uncertainty.half_width, self.uncertainty.repeat_half_width, strict=True)
         lines = [
-            f"{name}: {value:.6g} ± {half:.2g}" if np.isfinite(half) else f"{name}: {value:.6g}, not determined"
-            for name, value, half in zip(self.names, self.values, self.uncertainty.half_width, strict=True)
+            f"{name}: {value:.6g} ± {half:.2g} (another such data set's value: ± {repeat:.2g})"
+            if np.isfinite(half)
+            else f"{name}: {value:.6g}, not determined"
+            for name, value, (half, repeat) in zip(self.names, self.values, widths, strict=True)
         ]
         judged = [
             f"{what}: " + ", ".join(f"{part} {error:.4g}" for part, error in errors.mean.items())
@@ -127,7 +134,8 @@ class IdentifiedScene:
             folder: Made if it is not there.
 
         Returns:
-            The files written: report.md, report.html, and fitted.usda or fitted.xml (for an MJCF source both).
+            The files written: report.md, report.html, motion.html (measured ghosts over predictions), and fitted.usda
+            or fitted.xml (for an MJCF source both).
         """
         target = Path(fspath(folder))
         target.mkdir(parents=True, exist_ok=True)
@@ -136,6 +144,7 @@ class IdentifiedScene:
         written = [
             write_text(target / "report.md", markdown_report(self)),
             write_text(target / "report.html", page),
+            write_page(target / "motion.html", motion_page(self, shown)),
         ]
         timestep = float(self.predictor.grid.interval.mean()) / self.predictor.substeps
         return [*written, *write_fitted(target, self.source, self.scene, self.fitted_values, self.contacts, timestep)]

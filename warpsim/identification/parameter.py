@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from warpsim.core.errors import InputError, unknown_name
+from warpsim.identification.delays import is_delay
 from warpsim.sim.attributes.attribute import Attribute
 from warpsim.sim.simulator import Simulator
 
@@ -20,7 +21,9 @@ class Parameter:
 
     Attributes:
         key: "/prim.attribute" (a USD attribute, in USD units), "array" or "array:item" (a parameter array of the
-            simulator, SI; the item by its name or number, e.g. "body.com:cube"); several keys share the value.
+            simulator, SI; the item by its name or number, e.g. "body.com:cube"); several keys share the value. "delay"
+            (s by which all channels show the motion late), "delay:CHANNEL", "delay:controls" (by which they act late):
+            need both bounds.
         components: Places that vary in the flattened item; None: all.
         tied: The components vary by one common factor, which is then the value.
         lower: Least value, one number or one per component.
@@ -90,6 +93,8 @@ class BoundParameter:
         given = (np.ones(1) if spec.tied else own) if spec.start is None else spec.start
         self.start = _spread(spec, "start", given, size)
         scale = spec.scale if spec.scale is not None else spec.prior
+        if self.is_delay and scale is None and np.isfinite(self.interval).all():
+            scale = 0.1 * (self.interval[1] - self.interval[0])
         self.scale = (
             np.where(self.start != 0, 0.1 * np.abs(self.start), 0.1) if scale is None else np.full(size, float(scale))
         )
@@ -98,6 +103,10 @@ class BoundParameter:
             raise InputError(
                 f"{self.label} starts at {self.start.tolist()}, which is not within lower={low.tolist()} and "
                 f"upper={high.tolist()}; give start=, or wider bounds"
+            )
+        if self.is_delay and not np.isfinite(self.interval).all():
+            raise InputError(
+                f"{self.label}: give lower= and upper=, s; samples that might leave the rollout are masked"
             )
         if (self.scale <= 0).any() or (spec.prior is not None and spec.prior <= 0):
             raise InputError(f"{self.label}: prior and scale must be above 0")
@@ -115,6 +124,16 @@ class BoundParameter:
     def size(self) -> int:
         """k."""
         return len(self.start)
+
+    @property
+    def is_delay(self) -> bool:
+        """Whether it is a time by which something is late, and nothing of the scene."""
+        return is_delay(self.spec.keys[0])
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The first number's bounds, in its own unit."""
+        return float(np.ravel(self.spec.lower)[0]), float(np.ravel(self.spec.upper)[0])
 
     def _names(self) -> list[str]:
         if self.spec.tied:
@@ -139,6 +158,8 @@ def _spread(spec: Parameter, what: str, given: Any, size: int) -> np.ndarray:
 
 
 def _target(sim: Simulator, key: str, components: Sequence[int] | None) -> Target:
+    if is_delay(key):
+        return Target(key, None, (), np.zeros(1), np.zeros(1, dtype=int))
     if key.startswith("/"):
         handle = sim.attribute(key)
         base = np.asarray(handle.numbers, dtype=np.float64).ravel()

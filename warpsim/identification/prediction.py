@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from warpsim.core.errors import InputError
+from warpsim.identification import delays
 from warpsim.identification.grid import Channel, Grid, channel_outputs, predicted, residuals
 from warpsim.identification.parameter import BoundParameter
 from warpsim.io.load import ledger_told
@@ -59,6 +60,8 @@ class Predictor:
         grid: The data.
         channels: What is compared.
         rollouts: How many were made, in units of a whole recording's length.
+        delays: Keys of what is late, with the bounds (lower, upper) in s.
+        samples: Of whole recordings, whatever the grid in force holds.
     """
 
     def __init__(
@@ -86,7 +89,10 @@ class Predictor:
         self.grid, self.channels = grid, list(channels)
         self.shared = [p for p in parameters if not p.spec.per_recording]
         self.nuisance = [p for p in parameters if p.spec.per_recording]
+        self.delays = {p.spec.keys[0]: p.interval for p in parameters if p.is_delay}
+        delays.check_delays(self.delays, channels, controlled=grid.controls is not None)
         self.substeps, self._threads = substeps, threads
+        self.samples = grid.samples
         self._source, self._sim = source, sim
         self._sims: dict[tuple[Contacts, int], Simulator] = {}
         self.rollouts = 0.0
@@ -139,12 +145,26 @@ class Predictor:
             contacts: How they are modeled.
             moves: Initial states move by the last numbers of z; None: they are the recordings'.
         """
-        self.rollouts += len(which) * (samples - 1) / max(1, self.grid.samples - 1)
+        return self.residuals_and_ends(x, z, which, samples, contacts, moves)[0]
 
-        def compared(x: torch.Tensor, z: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
+    def residuals_and_ends(
+        self,
+        x: torch.Tensor,
+        z: torch.Tensor,
+        which: torch.Tensor,
+        samples: int,
+        contacts: Contacts,
+        moves: StartMoves | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `residuals`, and (B, nq + nv) the states in which the rollouts end."""
+        self.rollouts += len(which) * (samples - 1) / max(1, self.samples - 1)
+
+        def made(x: torch.Tensor, z: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
             return self._residuals(x, z, which, samples, contacts, moves)
 
-        return worlds_over_ranks(compared, x, z, which, what="residuals of recordings")
+        both = worlds_over_ranks(made, x, z, which, what="residuals of recordings")
+        size = (samples - 1) * self.size
+        return both[:, :size].unflatten(1, (samples - 1, self.size)), both[:, size:]
 
     def _residuals(
         self,
@@ -155,14 +175,16 @@ class Predictor:
         contacts: Contacts,
         moves: StartMoves | None,
     ) -> torch.Tensor:
-        """As `residuals`, of this process alone."""
+        """(B, …) residuals and ends, one number after another, of this process alone."""
         worlds = min(len(which), MAXIMUM_WORLDS)
         parts = []
         for first in range(0, len(which), worlds):
             places = torch.arange(first, first + worlds).clamp(max=len(which) - 1)  # the last pair fills the last part
             kept = min(worlds, len(which) - first)
-            motion = self.rollout(x[places], z[places], which[places], samples, contacts, moves)
-            parts.append(self.compare(motion, which[places], samples)[:kept])
+            late = self.late(x[places], z[places])
+            motion = self.rollout(x[places], z[places], which[places], samples, contacts, moves, steps=bool(late))
+            apart = self.compare(motion, which[places], samples, late)
+            parts.append(torch.cat([apart.flatten(1), motion.q[-1].to(apart), motion.qd[-1].to(apart)], -1)[:kept])
         return torch.cat(parts)
 
     def rollout(
@@ -174,13 +196,12 @@ class Predictor:
         contacts: Contacts,
         moves: StartMoves | None = None,
         outputs: Sequence[str] = (),
+        steps: bool = False,
     ) -> Trajectory:
-        """One rollout of as many worlds as there are pairs, with a sample per measured one."""
+        """One rollout of as many worlds as there are pairs, with a sample per measured one, or with every step."""
         sim = self.simulator(len(which), contacts)
         q, qd = self.starts(z, which, moves)
-        controls = None
-        if self.grid.controls is not None:
-            controls = self.grid.controls[which, : samples - 1].transpose(0, 1).repeat_interleave(self.substeps, 0)
+        controls = self._controls(x, z, which, samples)
         return sim.rollout(
             self.substeps * (samples - 1),
             controls,
@@ -188,9 +209,32 @@ class Predictor:
             qd=qd,
             parameters=self._given(sim, x, z, which),
             outputs=tuple(dict.fromkeys((*channel_outputs(self.channels), *outputs))),
-            keep_every=self.substeps,
+            keep_every=1 if steps else self.substeps,
             threads=self._threads,
         )
+
+    def _controls(self, x: torch.Tensor, z: torch.Tensor, which: torch.Tensor, samples: int) -> torch.Tensor | None:
+        """(steps, B, control size) what acts."""
+        if self.grid.controls is None:
+            return None
+        given = self.grid.controls[which, : samples - 1]
+        late = delays.of_controls(self.late(x, z))
+        if late is None:
+            return given.transpose(0, 1).repeat_interleave(self.substeps, 0)
+        before = given[:, :0] if self.grid.before is None else self.grid.before[which]
+        given = torch.cat([before, given], 1)
+        return delays.act_late(given, before.shape[1], late, self.grid.interval[which], self.substeps)
+
+    def late(self, x: torch.Tensor, z: torch.Tensor) -> dict[str, torch.Tensor]:
+        """(B,) s each: by key, what is late."""
+        found = {}
+        for numbers, group in ((x, self.shared), (z, self.nuisance)):
+            at = 0
+            for parameter in group:
+                if parameter.is_delay:
+                    found[parameter.spec.keys[0]] = parameter.values(numbers[:, at : at + 1])[:, 0]
+                at += parameter.size
+        return found
 
     def starts(
         self, z: torch.Tensor, which: torch.Tensor, moves: StartMoves | None
@@ -203,15 +247,33 @@ class Predictor:
         moved = z[:, -2 * nv :]
         return shift(self._sim.model.layout, q, moved[:, :nv] * moves.position), qd + moved[:, nv:] * moves.velocity
 
-    def compare(self, motion: Trajectory, which: torch.Tensor, samples: int) -> torch.Tensor:
-        """(B, samples − 1, m) masked residuals of a rollout."""
+    def compare(
+        self, motion: Trajectory, which: torch.Tensor, samples: int, late: Mapping[str, torch.Tensor] | None = None
+    ) -> torch.Tensor:
+        """(B, samples − 1, m) masked residuals of a rollout; with delays, of one with every step."""
         parts = []
         for channel in self.channels:
-            made = predicted(motion, channel.name)[1:].transpose(0, 1)
-            mask = self.grid.mask[channel.name][which, 1:samples, None]
+            made = self.shown(motion, channel, which, late or {})
+            mask = self.counted(channel, which, samples)[..., None]
             apart = residuals(self._sim, channel, made, self.grid.measured[channel.name][which, 1:samples])
             parts.append(torch.where(mask > 0, apart, 0.0))
         return torch.cat(parts, -1)
+
+    def counted(self, channel: Channel, which: torch.Tensor, samples: int) -> torch.Tensor:
+        """(B, samples − 1) 1 where a channel is compared: measured, and within the rollout however late it may be."""
+        mask = self.grid.mask[channel.name][which, 1:samples]
+        bounds = delays.bounds_of(channel.name, self.delays)
+        return mask if bounds is None else mask * delays.inside(bounds, self.grid.interval[which], samples)
+
+    def shown(
+        self, motion: Trajectory, channel: Channel, which: torch.Tensor, late: Mapping[str, torch.Tensor]
+    ) -> torch.Tensor:
+        """(B, samples − 1, …) what a channel shows of a rollout at the samples after the first."""
+        made = predicted(motion, channel.name)
+        seconds = delays.of_channel(channel.name, late)
+        if seconds is None:
+            return made[self.substeps if late else 1 :: self.substeps if late else 1].transpose(0, 1)
+        return delays.read_late(self.layout, channel, made, seconds, self.grid.interval[which], self.substeps)
 
     def _given(self, sim: Simulator, x: torch.Tensor, z: torch.Tensor, which: torch.Tensor) -> dict[Any, torch.Tensor]:
         """The `parameters=` of a rollout."""
@@ -222,7 +284,7 @@ class Predictor:
             for parameter in group:
                 values = parameter.values(numbers[:, at : at + parameter.size])
                 at += parameter.size
-                for target in parameter.targets:
+                for target in () if parameter.is_delay else parameter.targets:
                     self._write(sim, arrays, handles, target, parameter.written(values, target))
         return {**arrays, **handles}
 

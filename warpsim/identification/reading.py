@@ -127,7 +127,8 @@ def _from_arrays(file: Path, arrays: Mapping[str, np.ndarray], units: Mapping[st
         times = arrays["times"][start:stop] if "times" in arrays else np.arange(stop - start) / rates[i]
         controls = arrays["controls"][start:stop] if "controls" in arrays else None
         cut = {n: a[start:stop] for n, a in channels.items()}
-        made.append(Recording(names[i], times, cut, controls, *(_start(arrays, n, i, count) for n in ("q0", "qd0"))))
+        q0, qd0 = (_start(arrays, name, i, count) for name in ("q0", "qd0"))
+        made.append(Recording(names[i], times, cut, controls, q0, qd0))
     return made
 
 

@@ -43,6 +43,7 @@ class Recording:
         controls: (n, control size): what acted from each sample to the next; None: nothing.
         q0: (nq,): where the rollout starts; None: the first sample of "q", else the scene's.
         qd0: (nv,): likewise.
+        notes: What a reader left out of its file.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Recording:
     controls: np.ndarray | None = None
     q0: np.ndarray | None = None
     qd0: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def samples(self) -> int:
@@ -121,6 +123,7 @@ def checked(recordings: Sequence[Recording]) -> Recordings:
     if len(names) > 1:
         raise InputError(f"recordings have different channels: {' / '.join(', '.join(n) for n in sorted(names))}")
     for recording in recordings:
+        notes += [f"{recording.name}: {note}" for note in recording.notes]
         _check_shapes(recording)
         if recording.samples < 2:
             notes.append(f"{recording.name}: {recording.samples} sample(s), nothing to compare with; left out")

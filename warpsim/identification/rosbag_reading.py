@@ -9,14 +9,14 @@ Each bag is a recording, named after itself. What its topics become (NAME is the
 | `geometry_msgs/Transform`, `TransformStamped` | the same, under `child_frame_id` where there is one |
 | `std_msgs/Float32`, `Float64`, their `MultiArray`s | `q`, `qd` and `controls` under these names, else `sensor:NAME` |
 
-Topics of other messages are left out. A message was measured at its header's stamp, or without one when it was
-recorded; how messages become samples: `warpsim.identification.topics`.
+Topics of other messages are left out, with a note. A message was measured at its header's stamp, or without one when
+it was recorded; how messages become samples: `warpsim.identification.topics`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,9 @@ def read_bag(path: Path, library: RosLibrary, units: Mapping[str, str]) -> Recor
     if not channels:
         seen = f"; it holds {', '.join(sorted(others))}" if others else ""
         raise InputError(f"{path}: no messages that are read ({', '.join(READ_MESSAGES)}){seen}")
-    return recording_of(str(path), path.stem, channels, units)
+    read = recording_of(str(path), path.stem, channels, units)
+    notes = tuple(f"topic {topic} left out: no message that is read" for topic in sorted(others))
+    return replace(read, notes=notes)
 
 
 def _stamp(message: Any) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from warpsim.core.errors import InputError
+from warpsim.identification.coordinates import channel_dofs
 from warpsim.identification.gauss_newton import GaussNewton, Setting
 from warpsim.identification.grid import Grid
 from warpsim.identification.prediction import Contacts, Predictor, StartMoves
@@ -19,17 +20,20 @@ _ITERATIONS = 2
 
 
 def start_moves(predictor: Predictor, position_noise: Any = None, velocity_noise: Any = None) -> StartMoves:
-    """How well the first sample is known: the noise of "q", and of velocities as differences of two samples of it.
+    """How well the first sample is known: the noise of coordinates, and of velocities as differences of two samples.
 
     Args:
-        predictor: Whose channels tell the noise.
+        predictor: Whose channels tell the noise: "q", or those of single joints.
         position_noise: Standard deviation of initial coordinates, one number or one per dof; None: as above, or 1e-3
-            where "q" is not compared.
+            where they are not compared.
         velocity_noise: Of initial velocities, likewise; None: as above.
     """
     nv = predictor.grid.qd.shape[1]
-    noise = [channel.noise.expand(nv) for channel in predictor.channels if channel.name == "q"]
-    position = noise[0] if noise else torch.full((nv,), 1e-3, dtype=torch.float64)
+    position = torch.full((nv,), 1e-3, dtype=torch.float64)
+    for channel in predictor.channels:
+        dofs = channel_dofs(channel.name, predictor.layout)
+        if dofs is not None:
+            position[dofs] = channel.noise.expand(channel.size)
     if position_noise is not None:
         position = _per_dof("position_noise", position_noise, nv)
     if velocity_noise is None:

@@ -40,6 +40,11 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the choice of these")
     parser.add_argument("--iterations", type=natural, default=10, help="at most, per stage (default: 10)")
     parser.add_argument("--batch", type=natural, help="recordings of every stage but the last (default: all)")
+    parser.add_argument("--windows", type=natural, help="samples of parts that are fitted (default: whole recordings)")
+    parser.add_argument(
+        "--stride", type=natural, help="samples from one's start to the next one's (default: end to end)"
+    )
+    parser.add_argument("--continuity", help="how far windows may lie apart, or several for a schedule: 10,1,0.1")
     parser.add_argument("--bootstrap", type=natural, default=0, help="fits of resampled recordings for the intervals")
     parser.add_argument("--spread", type=float, default=0.0, help="of values over which predictions are averaged")
     parser.add_argument("--folds", type=natural, default=0, help="of a cross validation")

@@ -8,7 +8,7 @@ from pathlib import Path
 from warpsim.cli.commands.outputs import check_outputs
 from warpsim.cli.commands.ranks import joined, writes
 from warpsim.core.errors import InputError
-from warpsim.identification import IdentifiedScene, Parameter, identify
+from warpsim.identification import IdentifiedScene, Parameter, Windows, identify
 from warpsim.io.scene_files import scene_files
 from warpsim.parallel.ranks import alone
 
@@ -16,7 +16,7 @@ from warpsim.parallel.ranks import alone
 def run(arguments: argparse.Namespace) -> int:
     """Fits, prints, writes."""
     folder = Path(arguments.output)
-    names = ("report.md", "report.html", "fitted.usda", "fitted.xml")
+    names = ("report.md", "report.html", "motion.html", "fitted.usda", "fitted.xml")
     if writes():
         check_outputs([folder / name for name in names], [arguments.scene], force=arguments.force, make_folder=True)
     with joined([arguments.data, *scene_files(arguments.scene)]) as ranks:
@@ -47,11 +47,21 @@ def _fitted(arguments: argparse.Namespace) -> IdentifiedScene:
         seed=arguments.seed,
         iterations=arguments.iterations,
         batch=arguments.batch,
+        windows=_windows(arguments),
         threads=arguments.threads,
         spread=arguments.spread,
         bootstrap=arguments.bootstrap,
         folds=arguments.folds,
     )
+
+
+def _windows(arguments: argparse.Namespace) -> Windows | None:
+    continuity = [_number(part, "--continuity") for part in (arguments.continuity or "").split(",") if part]
+    if arguments.windows is None:
+        if arguments.stride or continuity:
+            raise InputError("--stride and --continuity are of windows; give --windows, the samples of each")
+        return None
+    return Windows(arguments.windows, arguments.stride, continuity or None)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -18,7 +18,7 @@ else:
     torch = Loaded("torch")
 
 
-def _parts(layout: Layout) -> list[tuple[bool, slice, slice]]:
+def tangent_pieces(layout: Layout) -> list[tuple[bool, slice, slice]]:
     """(whether it is a rotation, coordinates, dofs) of each piece of q."""
     parts = []
     for kind, q, d in zip(layout.joint_kinds, layout.joint_q.tolist(), layout.joint_dof.tolist(), strict=True):
@@ -34,7 +34,7 @@ def _parts(layout: Layout) -> list[tuple[bool, slice, slice]]:
 def shift(layout: Layout, q: torch.Tensor, delta: torch.Tensor) -> torch.Tensor:
     """q ⊕ δ for q (…, nq) and δ (…, nv)."""
     moved = q.clone()
-    for rotation, c, d in _parts(layout):
+    for rotation, c, d in tangent_pieces(layout):
         if rotation:
             moved[..., c] = quat_product(q[..., c], quat_exponential(delta[..., d]))
         else:
@@ -46,7 +46,7 @@ def difference(layout: Layout, q: torch.Tensor, reference: torch.Tensor) -> torc
     """δ (…, nv) with reference ⊕ δ = q, for coordinates (…, nq) that may be broadcast together; differentiable."""
     q, reference = torch.broadcast_tensors(q, reference)
     parts = []
-    for rotation, c, _ in _parts(layout):
+    for rotation, c, _ in tangent_pieces(layout):
         if rotation:
             inverse = reference[..., c] * reference.new_tensor([1.0, -1.0, -1.0, -1.0])
             parts.append(quat_logarithm(quat_product(inverse, q[..., c])))
@@ -63,7 +63,7 @@ def basis(layout: Layout, q: torch.Tensor) -> torch.Tensor:
     part are orthogonal and of length one half.
     """
     e = q.new_zeros(*q.shape, layout.nv)
-    for rotation, c, d in _parts(layout):
+    for rotation, c, d in tangent_pieces(layout):
         if rotation:
             for k in range(3):
                 unit = torch.zeros_like(q[..., c])
@@ -78,7 +78,7 @@ def basis(layout: Layout, q: torch.Tensor) -> torch.Tensor:
 def projection(layout: Layout, q: torch.Tensor) -> torch.Tensor:
     """P (…, nv, nq): the left inverse of `basis`, so that δ = P·(q′ − q) to first order near a unit q."""
     scale = q.new_ones(layout.nv)
-    for rotation, _, d in _parts(layout):
+    for rotation, _, d in tangent_pieces(layout):
         if rotation:
             scale[d] = 4.0
     return (basis(layout, q) * scale).transpose(-1, -2)
@@ -109,7 +109,7 @@ def move_derivatives(layout: Layout, step: torch.Tensor) -> tuple[torch.Tensor, 
     """Derivatives (…, nv, nv) of the move q ⊕ step, as a tangent vector where it ends, by q and by step (…, nv)."""
     by_q = torch.eye(layout.nv, dtype=step.dtype, device=step.device).repeat(*step.shape[:-1], 1, 1)
     by_step = by_q.clone()
-    for rotation, _, d in _parts(layout):
+    for rotation, _, d in tangent_pieces(layout):
         if rotation:
             by_q[..., d, d], by_step[..., d, d] = _turn_derivatives(step[..., d])
     return by_q, by_step

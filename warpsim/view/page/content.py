@@ -109,6 +109,8 @@ class Take:
     contacts: Sequence[ContactFrame] | None = None
     ghost: bool = False
     """Drawn translucent, to compare with."""
+    over: int | None = None
+    """Place of the take that this one stays with when takes stand side by side; None: it has a place of its own."""
     iteration: int | None = None
     """Of a search: shown when chosen on the curve, one at a time."""
     loss: float | None = None

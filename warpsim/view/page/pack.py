@@ -212,6 +212,7 @@ def _take(packer: Packer, take: Take) -> dict[str, Any]:
     return {
         "name": take.name,
         "ghost": take.ghost,
+        "over": take.over,
         "iteration": take.iteration,
         "loss": take.loss if take.loss is not None and np.isfinite(take.loss) else None,
         "frames": len(take.times),

@@ -95,15 +95,22 @@ class Viewer {
     });
     const first = shown.find((view) => !view.ghost) ?? shown[0];
     const extent = this.box.getSize(new THREE.Vector3());
+    // A take that stays with another one has that one's place, as long as it is shown.
+    const host = (view) => {
+      const other = this.views[view.take.over ?? -1];
+      return other && shown.includes(other) ? other : view;
+    };
+    const apart = shown.filter((view) => host(view) === view);
     // Two stand beside each other across what is long; more of them fill a square.
-    const gap = (shown.length > 2 ? 0.2 : 0.35) * this.stage.size;
+    const gap = (apart.length > 2 ? 0.2 : 0.35) * this.stage.size;
     const [dx, dy] = [extent.x + gap, extent.y + gap];
-    const square = Math.max(1, Math.round(Math.sqrt((shown.length * dy) / dx)));
-    const columns = shown.length === 2 ? (extent.x > extent.y ? 1 : 2) : square;
-    const rows = Math.ceil(shown.length / columns);
+    const square = Math.max(1, Math.round(Math.sqrt((apart.length * dy) / dx)));
+    const columns = apart.length === 2 ? (extent.x > extent.y ? 1 : 2) : square;
+    const rows = Math.ceil(apart.length / columns);
     for (const view of this.views) {
-      const place = shown.indexOf(view);
-      view.show(place >= 0, view === first || this.sideBySide, this.options.colliders ? "colliders" : "visuals");
+      const place = shown.includes(view) ? apart.indexOf(host(view)) : -1;
+      const own = host(view) === view;
+      view.show(place >= 0, view === first || (this.sideBySide && own), this.options.colliders ? "colliders" : "visuals");
       const [column, row] = [place % columns, Math.floor(place / columns)];
       if (this.sideBySide && place >= 0)
         view.root.position.set((column - (columns - 1) / 2) * dx, -(row - (rows - 1) / 2) * dy, 0);
@@ -143,7 +150,7 @@ class Viewer {
     if (box.isEmpty()) return;
     this.stage.box = box;
     this.stage.setHaze();
-    this.stage.lookFrom(sideBySide && this.shown.length > 2 ? Math.max(this.elevation, 32) : this.elevation);
+    this.stage.lookFrom(sideBySide && this.shown.filter((view) => !view.ghost).length > 2 ? Math.max(this.elevation, 32) : this.elevation);
     this.stage.moveLight(this.stage.center());
   }
 
