@@ -237,6 +237,29 @@ def test_the_value_of_the_state_that_failed_counts_and_is_taught(sim):
     assert len(features) == int(window.counted.sum()) + 1
 
 
+def test_worlds_that_failed_go_back_by_two_windows(sim):
+    falling = [False]
+
+    def fail(state):
+        found = torch.zeros(state.q.shape[:2], dtype=torch.bool)
+        found[1, 2:] = falling[0]
+        return found
+
+    made = trainer(sim, failed=fail, episode=5 * WINDOW * HOLD * sim.timestep, retry=1.0)
+    made.worlds.age = torch.tensor([0, 0, 0, WINDOW])  # world 3's episode is over when it fails for the second time
+    begun = []
+    for number in range(4):
+        falling[0] = number >= 2
+        begun.append(made.worlds.state["q"].clone())
+        made.worlds.window(made.policy, made._observe, number)
+    for world in (0, 1):
+        assert torch.equal(made.worlds.age[world], torch.tensor(4 * WINDOW))
+    assert torch.equal(begun[3][2:], begun[0][2:]) and not torch.equal(begun[3][:2], begun[0][:2])
+    assert int(made.worlds.age[2]) == 4 * WINDOW  # the episode goes on, so that nothing is tried forever
+    assert torch.equal(made.worlds.state["q"][2], begun[0][2])  # what it was given back counts as where it was
+    assert int(made.worlds.age[3]) == 0 and not torch.equal(made.worlds.state["q"][3], begun[0][3])
+
+
 def test_warm_up_fits_the_critic_alone(sim):
     made = trainer(sim, warm_up=2)
     before = [parameter.clone() for parameter in made.policy.parameters()]
@@ -308,6 +331,7 @@ def test_a_world_that_is_no_longer_finite_is_dropped_and_counted(sim):
 
 def test_a_training_that_goes_on_from_a_checkpoint_gives_the_same_bits(sim, tmp_path):
     options = {"normalize": 5, "evaluate_every": 2, "evaluate_seconds": 0.1, "patience": 1, "world_clip": 3.0}
+    options |= {"retry": 0.5, "failed": lambda state: state.q[..., 0].abs() > 1.5, "episode": 0.08}
     whole, first, second = (trainer(sim, **options) for _ in range(3))
     whole.train(7)
     first.train(3)

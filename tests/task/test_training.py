@@ -59,8 +59,9 @@ def test_the_scene_asks_for_what_it_says():
     found = read_training(SCENE, Simulator(SCENE).scene)
     assert found.name == "/World/Training"
     assert found.rewards == (Progress(TORSO), Alive(), ActionCost(0.05), JointStops(0.15, 0.1))
-    assert found.falls == (Fall(TORSO, 0.2, 1.0, 0.2, 0.0),)
+    assert found.falls == (Fall(TORSO, 0.2, 1.0, 0.25, 6.0, 0.1),)
     assert found.starts == StartSpread(0.1, 0.1, 0.5)
+    assert (found.rate_decay, found.retry, found.warm_up) == (None, 0.5, 0)
     assert (found.worlds, found.period, found.window, found.episode, found.hidden) == (64, 0.02, 0.32, 10.0, (64, 64))
     assert found.senses == (
         *("height", "rotation", "base_velocity", "angular_velocity", "joint_position", "joint_velocity"),
@@ -73,7 +74,7 @@ def test_numbers_are_taken_from_the_stages_units(tmp_path):
     stage = Usd.Stage.Open(str(tmp_path / "ant.usda"))
     scene = Simulator(SCENE).scene
     (fall,) = read_training(stage, scene).falls
-    assert (fall.minimum, fall.maximum, fall.margin) == pytest.approx((0.002, 0.01, 0.002))
+    assert (fall.minimum, fall.maximum, fall.margin) == pytest.approx((0.002, 0.01, 0.0025))
 
 
 def test_rewards_are_their_formulas(sim, motion):
@@ -102,6 +103,10 @@ def test_rewards_are_their_formulas(sim, motion):
     assert np.array_equal(fall.bind(sim, 0.01)(states).numpy(), (height < 0.5) | (height > np.median(height)))
     gone = np.maximum(0.6 - height, 0) + np.maximum(height - np.median(height) + 0.1, 0)
     np.testing.assert_allclose(fall.bind_margin(sim, 0.01)(states, controls), -2 * (gone / 0.1) ** 2, rtol=1e-9)
+    later = height + 0.2 * qd[..., 2]
+    gone = np.maximum(0.6 - later, 0) + np.maximum(later - np.median(height) + 0.1, 0)
+    found = replace(fall, ahead=0.2).bind_margin(sim, 0.01)(states, controls)
+    np.testing.assert_allclose(found, -2 * (gone / 0.1) ** 2, rtol=1e-9)
 
 
 def test_places_off_a_bodys_origin_move_as_the_body_does(sim, motion):
@@ -115,6 +120,12 @@ def test_places_off_a_bodys_origin_move_as_the_body_does(sim, motion):
     height = states.q[..., 2] + arm[..., 2]
     bound = float(height.median())
     assert torch.equal(Fall(off, bound).bind(sim, 0.01)(states), height < bound)
+    later = height + 0.2 * (velocity[..., 2] + torch.linalg.cross(spin, arm)[..., 2])
+    near = Fall(off, bound, margin=0.1, weight=2.0, ahead=0.2)
+    assert near.outputs(sim) == ("body_velocity", *Fall(off, bound).outputs(sim))
+    cost = near.bind_margin(sim, 0.01)(states, controls)
+    torch.testing.assert_close(cost, -2.0 * (torch.relu(bound + 0.1 - later) / 0.1) ** 2)
+    assert cost.min() < 0
 
 
 def broken(change) -> Usd.Stage:
@@ -134,6 +145,7 @@ def broken(change) -> Usd.Stage:
         (lambda s, t: author.task_part(t, "Fall", "F", subject="/World/Torso"), "/World/Training/F: needs a minimum"),
         (lambda s, t: author.task_part(t, "Randomized", "R"), "/World/Training/R: attribute must target one attribute"),
         (lambda s, t: t.GetAttribute("seconds").Set(0.0), "/World/Training: the training has no end"),
+        (lambda s, t: t.GetAttribute("retry").Set(1.5), "/World/Training: retry is 1.5"),
         (lambda s, t: s.RemovePrim("/World/Training"), "there are none"),
     ],
 )

@@ -77,6 +77,7 @@ class SHAC:
         average: float = 0.98,
         critic: Critic | None = None,
         warm_up: int = 0,
+        retry: float = 0.0,
         evaluate_every: int | None = None,
         evaluate_seconds: float = 5.0,
         patience: int | None = None,
@@ -102,8 +103,7 @@ class SHAC:
             discount: What a cost one control later counts.
             blend: λ of the critic's targets.
             rate: Adam's learning rate for the policy at the first update.
-            rate_decay: Updates n₀ of the rates' fall with 1/√(1 + n/n₀), the critic's too, however long the training
-                will be; None: they do not fall.
+            rate_decay: Updates n₀ of the rates' fall with 1/√(1 + n/n₀), the critic's too; None: they do not fall.
             momentum: Adam's first decay rate.
             clip: Largest norm of the policy's gradient.
             world_clip: Largest norm of the gradient of a single world, in multiples of the median world's; keeps a few
@@ -111,8 +111,8 @@ class SHAC:
             normalize: Windows in which mean and deviation of what is seen are learned; None: it is seen as it is.
             average: Share of itself that the averaged policy keeps at each update.
             critic: None: one with its defaults.
-            warm_up: Updates at the beginning that fit the critic alone, so that a policy which already does something
-                of use is not thrown off by a critic that knows nothing.
+            warm_up: Updates at the beginning that fit the critic alone, for policies that already do something of use.
+            retry: Share of the worlds that failed which go back by two windows instead of to a start; see `Past`.
             evaluate_every: Updates from one evaluation of the averaged policy to the next; None: none.
             evaluate_seconds: Length of an evaluation, s.
             patience: Evaluations without a better one after which both learning rates are halved; None: never.
@@ -126,7 +126,7 @@ class SHAC:
         self.policy, self._rate_decay = policy, rate_decay
         self._observe = _observer(policy) if observe is None else observe
         self._gradients = bounds_of(policy, sim.worlds, world_clip)
-        self.worlds = Worlds(sim, timing, cost, starts, failed, perturb, threads=threads, seed=seed)
+        self.worlds = Worlds(sim, timing, cost, starts, failed, perturb, threads=threads, seed=seed, retry=retry)
         self._judge = Judge(sim, cost, starts, failed, hold=timing.hold, seconds=evaluate_seconds, threads=threads)
         features = self._feature_count(sim)
         self.normalizer = None if normalize is None else Normalizer(features, freeze=normalize, device=sim.device)
@@ -165,11 +165,14 @@ class SHAC:
         if updates is None and seconds is None and until is None:
             raise InputError("how long? give updates=, seconds= or until=")
         first, began = len(self.history), time.process_time()
-        with tqdm(total=updates, desc="training", disable=not progress) as bar:
+        timed = updates is None and seconds is not None
+        total, unit = (int(seconds or 0), "s") if timed else (updates, "it")
+        with tqdm(total=total, unit=unit, desc="training", disable=not progress) as bar:
             while updates is None or len(self.history) - first < updates:
                 made = self.update()
-                bar.update()
-                shown = {} if made.score is None else {"score": f"{made.score:.3f}"}
+                bar.update(min(int(time.process_time() - began), bar.total) - bar.n if timed else 1)
+                shown: dict[str, Any] = {"update": made.number} if timed else {}
+                shown |= {} if made.score is None else {"score": f"{made.score:.3f}"}
                 bar.set_postfix(cost=f"{made.cost:.3f}", failed=made.failed, **shown, refresh=False)
                 if until is not None and until(made):
                     break

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from warpsim.core.errors import InputError
+from warpsim.learn.past import Past, column
 from warpsim.learn.rank_rollouts import RankRollouts
 from warpsim.sim.policy_rollout import Policy
 from warpsim.sim.simulator import Simulator
@@ -88,6 +89,7 @@ class Worlds:
         age: (W,) controls since each began.
         draws: How many starts were drawn.
         dropped: Worlds that began anew since their numbers were no longer finite.
+        past: Where they were a short time ago.
     """
 
     def __init__(
@@ -101,12 +103,14 @@ class Worlds:
         *,
         threads: int,
         seed: int,
+        retry: float = 0.0,
     ) -> None:
         """Draws the first states, and how old each world is; see `SHAC` for the arguments."""
         self._sim, self._timing, self._cost = sim, timing, cost
         self._roll = RankRollouts(sim)
         self._starts, self._failed, self._perturb, self._threads = starts, failed, perturb, threads
         self.draws, self.dropped = 0, 0
+        self.past = Past(retry, seed=seed)
         self.state = self._fresh()
         generator = torch.Generator().manual_seed(seed)
         self.age = torch.randint(0, timing.episode, (sim.worlds,), generator=generator).to(sim.device)
@@ -116,6 +120,7 @@ class Worlds:
         if self._perturb is not None:
             self.state = {n: v.detach() for n, v in self._perturb(number, self.state).items()}
         state: Mapping[str, torch.Tensor] = self.state
+        self.past.note(state)
         frames: list[tuple[torch.Tensor, ...]] = []
         for _ in range(self._timing.parts):
             states = self._roll_out(policy, state)
@@ -131,15 +136,25 @@ class Worlds:
         fresh = self._fresh()
         self.state = {name: _with(value, world, fresh[name]) for name, value in self.state.items()}
         self.age[world] = 0
+        which = torch.zeros_like(self.age, dtype=torch.bool)
+        which[world] = True
+        self.past.begin_anew(which, self.state)
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        return {"state": self.state, "age": self.age.clone(), "draws": self.draws, "dropped": self.dropped}
+        return {
+            "state": self.state,
+            "age": self.age.clone(),
+            "draws": self.draws,
+            "dropped": self.dropped,
+            "past": self.past.state_dict(),
+        }
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Goes on from what `state_dict` gave."""
         self.state, self.age = dict(saved["state"]), saved["age"].clone()
         self.draws, self.dropped = saved["draws"], saved["dropped"]
+        self.past.load_state_dict(saved.get("past", []))
 
     def _fresh(self) -> dict[str, torch.Tensor]:
         made = {name: value.detach() for name, value in self._starts(self.draws).items()}
@@ -184,22 +199,23 @@ class Worlds:
     def _begin_anew(self, states: Observed, fell: torch.Tensor, ended: torch.Tensor) -> dict[str, torch.Tensor]:
         """States with which the next part begins; the last frame of `ended` says in which worlds those are others."""
         self.age += self._timing.part
-        over = fell | (self.age >= self._timing.episode)
+        out_of_time = self.age >= self._timing.episode
+        over = fell | out_of_time
         ended[-1] = over
-        self.age = torch.where(over, 0, self.age)
         if not bool(over.any()):
             return {name: states[name][-1] for name in self.state}
-        fresh = self._fresh()
-        return {name: torch.where(_column(over, value), value, states[name][-1]) for name, value in fresh.items()}
+        back = self.past.tried_again(fell & ~out_of_time, self.draws)
+        self.age = torch.where(over & ~back, 0, self.age)
+        begun = self._fresh()
+        if bool(back.any()):
+            begun = {name: torch.where(column(back, v), self.past.state[name], v) for name, v in begun.items()}
+        self.past.begin_anew(over, begun)
+        return {name: torch.where(column(over, value), value, states[name][-1]) for name, value in begun.items()}
 
 
 def in_kernels(policy: Policy, threads: int) -> dict[str, Any]:
     """Arguments of a rollout that only a policy in kernels takes."""
     return {"threads": threads} if hasattr(policy, "weights_in_kernels") else {}
-
-
-def _column(mask: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    return mask.reshape(-1, *[1] * (like.ndim - 1))
 
 
 def _with(values: torch.Tensor, world: int, fresh: torch.Tensor) -> torch.Tensor:

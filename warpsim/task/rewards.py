@@ -58,13 +58,7 @@ class Progress:
         free, along = _free_joint(sim, self.subject), [x / length for x in self.direction]
 
         def reward(states: Observed, controls: torch.Tensor) -> torch.Tensor:
-            if free is not None:
-                velocity = states.qd[..., free.dofs.start : free.dofs.start + 3]
-            else:
-                episode = _episode(sim, states, controls, period)
-                moving = states.body_velocity(self.subject.body)
-                arm = self.subject.arm(episode, slice(0, len(controls)))
-                velocity = moving[..., 3:] + torch.linalg.cross(moving[..., :3], arm.expand_as(moving[..., :3]))
+            velocity = _velocity(sim, self.subject, free, states, controls, period)
             speed = (velocity * velocity.new_tensor(along)).sum(-1)
             return self.weight * (speed if self.at_most is None else speed.clamp(max=self.at_most))
 
@@ -209,6 +203,8 @@ class Fall:
         maximum: m; None: none.
         margin: m: within this of the ends of the range …
         weight: … a control costs weight · (share of the margin gone)².
+        ahead: s: for that cost, not the height counts but where it will be after this time at its present velocity: a
+            body that has left the ground to fly too high can do nothing about it any more.
     """
 
     subject: OnBody
@@ -216,10 +212,13 @@ class Fall:
     maximum: float | None = None
     margin: float = 0.0
     weight: float = 0.0
+    ahead: float = 0.0
 
     def outputs(self, sim: Simulator) -> tuple[str, ...]:
         """None for the origin of a free body, whose height is state."""
-        return () if _free_joint(sim, self.subject) else self.subject.outputs
+        if _free_joint(sim, self.subject):
+            return ()
+        return ("body_velocity", *self.subject.outputs) if self.weight and self.ahead else self.subject.outputs
 
     def bind(self, sim: Simulator, period: float) -> Callable[[Observed], torch.Tensor]:
         """(n, W): whether it has fallen."""
@@ -236,9 +235,14 @@ class Fall:
         low, high = self._range(sim)
         if not self.margin > 0:
             raise InputError(f"margin is {self.margin:g} m; it must be above 0 where the weight is not 0")
+        if self.ahead < 0:
+            raise InputError(f"ahead is {self.ahead:g} s; it must not be negative")
+        free = _free_joint(sim, self.subject)
 
         def reward(states: Observed, controls: torch.Tensor) -> torch.Tensor:
             height = self._height(sim, states, period)
+            if self.ahead:
+                height = height + self.ahead * _velocity(sim, self.subject, free, states, controls, period)[..., 2]
             gone = torch.relu(low + self.margin - height) + torch.relu(height - high + self.margin)
             return -self.weight * (gone / self.margin).square()
 
@@ -264,6 +268,22 @@ def _free_joint(sim: Simulator, place: OnBody) -> JointHandle | None:
         return None
     joints = [sim.joint(name) for name in sim.joint_names]
     return next((joint for joint in joints if joint.kind == "free" and joint.body == place.body), None)
+
+
+def _velocity(
+    sim: Simulator,
+    place: OnBody,
+    free: JointHandle | None,
+    states: Observed,
+    controls: torch.Tensor,
+    period: float,
+) -> torch.Tensor:
+    """(n, W, 3) of a place in world axes, m/s; `free` is what `_free_joint` says of it."""
+    if free is not None:
+        return states.qd[..., free.dofs.start : free.dofs.start + 3]
+    moving = states.body_velocity(place.body)
+    arm = place.arm(_episode(sim, states, controls, period), slice(0, len(controls)))
+    return moving[..., 3:] + torch.linalg.cross(moving[..., :3], arm.expand_as(moving[..., :3]))
 
 
 def _episode(sim: Simulator, states: Observed, controls: torch.Tensor, period: float) -> Episode:

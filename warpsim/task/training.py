@@ -65,7 +65,10 @@ class Training:
         episode: After which a world begins anew.
         discount: What a reward one control later counts.
         rate: Adam's learning rate for the policy.
+        rate_decay: Updates n₀ of the rates' fall with 1/√(1 + n/n₀); None: they do not fall.
         world_clip: Largest gradient of a world in multiples of the median; None: any.
+        warm_up: Updates at the beginning that fit the critic alone.
+        retry: Share of the worlds that failed which go back by two windows instead of to a start.
         seconds: Processor time; None: any.
         updates: Most updates; None: any number.
         evaluate_every: Updates from evaluation to evaluation.
@@ -86,7 +89,10 @@ class Training:
     episode: float = 10.0
     discount: float = 0.99
     rate: float = 2e-3
+    rate_decay: float | None = None
     world_clip: float | None = 3.0
+    warm_up: int = 0
+    retry: float = 0.0
     seconds: float | None = 240.0
     updates: int | None = None
     evaluate_every: int = 100
@@ -104,6 +110,8 @@ class Training:
             raise InputError(f"seconds is {self.seconds:g}; give processor time above 0, or leave it out")
         if self.updates is not None and self.updates < 1:
             raise InputError(f"updates is {self.updates}; give 1 or more, or leave it out")
+        if not 0.0 <= self.retry <= 1.0:
+            raise InputError(f"retry is {self.retry:g}; it is a share of the worlds that failed, from 0 to 1")
         if self.worlds < 1 or self.evaluate_every < 1:
             raise InputError(f"worlds={self.worlds} and evaluateEvery={self.evaluate_every}; give 1 or more")
 
@@ -168,7 +176,10 @@ def _read(context: TaskStage, prim: Usd.Prim) -> Training:
         episode=own.number("episode"),
         discount=own.number("discount"),
         rate=own.number("learningRate"),
+        rate_decay=own.number("rateDecay") or None,
         world_clip=own.number("worldClip") or None,
+        warm_up=int(own.get("warmUp")),
+        retry=own.number("retry"),
         seconds=own.number("seconds") or None,
         updates=int(own.get("updates")) or None,
         evaluate_every=int(own.get("evaluateEvery")),
@@ -202,7 +213,7 @@ def _fall(item: TaskPrim) -> Fall:
     if low is None and high is None:
         raise item.fail("needs a minimum or a maximum of the height")
     margin = item.number("margin", item.context.units.length)
-    return Fall(item.moving("subject"), low, high, margin, item.number("weight"))
+    return Fall(item.moving("subject"), low, high, margin, item.number("weight"), item.number("ahead"))
 
 
 def _starts(item: TaskPrim) -> StartSpread:
