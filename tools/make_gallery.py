@@ -53,7 +53,8 @@ class Shot:
 
 SHOTS = {
     "arm_push": Shot(0.8, page="result.html"),
-    "beam_prebend": Shot(0.0, "-o"),
+    "beam_prebend": Shot(0.6, "-o"),
+    "cable_route": Shot(0.62, "-o"),
     "cartpole_mpc": Shot(0.35),
     "cloth_identify": Shot(0.3, "-o"),
     "cloth_lay": Shot(0.6, "-o"),

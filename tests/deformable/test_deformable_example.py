@@ -10,7 +10,7 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-QUICK, LONG = ("cloth_throw", "cloth_identify"), ("beam_prebend", "cloth_lay", "soft_grasp")
+QUICK, LONG = ("cloth_throw", "cloth_identify"), ("beam_prebend", "cable_route", "cloth_lay", "soft_grasp")
 
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])

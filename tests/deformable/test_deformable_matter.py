@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -255,6 +256,42 @@ def test_bad_input_is_named(name: str, tmp_path: Path) -> None:
     spoil(soft)
     author.save(stage, tmp_path / "bad.usda")
     with pytest.raises(ws.SceneError, match=f"(?s)/World/Jelly.*{message}|{message}.*/World/Jelly"):
+        ws.load_scene(tmp_path / "bad.usda")
+
+
+def _stray(prim: Usd.Prim) -> None:
+    """Adds a point that no face has."""
+    attribute = prim.GetAttribute("points")
+    attribute.Set(Vt.Vec3fArray([*attribute.Get(), Gf.Vec3f(1, 1, 1)]))
+
+
+def _number(name: str, value: float) -> Callable[[Usd.Prim], None]:
+    return lambda prim: prim.GetChild("Material").GetAttribute(f"physics:{name}").Set(value)
+
+
+BAD_CLOTH = {
+    "stray point": (_stray, "point 9 belongs to no element"),
+    "not a number": (lambda p: p.GetAttribute("points").Set(Vt.Vec3fArray(9, Gf.Vec3f(np.nan, 0, 0))), "points"),
+    "no thickness": (_number("thickness", 0.0), "thickness.*must be above 0"),
+    "thickness in millimeters": (_number("thickness", 2.0), "a thickness of 2 m, and it is 0.283 m long; .*units"),
+    "density in grams": (_number("density", 3e5), "3e\\+05 kg/m³ .*units"),
+    "stiffness": (_number("youngsModulus", 1e15), "1e\\+15 Pa .*units"),
+    "degenerate": (
+        lambda p: p.GetAttribute("faceVertexIndices").Set(Vt.IntArray([0, 3, 3] + [0, 4, 1] * 7)),
+        "element 0 .* no extent|share the edge",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CLOTH)
+def test_bad_cloth_is_named(name: str, tmp_path: Path) -> None:
+    stage, world = new_world()
+    given = {"young": 1e4, "thickness": 1e-3, "density": 300.0}
+    cloth = author.cloth(world, "Towel", (0.2, 0.2), (2, 2), position=(0, 0, 1), **given)
+    spoil, message = BAD_CLOTH[name]
+    spoil(cloth)
+    author.save(stage, tmp_path / "bad.usda")
+    with pytest.raises(ws.SceneError, match=f"(?s)/World/Towel.*({message})|({message}).*/World/Towel"):
         ws.load_scene(tmp_path / "bad.usda")
 
 

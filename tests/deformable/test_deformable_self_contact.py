@@ -214,6 +214,7 @@ class Slide:
     """A cloth folded loosely whose upper half falls on its lower one, differentiated over a few steps."""
 
     law = ("self.stiffness", "self.damping", "self.distance", "self.friction", "time_step", "gravity")
+    material = (*(f"membrane.{n}" for n in ("young", "poisson", "thickness", "density", "damping")), "hinges.factor")
 
     def __init__(self, friction: float) -> None:
         self.model, start = folded(6, ground=False, radius=0.01, friction=friction)
@@ -224,12 +225,13 @@ class Slide:
         self.steps = 4
         self.values = {"x": x, "v": v, "rest": self.model.authored["rest"].numpy().copy()}
         self.values |= {name: self.model.physical[name].numpy().copy() for name in self.law}
+        self.values |= {name: self.model.authored[name].numpy().copy() for name in self.material}
         self.tape = CheckpointedTape(self.program, steps=self.steps)
         self.one = CheckpointedTape(self.program, steps=1)
         self.seed = np.random.default_rng(3).standard_normal(x.shape)
 
     def set(self, values: dict[str, np.ndarray]) -> None:
-        for name in ("rest", *self.law):
+        for name in ("rest", *self.law, *self.material):
             self.model.set(name, values[name])
         self.model.derive()
 
@@ -262,7 +264,8 @@ class Slide:
         found = tape.backward(run, state_seeds={"x": {-1: self.seed}})
         out = {name: found.initial_state[name].numpy().copy() for name in ("x", "v")}
         out |= {name: self.model.physical[name].grad.numpy().copy() for name in self.law}
-        return out | {"rest": self.model.authored_gradients()["rest"]}
+        authored = self.model.authored_gradients()
+        return out | {name: authored[name] for name in ("rest", *self.material)}
 
 
 @pytest.fixture(scope="module", params=["slides", "sticks"])
@@ -283,12 +286,12 @@ def test_pairs_stick_or_slip(slide):
     assert (below if float(slide.values["self.friction"][0]) > 1.0 else between) > 5
 
 
-@pytest.mark.parametrize("name", ["x", "v", "rest", *Slide.law])
+@pytest.mark.parametrize("name", ["x", "v", "rest", *Slide.law, *Slide.material])
 def test_gradient_matches_differences_within_the_same_zones(slide, gradients, name):
     """ε is halved until every pair of every step is in the same zone at ±ε."""
     rng = np.random.default_rng(len(name))
     value = slide.values[name]
-    share = 0.3 if name in ("self.damping", "self.stiffness") else 1e-2
+    share = 0.3 if name in ("self.damping", "self.stiffness", *Slide.material) else 1e-2
     scale = {"x": 1e-4, "rest": 1e-4}.get(name, share * np.abs(value).max())
     direction = scale * rng.standard_normal(value.shape)
     base = [listed for listed, _ in slide.loss(slide.values)[1]]

@@ -72,6 +72,9 @@ def _bending(given: Mapping[str, np.ndarray]) -> Any:
 
 def check_parts(description: MatterDescription) -> None:
     """Raises `SceneError` for elements that cannot be simulated, with the prim and the element."""
-    parts = parts_of(description)
-    check(parts)
-    make_topology(parts)
+    where, parts = description.path or description.name, parts_of(description)
+    try:
+        check(parts)
+        make_topology(parts)
+    except SceneError as error:
+        raise error if where in str(error) else SceneError(f"{where}: {error}") from error

@@ -21,6 +21,8 @@ DEFAULTS = {
 }
 """What holds without a value: Pa, –, m, kg/m³."""
 FRICTION = 0.5
+_MOST = {"young": 1e13, "density": 1e5}
+"""Pa, kg/m³: more than any matter has; a number beyond is in other units than the stage's."""
 
 
 def read_number(context: Context, prim: Usd.Prim, name: str) -> float | None:
@@ -86,6 +88,10 @@ def read_material(context: Context, prim: Usd.Prim, form: str, measure: Any) -> 
             if found[field] <= 0.0 and field != "poisson":
                 path = place(material, f"physics:{names[field][0]}")
                 raise SceneError(f"{path}: {value:g} of {prim.GetPath()}; it must be above 0")
+            if found[field] > _MOST.get(field, np.inf):
+                path = place(material, f"physics:{names[field][0]}")
+                told = f"{found[field]:.3g} {'Pa' if field == 'young' else 'kg/m³'} of {prim.GetPath()}"
+                raise SceneError(f"{path}: {value:g} is {told}, more than any material; is it in the stage's units?")
     out = {"damping": 0.0, "mass_damping": 0.0, "bending": 1.0, "own_friction": FRICTION}
     if material is not None:
         _stiffnesses(context, material, form, found, out)

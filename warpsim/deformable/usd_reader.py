@@ -71,6 +71,7 @@ def read_deformable(prim: Usd.Prim, context: Context, kind: str) -> MatterDescri
     rest = points if rest is None else in_world(rest)
     held = read_attachments(context, prim, points)
     parameters = read_material(context, prim, form, lambda thickness: _volume(form, rest, geometry, thickness))
+    _check_thickness(prim, form, rest, parameters)
     friction = parameters.pop("own_friction")
     parameters |= {"rest": rest, **_scales(form, geometry, rest, str(prim.GetPath()))}
     data = {"form": form, "own_friction": float(friction), **geometry, **_looks(prim)}
@@ -100,6 +101,15 @@ def read_deformable(prim: Usd.Prim, context: Context, kind: str) -> MatterDescri
     check_parts(made)
     _tell_integrator(context, prim, data)
     return made
+
+
+def _check_thickness(prim: Usd.Prim, form: str, rest: np.ndarray, parameters: dict[str, np.ndarray]) -> None:
+    """Raises for what is thicker than it is long: a number in other units than the stage's."""
+    thickness = {"surface": parameters.get("thickness"), "curve": 2.0 * parameters.get("radius", 0.0)}.get(form)
+    extent = float(np.linalg.norm(np.ptp(rest, axis=0)))
+    if thickness is not None and float(thickness) > extent > 0.0:
+        what = f"a thickness of {float(thickness):.3g} m, and it is {extent:.3g} m long"
+        raise SceneError(f"{prim.GetPath()}: {what}; is physics:thickness in the stage's units?")
 
 
 def _tell_integrator(context: Context, prim: Usd.Prim, data: dict[str, Any]) -> None:
