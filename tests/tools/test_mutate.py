@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -124,6 +127,30 @@ def test_a_fault_is_caught_survives_or_is_unclear(tmp_path, monkeypatch):
         "three": ("survived", ""),
     }
     assert {path: path.read_bytes() for path in root.rglob("*.py")} == before
+
+
+def test_sessions_in_forks_come_to_the_same(tmp_path):
+    """In a process of its own, since this one has the project loaded."""
+    root = tmp_path / "project"
+    root.mkdir()
+    small_project(root)
+    code = (
+        "import sys; from pathlib import Path; from tools.mutate.draw import draw\n"
+        "from tools.mutate.trial import Scratch\n"
+        f"root, folder = Path({str(root)!r}), Path({str(tmp_path / 'scratch')!r})\n"
+        "folder.mkdir(); scratch = Scratch(root, folder, limit=300, forks=True)\n"
+        "for package, test in (('one', 'one'), ('two', 'broken'), ('three', 'by_helper')):\n"
+        "    fault = draw(root, 'code', 1, seed=0, within=f'code/{package}')[0]\n"
+        "    made = scratch.trial(fault, [[f'tests/test_{test}.py']])\n"
+        "    print(made.result, made.by, flush=True)\n"
+    )
+    environment = {**os.environ, "WARP_CACHE_PATH": str(tmp_path / "none"), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "caught tests/test_one.py::test_f",
+        "unclear tests/test_broken.py::test_f",
+        "survived ",
+    ]
 
 
 def test_a_fault_of_another_version_of_a_file_is_refused():

@@ -5,6 +5,7 @@
     python -m tools.mutate --count 40 --seed 1 --nearest 4                 # only the four nearest files: a lower bound
     python -m tools.mutate --count 40 --seed 1 --list                      # which faults they are
     python -m tools.mutate --count 40 --seed 1 --only 3 17                 # again, after a test was added
+    python -m tools.mutate --count 40 --seed 1 --forks --tests tests.json  # {"3": ["tests/x.py::test_y", ...], ...}
 
 Tests run in sessions, the nearest to the fault first (see `tools.mutate.choose`), until one fails; a test that fails
 counts only if it passes without the fault. With a map those run that reach the fault's function, up to `--seconds` of
@@ -15,6 +16,7 @@ taken up again with `--only`. Exit code 1 if fewer than `--bar` of the faults ar
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -55,6 +57,10 @@ def main() -> int:
     parser.add_argument("--nearest", type=int, default=None, metavar="N", help="only the N nearest test files")
     parser.add_argument("--reach", type=Path, metavar="FILE", help="what `tools.mutate.reach` wrote")
     parser.add_argument("--seconds", type=float, default=300.0, help="of tests per fault, with --reach")
+    parser.add_argument("--tests", type=Path, metavar="FILE", help="tests by number of the fault, as JSON; no others")
+    parser.add_argument(
+        "--forks", action="store_true", help="run sessions in forks, which begin at once"
+    )
     parser.add_argument("--only", type=int, nargs="+", metavar="#", help="only these of the faults")
     parser.add_argument("--limit", type=float, default=900.0, metavar="S", help="a session that takes longer hangs")
     parser.add_argument("--bar", type=float, default=0.85, help="share that must be caught")
@@ -64,18 +70,22 @@ def main() -> int:
     drawn = list(enumerate(draw(ROOT, options.package, options.count, options.seed, options.within), start=1))
     graph = ImportGraph(ROOT, options.package)
     reach = Reach(options.reach, ROOT, graph) if options.reach is not None else None
-    chosen = [(number, fault) for number, fault in drawn if not options.only or number in options.only]
+    told = {} if options.tests is None else json.loads(options.tests.read_text(encoding="utf-8"))
+    wanted = options.only or [int(number) for number in told]
+    chosen = [(number, fault) for number, fault in drawn if not wanted or number in wanted]
     if options.list:
         for number, fault in chosen:
             print(f"{number:3d} {fault}\n    {' '.join(graph.tests_for(fault.path)[: options.nearest or 6])}")
         return 0
     verdicts: list[tuple[int, Verdict]] = []
     with tempfile.TemporaryDirectory() as folder:
-        scratch = Scratch(ROOT, Path(folder), limit=options.limit)
+        scratch = Scratch(ROOT, Path(folder), limit=options.limit, forks=options.forks)
         for number, fault in chosen:
             near = graph.tests_for(fault.path)[: options.nearest]
             files = [near[first : first + _AT_ONCE] for first in range(0, len(near), _AT_ONCE)]
             measured = [] if reach is None else reach.sessions(fault, options.seconds)
+            if str(number) in told:
+                measured = [told[str(number)]]
             verdict = scratch.trial(fault, measured or files)
             verdicts.append((number, verdict))
             print(f"{number:3d} {verdict.result:8s} {fault}  {verdict.by} ({verdict.seconds:.0f} s)", flush=True)

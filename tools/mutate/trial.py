@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.mutate import warm
 from tools.mutate.faults import Fault
 
 _LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "out")
 _BESIDE = "shared"
 """Folder beside the project with robots and data that some tests skip without."""
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?: - .*)?$", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?(?:\[.*\])?)(?: - .*)?$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -44,15 +45,18 @@ class Verdict:
 class Scratch:
     """A copy of the project with a kernel cache of its own, so that faulty kernels do not stay behind."""
 
-    def __init__(self, root: Path, folder: Path, *, limit: float) -> None:
+    def __init__(self, root: Path, folder: Path, *, limit: float, forks: bool = False) -> None:
         """Copies the project.
 
         Args:
             root: The project.
             folder: Where the copy goes; it must not exist.
             limit: s; a session that takes longer hangs.
+            forks: Run sessions in forks of this process, which must have nothing of the project loaded but this tool.
         """
-        self._copy, self._limit = folder / "project", limit
+        self._copy, self._limit, self._forks = folder / "project", limit, forks
+        if forks:
+            warm.load()
         shutil.copytree(root, self._copy, ignore=_LEFT_OUT)
         if (root.parent / _BESIDE).is_dir():
             (folder / _BESIDE).symlink_to(root.parent / _BESIDE)
@@ -95,7 +99,11 @@ class Scratch:
 
     def _first_failure(self, tests: Sequence[str]) -> str:
         """The first test of some files that fails; "" if none does, "hang" if they do not end."""
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-rfE", "-p", "no:cacheprovider", *tests]
+        arguments = ["-q", "-x", "-rfE", "-p", "no:cacheprovider", *tests]
+        if self._forks:
+            code, printed = warm.session([*arguments, "-n", "0"], self._copy, self._environment, self._limit)
+            return "hang" if code is None else _failure(code, printed, tests)
+        command = [sys.executable, "-m", "pytest", *arguments]
         with subprocess.Popen(
             command,
             cwd=self._copy,
@@ -111,7 +119,12 @@ class Scratch:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)  # with the processes that a test started
                 return "hang"
-        if process.returncode in (0, 5):  # 5: every test of the file is of the long tier
-            return ""
-        found = _FAILED.findall(printed)
-        return found[0] if found else tests[0]
+        return _failure(process.returncode, printed, tests)
+
+
+def _failure(code: int, printed: str, tests: Sequence[str]) -> str:
+    """The first test that failed, by pytest's exit code and what it printed; "": none."""
+    if code in (0, 5):  # 5: every test of the file is of the long tier
+        return ""
+    found = _FAILED.findall(printed)
+    return found[0] if found else tests[0]
