@@ -16,14 +16,18 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 
 import numpy as np
+import torch
 from pxr import Usd
 
 from tools.bench.report import add_files, environment, publish
 from tools.bench.timing import Workload, measure
 from warpsim.check.records import record_run
+from warpsim.check.records.run import motion_facts, recorded_outputs
+from warpsim.core.driving import drive
 from warpsim.geometry.decomposition import decompose
 from warpsim.io.usd import author
 from warpsim.io.usd.motion import Motion
@@ -32,9 +36,17 @@ from warpsim.io.usd.writer import write_result
 from warpsim.scene import Decomposition, Scene
 from warpsim.scene.description import JOINT_DOF_SIZE, JOINT_Q_SIZE
 from warpsim.sim.simulator import Simulator
+from warpsim.task.outcome import outcome
+from warpsim.task.problem import TaskProblem
+from warpsim.task.read import read_task
+from warpsim.task.record import rollout_record
+from warpsim.task.solve import with_channels
 
 SOURCE = Path(__file__).resolve().parents[2] / "scenes" / "humanoid.usda"
 STACK = SOURCE.with_name("stack.usda")
+SHOT, PROJECTILE = (SOURCE.with_name(f"{name}.usda") for name in ("bounce_shot", "projectile"))
+"""Tasks whose rollouts take some milliseconds, and half a one."""
+_NUMBERS = count()
 FRAMES = 1000
 RECORDED = 1000
 SMALL, LARGE = 25, 100
@@ -105,6 +117,27 @@ def ratio(what: str, bar: float, work: Callable[[], object], reference: Callable
     return Ratio(what, float(np.median(timings["work"].ratios(timings["reference"]))), bar)
 
 
+def task_record(scene: Path, folder: Path, repeats: int) -> Ratio:
+    """What the record of a solved task takes, made and written, over its rollout; both warm."""
+    sim = Simulator(scene)
+    task = read_task(scene, sim.scene)
+    problem = TaskProblem(with_channels(sim, task), task)
+    with torch.no_grad():
+        found = drive(outcome(problem, recorded=True))
+        made = problem.sim.rollout(problem.steps, dict(found.inputs) or None, outputs=recorded_outputs(problem.sim))
+
+    def keep() -> None:
+        motion_facts(problem.sim, made)
+        rollout_record(problem, found, problem.sim, path=scene).save(folder / f"{next(_NUMBERS)}.json")
+
+    def roll_out() -> None:
+        with torch.no_grad():
+            problem.sim.rollout(problem.steps, dict(found.inputs) or None)
+
+    what = f"record of the task of {scene.name}, {problem.steps} steps / roll them out"
+    return ratio(what, 2.0 if scene == SHOT else 10.0, keep, roll_out, repeats)
+
+
 def ratios(folder: Path, repeats: int) -> Iterator[Ratio]:
     """All figures; files go to a folder."""
     small, large = (chain(folder / f"chain{links}.usda", links) for links in (SMALL, LARGE))
@@ -144,6 +177,8 @@ def ratios(folder: Path, repeats: int) -> Iterator[Ratio]:
         lambda: sim.rollout(RECORDED),
         repeats,
     )
+    for path in (SHOT, PROJECTILE):
+        yield task_record(path, folder, repeats)
     vertices, faces = torus()
     settings = Decomposition()
     decompose(vertices, faces, settings)

@@ -58,9 +58,7 @@ def main() -> int:
     parser.add_argument("--reach", type=Path, metavar="FILE", help="what `tools.mutate.reach` wrote")
     parser.add_argument("--seconds", type=float, default=300.0, help="of tests per fault, with --reach")
     parser.add_argument("--tests", type=Path, metavar="FILE", help="tests by number of the fault, as JSON; no others")
-    parser.add_argument(
-        "--forks", action="store_true", help="run sessions in forks, which begin at once"
-    )
+    parser.add_argument("--forks", action="store_true", help="run sessions in forks, which begin at once")
     parser.add_argument("--only", type=int, nargs="+", metavar="#", help="only these of the faults")
     parser.add_argument("--limit", type=float, default=900.0, metavar="S", help="a session that takes longer hangs")
     parser.add_argument("--bar", type=float, default=0.85, help="share that must be caught")
