@@ -113,8 +113,9 @@ class Run:
             self.parts = []
 
     def __del__(self) -> None:
-        if getattr(self, "_checkpoints", None) is not None:
-            self._home.abandon(self._checkpoints)
+        kept = getattr(self, "_checkpoints", None)
+        if kept is not None:
+            self._home.abandon(kept)
 
     def __enter__(self) -> Run:
         return self
