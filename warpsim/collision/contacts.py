@@ -35,6 +35,7 @@ from warpsim.collision.groups import GROUPS, PairGroup, group_of
 from warpsim.collision.kinds import KIND_CODE, pair_case
 from warpsim.collision.pack import pack_kernel
 from warpsim.collision.pairs import collision_pairs
+from warpsim.collision.search_room import SearchRoom, make_search_room
 from warpsim.core.errors import InputError, SimulationError
 from warpsim.core.precision import mat33, real, vec3
 from warpsim.scene.description import MESH_KINDS, Scene
@@ -166,6 +167,8 @@ class SearchWork:
     """(W, nc) int64."""
     candidate_seed: wp.array
     """(W, ns) vec3: result of an iterative search."""
+    room: SearchRoom
+    """Of iterative searches."""
 
     @staticmethod
     def allocate(table: PairTable, worlds: int) -> SearchWork:
@@ -173,11 +176,14 @@ class SearchWork:
         device = table.pair_case.device
         pairs, kinds = table.pair_shapes.numpy(), table.shape_kind.numpy()
         first = [start for _group, start, _stop in table.ranges] + [table.pair_count]
+        broad = BroadPhase.allocate(pairs, kinds, first, worlds, device)
+        searched = max((stop - start for group, start, stop in table.ranges if group.seeded), default=0)
         return SearchWork(
-            broad=BroadPhase.allocate(pairs, kinds, first, worlds, device),
+            broad=broad,
             pair_count=wp.zeros((worlds, table.pair_count), dtype=wp.int32, device=device),
             candidate_feature=wp.zeros((worlds, table.candidates), dtype=wp.int64, device=device),
             candidate_seed=wp.zeros((worlds, table.seeds), dtype=vec3, device=device),
+            room=make_search_room(worlds, broad.near.lanes, searched, device),
         )
 
 
@@ -248,9 +254,10 @@ def find_contacts(
     device = table.pair_case.device
     search.broad.find(table.shape_kind, table.geometry.unit_radius, shapes.position, shapes.size, pair_margin)
     for number, (group, first, stop) in enumerate(table.ranges):
+        lanes = search.room.lanes if group.seeded else search.broad.near.lanes
         wp.launch(
             group.narrow,
-            dim=(worlds, min(stop - first, search.broad.near.lanes)),
+            dim=(worlds, min(stop - first, lanes)),
             inputs=[
                 number,
                 table.shape_kind,
@@ -265,6 +272,7 @@ def find_contacts(
                 shapes.rotation,
                 shapes.size,
                 pair_margin,
+                *([search.room] if group.seeded else []),
             ],
             outputs=[search.pair_count, search.candidate_feature] + [search.candidate_seed] * group.seeded,
             device=device,

@@ -11,16 +11,12 @@ import warp as wp
 from warpsim.collision.core import Core, support_of, to_world
 from warpsim.collision.gjk import Closest, add_support, gjk, three_rows
 from warpsim.collision.maths import TINY
+from warpsim.collision.search_room import EPA_EDGES, EPA_FACES, EPA_VERTICES, SearchRoom
 from warpsim.collision.simplex import triangle_weights
 from warpsim.collision.support import HullData, is_polytope
 from warpsim.core.precision import EPSILON, real, vec3
 
-EPA_VERTICES = wp.constant(96)
-EPA_PLACES = wp.constant(97)
-"""Vertices of the expanding polytope, and places for them and one candidate."""
 SIMPLEX_PLACES = wp.constant(5)
-EPA_FACES = wp.constant(192)
-EPA_EDGES = wp.constant(64)
 EPA_ACCURACY = wp.constant(real(max(1e-9, 64.0 * EPSILON)))
 """Accuracy (m) of the depth of curved cores: finer facets than this turn over by rounding; Newton steps on the normal
 follow."""
@@ -209,12 +205,12 @@ def epa(
     w: wp.array(dtype=vec3),
     wa: wp.array(dtype=vec3),
     wb: wp.array(dtype=vec3),
+    normal: wp.array(dtype=vec3),
+    corner: wp.array(dtype=wp.vec3i),
+    offset: wp.array(dtype=real),
+    edge: wp.array(dtype=wp.vec2i),
 ) -> Closest:
-    """Depth of two overlapping cores, from a simplex of A − B that holds the origin."""
-    corner = wp.zeros(shape=(EPA_FACES,), dtype=wp.vec3i)
-    normal = wp.zeros(shape=(EPA_FACES,), dtype=vec3)
-    offset = wp.zeros(shape=(EPA_FACES,), dtype=real)
-    edge = wp.zeros(shape=(EPA_EDGES,), dtype=wp.vec2i)
+    """Depth of two overlapping cores, from a simplex of A − B that holds the origin; the last four are room."""
     n = complete_simplex(a, b, hulls, count, w, wa, wb)
     if n < 4:
         return _depth_of_flat(a, b, hulls)
@@ -282,20 +278,22 @@ def deepest_cores(
     simplex: wp.array(dtype=vec3),
     simplex_a: wp.array(dtype=vec3),
     simplex_b: wp.array(dtype=vec3),
+    room: SearchRoom,
+    row: int,
 ) -> Closest:
     """`epa` with room for its polytope, which only overlapping cores need."""
-    w = wp.zeros(shape=(EPA_PLACES,), dtype=vec3)
-    wa = wp.zeros(shape=(EPA_PLACES,), dtype=vec3)
-    wb = wp.zeros(shape=(EPA_PLACES,), dtype=vec3)
+    w = room.point[row, 0]
+    wa = room.point[row, 1]
+    wb = room.point[row, 2]
     for i in range(count):
         w[i] = simplex[i]
         wa[i] = simplex_a[i]
         wb[i] = simplex_b[i]
-    return epa(a, b, hulls, count, w, wa, wb)
+    return epa(a, b, hulls, count, w, wa, wb, room.point[row, 3], room.corner[row], room.offset[row], room.horizon[row])
 
 
 @wp.func
-def closest_cores(a: Core, b: Core, hulls: HullData, limit: real) -> Closest:
+def closest_cores(a: Core, b: Core, hulls: HullData, limit: real, room: SearchRoom, row: int) -> Closest:
     """Closest points of two cores, or deepest ones where they overlap; only some distance beyond `limit` (m)."""
     w = wp.zeros(shape=(SIMPLEX_PLACES,), dtype=vec3)
     wa = wp.zeros(shape=(SIMPLEX_PLACES,), dtype=vec3)
@@ -304,4 +302,4 @@ def closest_cores(a: Core, b: Core, hulls: HullData, limit: real) -> Closest:
     result = gjk(a, b, hulls, limit, w, wa, wb, count)
     if result.distance > real(0.0):
         return result
-    return deepest_cores(a, b, hulls, count[0], w, wa, wb)
+    return deepest_cores(a, b, hulls, count[0], w, wa, wb, room, row)

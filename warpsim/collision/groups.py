@@ -40,7 +40,7 @@ class PairGroup:
     bounds: tuple[str, ...] = ()
     """Fields of `Geometry` that the search alone reads."""
     seeded: bool = False
-    """Whether the search hands a point or direction to the rebuild."""
+    """Whether the search is an iteration: it takes room, and hands a point or direction to the rebuild."""
 
 
 PRIMITIVE = PairGroup("primitive", narrow_primitive_kernel, rebuild_primitive_kernel, PRIMITIVE_PAIRS)

@@ -27,7 +27,8 @@ from warpsim.collision.near import NearPairs
 from warpsim.collision.oriented_box import HullBoxes, boxes_apart
 from warpsim.collision.patch import has_patches, patch_normal, patch_point, patch_size
 from warpsim.collision.patch_features import facing_polygon, loop_place
-from warpsim.collision.patch_search import CLIP_POINTS, find_on_patches, widest_quad
+from warpsim.collision.patch_search import find_on_patches, widest_quad
+from warpsim.collision.search_room import CLIP_POINTS, SearchRoom, room_row
 from warpsim.collision.selection import beats, spread
 from warpsim.collision.support import HullData, core_radius, hull_support
 from warpsim.core.precision import quat, real, vec3
@@ -125,6 +126,8 @@ def find_under_hull(
     hull: Core,
     hulls: HullData,
     margin: real,
+    room: SearchRoom,
+    row: int,
     world: int,
     start: int,
     candidate_feature: wp.array2d(dtype=wp.int64),
@@ -147,7 +150,7 @@ def find_under_hull(
     count = wp.min(size, CLIP_POINTS)
     chosen = wp.vec4i(0, 1, 2, 3)
     if count > PLANE_CONTACTS:
-        point = wp.zeros(shape=(CLIP_POINTS,), dtype=vec3)
+        point = room.point[row, 0]
         for i in range(count):
             point[i] = patch_point(hull, patch, (place + i) % size, normal, hulls)
         chosen = widest_quad(count, point)
@@ -170,6 +173,8 @@ def find_convex(
     margin: real,
     radius_a: real,
     radius_b: real,
+    room: SearchRoom,
+    row: int,
     world: int,
     start: int,
     candidate_feature: wp.array2d(dtype=wp.int64),
@@ -177,10 +182,10 @@ def find_convex(
 ) -> int:
     """Active features of a convex pair; returns their number."""
     if a.kind == PLANE:
-        return find_under_hull(a, b, hulls, margin, world, start, candidate_feature)
+        return find_under_hull(a, b, hulls, margin, room, row, world, start, candidate_feature)
     limit = wp.max(margin + core_radius(a.kind, a.size) + core_radius(b.kind, b.size), real(0.0))
-    found = closest_cores(a, b, hulls, limit)
-    if found.distance > limit:
+    found = closest_cores(a, b, hulls, limit, room, row)
+    if not (found.distance <= limit):  # nor where a pose is not a number: there are no features to read then
         return 0
     touch = find_features(a, b, hulls, found, radius_a, radius_b)
     feature_a = touch.feature_a
@@ -191,7 +196,19 @@ def find_convex(
     flat = has_patches(a.kind) and has_patches(b.kind)
     if flat and margin < ANYWHERE:
         count = find_on_patches(
-            a, feature_a, b, feature_b, touch.normal, hulls, margin, world, start, candidate_feature, candidate_seed
+            a,
+            feature_a,
+            b,
+            feature_b,
+            touch.normal,
+            hulls,
+            margin,
+            room,
+            row,
+            world,
+            start,
+            candidate_feature,
+            candidate_seed,
         )
         if count > 0:
             return count
@@ -227,6 +244,9 @@ def _narrow_convex_pair(
     shape_rotation: wp.array2d(dtype=quat),
     shape_size: wp.array2d(dtype=vec3),
     pair_margin: wp.array2d(dtype=real),
+    # work
+    room: SearchRoom,
+    row: int,
     # out
     pair_count: wp.array2d(dtype=int),
     candidate_feature: wp.array2d(dtype=wp.int64),
@@ -255,7 +275,7 @@ def _narrow_convex_pair(
     if boxes_apart(a, b, boxes, margin):
         return
     pair_count[world, pair] = find_convex(
-        a, b, hulls, margin, radius_a, radius_b, world, pair_start[pair], candidate_feature, candidate_seed
+        a, b, hulls, margin, radius_a, radius_b, room, row, world, pair_start[pair], candidate_feature, candidate_seed
     )
 
 
@@ -276,6 +296,8 @@ def narrow_convex_kernel(
     shape_rotation: wp.array2d(dtype=quat),
     shape_size: wp.array2d(dtype=vec3),
     pair_margin: wp.array2d(dtype=real),
+    # work
+    room: SearchRoom,
     # out
     pair_count: wp.array2d(dtype=int),
     candidate_feature: wp.array2d(dtype=wp.int64),
@@ -283,7 +305,8 @@ def narrow_convex_kernel(
 ):
     """Active features of general convex pairs, with the normal each was found at."""
     world, lane = wp.tid()
-    for place in range(near.first[world, group] + lane, near.first[world, group + 1], near.lanes):
+    row = room_row(room, world, lane)
+    for place in range(near.first[world, group] + lane, near.first[world, group + 1], room.lanes):
         _narrow_convex_pair(
             world,
             near.pair[world, place],
@@ -298,6 +321,8 @@ def narrow_convex_kernel(
             shape_rotation,
             shape_size,
             pair_margin,
+            room,
+            row,
             pair_count,
             candidate_feature,
             candidate_seed,

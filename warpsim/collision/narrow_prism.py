@@ -17,6 +17,7 @@ from warpsim.collision.core import Core, support_of, to_world
 from warpsim.collision.epa import closest_cores
 from warpsim.collision.kinds import HULL
 from warpsim.collision.near import NearPairs
+from warpsim.collision.search_room import SearchRoom, room_row
 from warpsim.collision.support import HullData, core_radius
 from warpsim.core.precision import quat, real, vec3
 from warpsim.core.spatial import quat_matrix
@@ -54,6 +55,8 @@ def find_on_prism(
     margin: real,
     lowest: real,
     radius: real,
+    room: SearchRoom,
+    row: int,
     world: int,
     place: int,
     candidate_feature: wp.array2d(dtype=wp.int64),
@@ -68,8 +71,8 @@ def find_on_prism(
     if height * field.size[0] < lowest - margin:
         return 0
     limit = wp.max(margin + core_radius(other.kind, other.size), real(0.0))
-    found = closest_cores(a, other, hulls, limit)
-    if found.distance > limit:
+    found = closest_cores(a, other, hulls, limit, room, row)
+    if not (found.distance <= limit):  # nor where a pose is not a number: there are no features to read then
         return 0
     reach = wp.length(hulls.vertex[first + 1] - hulls.vertex[first + 5]) * field.size[0]
     touch = find_features(a, other, hulls, found, reach, radius)
@@ -89,6 +92,8 @@ def find_on_prisms(
     hulls: HullData,
     margin: real,
     radius: real,
+    room: SearchRoom,
+    row: int,
     world: int,
     start: int,
     candidate_feature: wp.array2d(dtype=wp.int64),
@@ -120,6 +125,8 @@ def find_on_prisms(
                         margin,
                         lowest,
                         radius,
+                        room,
+                        row,
                         world,
                         start + count,
                         candidate_feature,
@@ -144,6 +151,8 @@ def narrow_prism_kernel(
     shape_rotation: wp.array2d(dtype=quat),
     shape_size: wp.array2d(dtype=vec3),
     pair_margin: wp.array2d(dtype=real),
+    # work
+    room: SearchRoom,
     # out
     pair_count: wp.array2d(dtype=int),
     candidate_feature: wp.array2d(dtype=wp.int64),
@@ -151,7 +160,8 @@ def narrow_prism_kernel(
 ):
     """Active features of height fields' prisms with convex shapes, with the normal each was found at."""
     world, lane = wp.tid()
-    for place in range(near.first[world, group] + lane, near.first[world, group + 1], near.lanes):
+    row = room_row(room, world, lane)
+    for place in range(near.first[world, group] + lane, near.first[world, group + 1], room.lanes):
         pair = near.pair[world, place]
         i = pair_shapes[pair, 0]
         j = pair_shapes[pair, 1]
@@ -166,5 +176,15 @@ def narrow_prism_kernel(
             turned = quat_matrix(shape_rotation[world, j])
             other = Core(shape_kind[j], j, shape_position[world, j], turned, shape_size[world, j])
             pair_count[world, pair] = find_on_prisms(
-                field, other, hulls, margin, radius_b, world, pair_start[pair], candidate_feature, candidate_seed
+                field,
+                other,
+                hulls,
+                margin,
+                radius_b,
+                room,
+                row,
+                world,
+                pair_start[pair],
+                candidate_feature,
+                candidate_seed,
             )

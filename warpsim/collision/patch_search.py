@@ -19,12 +19,11 @@ from warpsim.collision.patch_contact import (
     polygon_side,
 )
 from warpsim.collision.patch_features import Meeting, find_meeting
+from warpsim.collision.search_room import CLIP_POINTS, SearchRoom
 from warpsim.collision.selection import TIE
 from warpsim.collision.support import HullData
 from warpsim.core.precision import real, vec3
 
-CLIP_POINTS = wp.constant(256)
-"""Room for the points of a clipped polygon; more are left out."""
 PATCH_CONTACTS = wp.constant(4)
 
 
@@ -189,6 +188,8 @@ def find_on_patches(
     normal: vec3,
     hulls: HullData,
     margin: real,
+    room: SearchRoom,
+    row: int,
     world: int,
     start: int,
     candidate_feature: wp.array2d(dtype=wp.int64),
@@ -198,12 +199,12 @@ def find_on_patches(
     meeting = find_meeting(a, feature_a, b, feature_b, normal, hulls)
     if not meeting.found:
         return 0
-    point = wp.zeros(shape=(CLIP_POINTS,), dtype=vec3)
-    code = wp.zeros(shape=(CLIP_POINTS,), dtype=wp.int64)
-    edge = wp.zeros(shape=(CLIP_POINTS,), dtype=int)
-    spare = wp.zeros(shape=(CLIP_POINTS,), dtype=vec3)
-    spare_code = wp.zeros(shape=(CLIP_POINTS,), dtype=wp.int64)
-    spare_edge = wp.zeros(shape=(CLIP_POINTS,), dtype=int)
+    point = room.point[row, 0]
+    code = room.code[row, 0]
+    edge = room.edge[row, 0]
+    spare = room.point[row, 1]
+    spare_code = room.code[row, 1]
+    spare_edge = room.edge[row, 1]
     reference = a
     incident = b
     if meeting.second == 1:
