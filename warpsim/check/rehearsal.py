@@ -5,34 +5,41 @@ On CUDA a host read within a capture freezes or ends it; one between replays mak
 
 from __future__ import annotations
 
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 from unittest import mock
 
 import numpy as np
+import torch
 import warp as wp
 
 from warpsim.core.driving import Steps
 from warpsim.core.host_path import rehearsing
+from warpsim.tape import diagnostics, frames
 from warpsim.tape.segment import Segment
 from warpsim.tape.sweep import Sweep
 
 CAPTURE, HOT = "a capture", "the hot path"
 REPORTS = (
-    "checksum",
-    "norm",
-    "finite",
-    "clip",
-    "_over_slots",
-    "raise_for_state",
-    "raise_for_adjoint",
-    "first_bad_state",
+    frames.Packed.checksum,
+    diagnostics.norm,
+    diagnostics.clip,
+    diagnostics.finite,
+    diagnostics.first_bad_state,
+    diagnostics.raise_for_state,
+    diagnostics.raise_for_adjoint,
+    Segment.unsolved,
 )
-"""Functions of the tape that read what they report, once a segment, between replays; never within a capture."""
+"""The tape's reports, which read on CUDA as well: checksums of inputs, the adjoint's norm, its clipping, whether states
+are finite, where they are not, and which solvers did not converge. Once a segment, between replays, not in captures."""
+_REPORT_CODES = frozenset(report.__code__ for report in REPORTS)
+_TENSOR_READS = ("item", "tolist", "numpy", "cpu", "__float__", "__int__", "__bool__", "__index__")
 _OWN = __file__
 
 
@@ -61,6 +68,16 @@ class _Places(threading.local):
         self.stack: list[str] = []
 
 
+def _in_report() -> bool:
+    """Whether one of the tape's reports is on the stack: that very function, not one of its name."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in _REPORT_CODES:
+            return True
+        frame = frame.f_back
+    return False
+
+
 @contextmanager
 def rehearsal() -> Iterator[list[HostAccess]]:
     """While open, simulators take the path of a CUDA device; the list receives what the host does where it should not.
@@ -74,10 +91,9 @@ def rehearsal() -> Iterator[list[HostAccess]]:
         def watched(*arguments: Any, **options: Any) -> Any:
             place = places.stack[-1] if places.stack else ""
             if place:
-                frames = [frame for frame in traceback.extract_stack() if "warp/_src" not in frame.filename]
-                frames = [frame for frame in frames if frame.filename != _OWN]
-                if place == CAPTURE or not any(frame.name in REPORTS for frame in frames):
-                    last = frames[-1]
+                if place == CAPTURE or not _in_report():
+                    stack = [frame for frame in traceback.extract_stack() if "warp/_src" not in frame.filename]
+                    last = [frame for frame in stack if frame.filename != _OWN][-1]
                     found.append(HostAccess(place, what, f"{last.filename}:{last.lineno} ({last.name})"))
             places.stack.append("")  # what it calls in turn is the same access
             try:
@@ -125,6 +141,8 @@ def rehearsal() -> Iterator[list[HostAccess]]:
     patches: list[tuple[Any, str, Any]] = [
         (wp.array, "numpy", noted("array.numpy()", wp.array.numpy, np.array)),
         (wp.array, "list", noted("array.list()", wp.array.list)),
+        (wp.array, "__array_interface__", property(noted("np.asarray(array)", wp.array.__array_interface__.fget))),
+        (wp, "to_torch", within("", wp.to_torch)),  # a view, which takes that interface on the CPU
         (wp.array, "assign", noted("array.assign()", wp.array.assign)),
         (allocator, "allocate", noted("an allocation", allocator.allocate)),
         (wp, "synchronize", noted("wp.synchronize()", wp.synchronize)),
@@ -134,6 +152,7 @@ def rehearsal() -> Iterator[list[HostAccess]]:
         (Sweep, "forward", throughout(HOT, Sweep.forward)),
         (Sweep, "backward", throughout(HOT, Sweep.backward)),
         (Segment, "prepare", within("", Segment.prepare)),
+        *((torch.Tensor, name, noted(f"tensor.{name}()", getattr(torch.Tensor, name))) for name in _TENSOR_READS),
     ]
     with rehearsing(), ExitStack() as stack:
         for owner, name, patched in patches:

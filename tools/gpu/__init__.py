@@ -1,0 +1,1 @@
+"""Kernels compiled for GPUs that are not at hand: whether they compile, and what they take."""
