@@ -53,3 +53,16 @@ def test_material_by_element_is_not_written_silently(tmp_path):
     scene.matters[0].parameters["young_scale"][0] = 2.0
     _, notes = export_scene(scene)
     assert [note.path for note in notes] == ["matter 'cloth'"]
+
+
+def test_ledger_names_the_bodies_of_one_solve(tmp_path):
+    """Where a cloth meets bodies that move, and nowhere else."""
+    notes = [str(entry) for entry in read_usd(everything(tmp_path / "scene.usda")).ledger]
+    told = [note for note in notes if "becomes one solve" in note]
+    assert len(told) == 1
+    assert "'euler'" in told[0] and "/World/Arm" in told[0] and "/World/Ball" in told[0]
+    stage, world = new_world()
+    author.ground(world, "Floor")
+    author.cloth(world, "Cloth", (0.2, 0.2), (2, 2), position=(0, 0, 1), young=1e4, thickness=1e-3)
+    author.save(stage, tmp_path / "alone.usda")
+    assert not any("one solve" in str(entry) for entry in read_usd(tmp_path / "alone.usda").ledger)

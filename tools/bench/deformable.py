@@ -1,4 +1,4 @@
-"""Steps and gradients of a hanging cloth and of a soft block, against MuJoCo's flex.
+"""Steps and gradients of a cloth that hangs, of one that falls on a ball, and of a soft block, against MuJoCo's flex.
 
     python -m tools.bench.deformable [--repeats 5] [--duration 0.25]
 
@@ -13,12 +13,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import mujoco
 import numpy as np
 
 from tools.bench.timing import Workload, measure
-from warpsim.deformable.description import Matter, Sheet, Volume
+from warpsim.deformable.description import Matter, Obstacle, Sheet, Volume
 from warpsim.deformable.model import build
 from warpsim.deformable.program import DeformableProgram
 from warpsim.tape import CheckpointedTape
@@ -27,12 +28,13 @@ _FLEX = """
 <mujoco>
   <option integrator="discrete" timestep="{step}" tolerance="1e-10" iterations="100"/>
   <worldbody>
+    {ball}
     <flexcomp name="it" type="grid" dim="{dim}" count="{count}" spacing="{spacing}" mass="{mass}" radius="0.001"
               pos="0 0 1">
       <edge equality="false"/>
-      <contact selfcollide="none" contype="0" conaffinity="0"/>
+      <contact selfcollide="none" contype="{touches}" conaffinity="{touches}"/>
       <elasticity young="{young}" poisson="0.3" {more}/>
-      <pin id="{pins}"/>
+      {pinned}
     </flexcomp>
   </worldbody>
 </mujoco>
@@ -51,6 +53,7 @@ class Case:
         mass: kg.
         young: Pa.
         step: s.
+        ball: Radius of a ball under the middle of a sheet, which is held by nothing then, m; 0: there is none.
     """
 
     title: str
@@ -60,6 +63,7 @@ class Case:
     mass: float
     young: float
     step: float
+    ball: float = 0.0
 
     def flex(self) -> mujoco.MjModel:
         """MuJoCo's model."""
@@ -74,9 +78,16 @@ class Case:
                 mass=self.mass,
                 young=self.young,
                 more='thickness="0.001" elastic2d="stretch"' if self.dim == 2 else "",
-                pins=pins,
+                pinned="" if self.ball else f'<pin id="{pins}"/>',
+                touches=1 if self.ball else 0,
+                ball=f'<geom type="sphere" size="{self.ball}" pos="0 0 {self.center}"/>' if self.ball else "",
             )
         )
+
+    @property
+    def center(self) -> float:
+        """Height of the ball's center, m: a centimeter below the sheet, which is at 1 m."""
+        return 0.99 - self.ball
 
     def program(self, model: mujoco.MjModel) -> DeformableProgram:
         """The same points and elements here."""
@@ -84,7 +95,7 @@ class Case:
         mujoco.mj_forward(model, data)
         points = data.flexvert_xpos.copy()
         elements = np.array(model.flex_elem).reshape(-1, self.dim + 1)
-        held = range(self.count[1] * self.count[2])
+        held = range(0 if self.ball else self.count[1] * self.count[2])
         if self.dim == 2:
             volume = (self.count[0] - 1) * (self.count[1] - 1) * self.spacing**2 * 1e-3
             part = Sheet(elements, young=self.young, thickness=1e-3, density=self.mass / volume, bending=0.0)
@@ -96,12 +107,17 @@ class Case:
         return self._program(points, solid, held)
 
     def _program(self, points: np.ndarray, part: Sheet | Volume, held: range) -> DeformableProgram:
-        model = build(Matter(points, [part], fixed=held), time_step=self.step)
+        touching: dict[str, Any] = {}
+        if self.ball:
+            ball = Obstacle("sphere", (self.ball, 0.0, 0.0), (0.0, 0.0, self.center), friction=1.0)
+            touching = {"obstacles": [ball], "contact_stiffness": 500.0, "contact_damping": 1.0, "radius": 0.001}
+        model = build(Matter(points, [part], fixed=held, **touching), time_step=self.step)
         return DeformableProgram(model, outputs=["solver_iterations", "solver_status"])
 
 
 CASES = (
     Case("cloth 20², Et = 2.6 kN/m", 2, (20, 20, 1), 1.0 / 19, 0.3, 2.6e6, 5e-3),
+    Case("cloth 20² falling on a ball", 2, (20, 20, 1), 1.0 / 19, 0.3, 2.6e6, 5e-3, ball=0.2),
     Case("block 6 × 6 × 6, E = 50 kPa", 3, (6, 6, 6), 0.04, 8.0, 5e4, 5e-3),
 )
 
