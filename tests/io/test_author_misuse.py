@@ -94,3 +94,11 @@ def test_names_of_options_are_those_that_are_read(world):
         author.cable(world, "Rope", np.eye(3), radius=0.1)
     for name in ("thickness", "young", "pinned", "position"):
         assert name in str(caught.value)
+
+
+def test_cables_have_points_of_three_numbers_and_the_thickness_that_is_given(world):
+    with pytest.raises(InputError, match=r"points have shape \(2, 2\); needed: \(n, 3\)"):
+        author.cable(world, "Flat", [(0.0, 0.0), (1.0, 0.0)])
+    author.cable(world, "Thin", [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0)], thickness=0.0)
+    with pytest.raises(SceneError, match=r"Thin/Material\.physics:thickness: 0 of /World/Thin; it must be above 0"):
+        read_usd(world.GetStage())

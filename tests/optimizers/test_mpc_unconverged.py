@@ -154,5 +154,31 @@ def test_what_the_caller_got_wrong_is_an_error_whatever_was_chosen():
             controller.control({**first, "qd": first["qd"][:, 1:]})
         with pytest.raises(InputError, match="lacks 'qd'"):
             controller.control({"q": first["q"]})
+    for wrong, words in (
+        ({"iterations": 1.5}, "iterations=1.5"),
+        ({"delay": 0.5}, "delay=0.5"),
+        ({"delay": -1}, "delay=-1"),
+    ):
+        with pytest.raises(InputError, match=words):
+            RecedingHorizon(pushed(0.2), **wrong)
+    for knots in (0, -1, 2.5):
+        with pytest.raises(InputError, match=f"knots={knots}"):
+            run_closed_loop(simulator(), controller, knots)
     with pytest.raises(InputError, match="'skip'; use one of 'keep', 'raise'"):
         RecedingHorizon(pushed(0.2), unconverged="skip")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"knots": 2.5}, "knots=2.5"),
+        ({"knots": 0}, "knots=0"),
+        ({"hold": 1.5}, "hold=1.5"),
+        ({"lower": [1.0], "upper": [-1.0]}, "limits in their order"),
+        ({"upper": [math.nan]}, "limits in their order"),
+        ({"start": [math.nan]}, "finite controls"),
+    ],
+)
+def test_problems_that_are_none_are_refused(changes, words):
+    with pytest.raises(InputError, match=words):
+        ControlProblem(simulator(), **{"knots": 3, "running": lambda states, controls: controls, **changes})

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from warpsim.core.driving import Steps, drive
-from warpsim.core.errors import InputError
+from warpsim.core.errors import InputError, whole_number
 from warpsim.optimizers.candidates import losses_side_by_side
 from warpsim.rigid.model.tangent import difference
 from warpsim.sim.simulator import Simulator
@@ -72,13 +72,15 @@ class ControlProblem:
         """
         if sim.worlds != 1:
             raise InputError(f"the model has {sim.worlds} worlds; give a Simulator with worlds=1")
-        if knots < 1 or hold < 1:
-            raise InputError(f"knots={knots} and hold={hold} must be 1 or more")
+        whole_number("knots", knots)
+        whole_number("hold", hold)
         self.sim, self.knots, self.hold, self.outputs = sim, knots, hold, tuple(outputs)
         self._running, self._terminal = running, terminal
         self.lower = self._controls("lower", lower, -torch.inf)
         self.upper = self._controls("upper", upper, torch.inf)
         guess = self._controls("start", start, 0.0)
+        if not bool((self.lower <= self.upper).all()) or not bool(guess.isfinite().all()):
+            raise InputError(f"lower={lower}, upper={upper}, start={start}: limits in their order and finite controls")
         self.start = torch.minimum(torch.maximum(guess, self.lower), self.upper)
         self._sims: dict[int, Simulator] = {}
         self._first: dict[str, torch.Tensor] = {}

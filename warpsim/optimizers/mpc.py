@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from warpsim.core.driving import drive
-from warpsim.core.errors import InputError, SimulationError, UnconvergedWarning
+from warpsim.core.errors import InputError, SimulationError, UnconvergedWarning, whole_number
 from warpsim.optimizers.control_problem import ControlProblem
 from warpsim.optimizers.expansion import expand
 from warpsim.optimizers.ilqr import ILQR
@@ -75,8 +75,8 @@ class RecedingHorizon:
                 "keep" the last plan, warn, and plan again at the next knot; or "raise" `UnconvergedError`. A motion of
                 the model that is not finite counts as one.
         """
-        if iterations < 1 or delay < 0:
-            raise InputError(f"iterations={iterations} must be 1 or more, delay={delay} 0 or more")
+        whole_number("iterations", iterations)
+        whole_number("delay", delay, 0)
         if unconverged not in UNCONVERGED:
             raise InputError(f"unconverged={unconverged!r}; use one of {', '.join(map(repr, UNCONVERGED))}")
         self.problem = problem
@@ -220,6 +220,7 @@ def run_closed_loop(plant: Simulator, controller: RecedingHorizon, knots: int) -
         controller: What decides.
         knots: How many controls.
     """
+    whole_number("knots", knots)
     if plant.worlds != 1 or plant.control_names != controller.problem.sim.control_names:
         raise InputError("the plant must be one world with the same controls as the controller's model")
     period = controller.problem.hold * controller.problem.sim.timestep

@@ -196,7 +196,8 @@ def cable(parent: Usd.Prim, name: str, points: np.ndarray, **options: Any) -> Us
         **options: As for `cloth`; thickness is the diameter.
     """
     points = np.asarray(points, float)
-    thickness = options.get("thickness") or 0.01 / UsdGeom.GetStageMetersPerUnit(parent.GetStage())
+    given = options.get("thickness")
+    thickness = 0.01 / UsdGeom.GetStageMetersPerUnit(parent.GetStage()) if given is None else given
     prim = _define(parent, name, "Curves", points, {**options, "thickness": thickness})
     curves = UsdGeom.BasisCurves(prim)
     curves.CreateTypeAttr("linear")
@@ -299,6 +300,8 @@ def _define(parent: Usd.Prim, name: str, form: str, points: np.ndarray, options:
     for option in rest:
         if option not in (*_OPTIONS, *_MATERIAL):
             raise unknown_name(f"option of {name}", option, [*_OPTIONS, *_MATERIAL])
+    if np.ndim(points) != 2 or np.shape(points)[-1] != 3:
+        raise InputError(f"{name}: points have shape {np.shape(points)}; needed: (n, 3)")
     prim = define(parent, name, _FORMS[form])
     place(prim, rest.pop("position", (0, 0, 0)), rest.pop("rotation", (1, 0, 0, 0)))
     _apply(prim, "PhysicsDeformableBodyAPI")
