@@ -91,6 +91,44 @@ def test_other_units_are_recognized(cube, tosses, columns, factor, unit):
         prepared(cube, other)
 
 
+@pytest.mark.parametrize(("factor", "unit"), [(1000.0, "mm"), (100.0, "cm")])
+def test_a_fall_tells_units_that_agree_with_each_other(cube, tosses, factor, unit):
+    """Positions and velocities in mm agree; no body falls a thousand times as fast as the scene's gravity says."""
+
+    def enlarge(states):
+        states[:, :3] *= factor
+        states[:, 7:10] *= factor
+
+    with pytest.raises(InputError, match=f"falls .* as gravity says: .* seem to be in {unit}"):
+        prepared(cube, [altered(t, enlarge) for t in tosses])
+    poses = [
+        replace(t, channels={"body_position:cube": factor * np.array(t.channels["states"])[:, :3]}) for t in tosses
+    ]
+    with pytest.raises(InputError, match=f"seem to be in {unit}"):  # without velocities as well
+        prepared(cube, poses)
+
+
+def test_times_in_milliseconds_are_recognized(cube, tosses):
+    with pytest.raises(InputError, match="in mm, or times in ms"):
+        prepared(cube, [replace(t, times=1000 * t.times) for t in tosses])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        (dict(lengths=[2.5], rate=10.0), "`lengths` is"),
+        (dict(lengths=[-3], rate=10.0), "`lengths` is"),
+        (dict(lengths=["three"], rate=10.0), "`lengths` is"),
+        (dict(lengths=[3], rate=0.0), "`rate` is"),
+        (dict(lengths=[3], rate=[10.0, 20.0]), "`rate` is"),
+    ],
+)
+def test_lengths_and_rates_that_cannot_be_are_explained(tmp_path, arrays, said):
+    np.savez(tmp_path / "a.npz", q=np.zeros((3, 1)), **arrays)
+    with pytest.raises(InputError, match=said):
+        read_recordings(tmp_path / "a.npz")
+
+
 def test_positions_without_a_quaternion_are_refused(cube, tosses):
     bad = [altered(t, lambda s: s.__setitem__((slice(None), slice(3, 7)), 2.0)) for t in tosses]
     with pytest.raises(InputError, match="toss 0, sample 0: .* no unit quaternion"):

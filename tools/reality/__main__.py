@@ -19,6 +19,7 @@ from tools.reality.mujoco_side import authors_model, fitted_model, rollouts
 from tools.reality.protocol import (
     OPTIONS,
     PLAIN_SCENE,
+    RISING_SCENE,
     SAMPLES,
     SCENE,
     SOFTENED,
@@ -40,6 +41,12 @@ from warpsim.identification.starts import smoothed, start_moves, with_starts
 VARIANTS: dict[str, tuple[str, dict[str, Any], Path, list[Parameter]]] = {
     "softened": ("contacts at touch, softened by 4 mm", SOFTENED, PLAIN_SCENE, plain_parameters()),
     "scheduled": ("contacts at touch", {**SOFTENED, "softening": (0.004, 0.002, 0.0)}, PLAIN_SCENE, plain_parameters()),
+    "rising": (
+        "contacts at touch that harden over a width, softened by 4, 0 mm",
+        {**OPTIONS, "softening": (0.004, 0.0)},
+        RISING_SCENE,
+        parameters(),
+    ),
     "all": ("all tosses in every stage", {**SOFTENED, "softening": 0.0}, SCENE, parameters()),
 }
 """Other ways to fit: title, options, scene, what may vary."""

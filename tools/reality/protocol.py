@@ -18,6 +18,8 @@ SCENE = Path(__file__).with_name("cube_margin.xml")
 """Contacts of the physical model begin 4 mm before touch and harden over 8 mm."""
 PLAIN_SCENE = Path(__file__).with_name("cube.xml")
 """The same cube, with contacts that begin at touch."""
+RISING_SCENE = Path(__file__).with_name("cube_rising.xml")
+"""Contacts begin at touch and harden over 8 mm."""
 SAMPLES, RATE, WIDTH, SUBSTEPS = 80, 148.0, 0.1048, 4
 TRAIN = TEST = 128
 SPLITS = (1, 2, 3)

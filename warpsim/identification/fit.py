@@ -18,7 +18,7 @@ from warpsim.identification.gradient_fit import METHODS
 from warpsim.identification.grid import compared_channels, lay_out
 from warpsim.identification.outcome import IdentifiedScene
 from warpsim.identification.parameter import BoundParameter, Parameter
-from warpsim.identification.plausible import checked_coordinates, split_states, starts_inside
+from warpsim.identification.plausible import check_falls, checked_coordinates, split_states, starts_inside
 from warpsim.identification.prediction import Contacts, Predictor, substeps_for
 from warpsim.identification.reading import read_recordings
 from warpsim.identification.recordings import Recording, Recordings, checked
@@ -244,6 +244,7 @@ def prepare(
 def _without_inside(recordings: Recordings, sim: Simulator) -> Recordings:
     """Without recordings that start with bodies inside each other."""
     grid = lay_out(recordings, sim)
+    check_falls(grid, sim)
     names = [recording.name for recording in recordings]
     notes = starts_inside(sim.with_worlds(len(recordings)), grid.q, names)
     bad = {note.partition(",")[0] for note in notes}

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 
 from warpsim.core.errors import InputError
+from warpsim.identification.coordinates import measured_states
+from warpsim.identification.grid import Grid
 from warpsim.identification.recordings import Recording, Recordings
 from warpsim.rigid.model.tangent import difference
 from warpsim.sim.simulator import Simulator
@@ -19,6 +21,8 @@ _NEAR = 0.3
 """Share by which the ratio of velocities and differences may be off a unit's."""
 _ENOUGH = 5
 """Rows from which on velocities are compared."""
+_FALL = 0.03
+"""s from which it is seen how a body falls, if they hold enough samples: over less, noise looks like gravity."""
 _DEEP = 0.2
 """Share of the smallest shape that a start may lie inside another before it is called wrong."""
 
@@ -137,10 +141,46 @@ def _check_units(name: str, samples: np.ndarray, told: np.ndarray, sim: Simulato
         for size, unit in _UNITS.items():
             for factor, what in ((size, "velocities"), (1 / size, "coordinates")):
                 if abs(ratio / factor - 1) < _NEAR:
+                    late = ", or times in ms" if what == "velocities" and size == 1000.0 else ""
                     raise InputError(
                         f"{name} and others: velocity of {title!r} is {ratio:.3g} times what its coordinates' "
-                        f"differences say; the {what} seem to be in {unit}: state units={{…}}, or convert them"
+                        f"differences say; the {what} seem to be in {unit}{late}: state units={{…}}, or convert them"
                     )
+
+
+def check_falls(grid: Grid, sim: Simulator) -> None:
+    """Whether free bodies fall as the scene's gravity says, or in another unit of length.
+
+    Velocities in the same wrong unit as coordinates agree with their differences; only gravity tells. Bodies that do
+    not fall at first say nothing.
+
+    Raises:
+        InputError: A quarter of the recordings begin with a fall that is a hundred or a thousand times as fast.
+    """
+    pull = np.asarray(sim.scene.options.gravity, dtype=np.float64)
+    strength = float(np.linalg.norm(pull))
+    if not strength or grid.samples < _ENOUGH:
+        return
+    layout = sim.model.layout
+    q, _, known = (part.numpy() for part in measured_states(grid, layout))
+    for joint, kind in enumerate(layout.joint_kinds):
+        c, d = int(layout.joint_q[joint]), int(layout.joint_dof[joint])
+        if kind != "free":
+            continue
+        found = []
+        for r, interval in enumerate(grid.interval.tolist()):
+            shown = max(_ENOUGH + 1, int(np.ceil(_FALL / interval)))
+            seen = np.flatnonzero(known[r, :shown, d : d + 3].all(-1))
+            if len(seen) >= _ENOUGH:
+                along = q[r, seen, c : c + 3] @ pull / strength
+                found.append(2 * np.polyfit(seen * interval, along, 2)[0] / strength)
+        for size, unit in ((1000.0, "mm"), (100.0, "cm")):
+            alike = [ratio for ratio in found if abs(ratio / size - 1) < _NEAR]
+            if found and len(alike) >= len(found) / 4:
+                raise InputError(
+                    f"{layout.joint_names[joint]!r} falls {np.median(alike):.4g} times as fast as gravity says: "
+                    f"positions, and velocities with them, seem to be in {unit}; state units={{…}}, or convert them"
+                )
 
 
 def starts_inside(sim: Simulator, q: torch.Tensor, names: list[str]) -> list[str]:

@@ -113,14 +113,19 @@ def _parquet(file: Path) -> list[list[str]]:
 def _from_arrays(file: Path, arrays: Mapping[str, np.ndarray], units: Mapping[str, str]) -> list[Recording]:
     if "lengths" not in arrays or not {"rate", "times"} & set(arrays):
         raise InputError(f"{file}: {file.suffix} recordings have `lengths`, and `rate` or `times`")
-    lengths = arrays["lengths"].astype(int)
+    lengths = _lengths(file, arrays["lengths"])
     total, count = int(lengths.sum()), len(lengths)
     raw = {n: a for n, a in arrays.items() if n not in _RESERVED and a.ndim >= 1 and len(a) == total and total != count}
     if not raw:
         raise InputError(f"{file}: no channel has one sample for each of the {total} samples that `lengths` adds up to")
     channels = in_si(raw, units)
     ends = np.cumsum(lengths)
-    rates = np.broadcast_to(arrays.get("rate", np.nan), (count,))
+    rates = np.ravel(arrays.get("rate", np.nan))
+    if "times" not in arrays and (
+        len(rates) not in (1, count) or rates.dtype.kind not in "iuf" or not (rates > 0).all()
+    ):
+        raise InputError(f"{file}: `rate` is {rates}; give samples per second, one number or one of each recording")
+    rates = np.broadcast_to(rates, (count,))
     names = [str(n) for n in arrays["names"]] if "names" in arrays else [f"recording {i}" for i in range(count)]
     made = []
     for i, (start, stop) in enumerate(zip(ends - lengths, ends, strict=True)):
@@ -130,6 +135,14 @@ def _from_arrays(file: Path, arrays: Mapping[str, np.ndarray], units: Mapping[st
         q0, qd0 = (_start(arrays, name, i, count) for name in ("q0", "qd0"))
         made.append(Recording(names[i], times, cut, controls, q0, qd0))
     return made
+
+
+def _lengths(file: Path, given: np.ndarray) -> np.ndarray:
+    """(recordings,) samples of each."""
+    numbers = np.ravel(given)
+    if numbers.dtype.kind not in "iuf" or not len(numbers) or not (numbers >= 0).all() or (numbers % 1 != 0).any():
+        raise InputError(f"{file}: `lengths` is {numbers}; give the number of samples of each recording")
+    return numbers.astype(int)
 
 
 def _start(arrays: Mapping[str, np.ndarray], name: str, place: int, count: int) -> np.ndarray | None:
