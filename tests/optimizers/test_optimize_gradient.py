@@ -142,7 +142,13 @@ def test_clipping_bounds_the_gradient_that_adam_sees():
     assert moments["exp_avg"]["__tensor__"] == [pytest.approx(-0.2)]
 
 
-METHODS = [("lbfgs", {}), ("adam", dict(rate=0.05, decay=0.99)), ("levenberg_marquardt", {}), ("cem", dict(seed=3))]
+METHODS = [
+    ("lbfgs", {}),
+    ("adam", dict(rate=0.05, decay=0.99)),
+    ("polyak", {}),
+    ("levenberg_marquardt", {}),
+    ("cem", dict(seed=3)),
+]
 
 
 @pytest.mark.parametrize(("method", "options"), METHODS)

@@ -71,8 +71,8 @@ def test_particles_in_a_wall_of_the_scene_are_refused(tmp_path):
 
 
 @pytest.mark.long
-def test_the_arm_pours_nearly_all_into_the_mug():
+def test_the_arm_pours_into_the_mug():
     done = ws.optimize(POUR)
     share = [1.0 - outcome.verdicts[0].value for outcome in (done.before, done.after)]
     print(f"share in the mug {share[0]:.3f} → {share[1]:.3f} in {done.result.iterations} iterations")
-    assert share[0] <= 0.05 and share[1] >= 0.9
+    assert share[0] <= 0.05 and share[1] >= 0.95 and done.solved

@@ -10,6 +10,7 @@ from warpsim.optimizers.levenberg_marquardt import LevenbergMarquardt
 from warpsim.optimizers.minimize import minimize
 from warpsim.optimizers.mpc import ClosedLoop, RecedingHorizon, Solve, run_closed_loop
 from warpsim.optimizers.multi_start import StartsReport, multi_start
+from warpsim.optimizers.polyak import Polyak
 from warpsim.optimizers.problem import FunctionProblem, Problem
 from warpsim.optimizers.result import HistoryEntry, Result, Stopped
 from warpsim.optimizers.rollout_problem import RolloutProblem
@@ -28,6 +29,7 @@ __all__ = [
     "HistoryEntry",
     "Identification",
     "LevenbergMarquardt",
+    "Polyak",
     "Problem",
     "Progress",
     "RecedingHorizon",

@@ -16,11 +16,12 @@ from warpsim.optimizers.ilqr import ILQR
 from warpsim.optimizers.iterate import Method
 from warpsim.optimizers.lbfgs import LBFGS
 from warpsim.optimizers.levenberg_marquardt import LevenbergMarquardt
+from warpsim.optimizers.polyak import Polyak
 from warpsim.optimizers.problem import Problem
 from warpsim.optimizers.result import Result
 from warpsim.optimizers.search import Callback, Search, Stopping
 
-METHODS: Mapping[str, Any] = {kind.name: kind for kind in (Adam, LBFGS, LevenbergMarquardt, ILQR, CEM)}
+METHODS: Mapping[str, Any] = {kind.name: kind for kind in (Adam, Polyak, LBFGS, LevenbergMarquardt, ILQR, CEM)}
 """Methods by name; each takes its options as keywords."""
 
 
@@ -42,8 +43,8 @@ def minimize(
 
     Args:
         problem: What to minimize.
-        method: "lbfgs", "adam", "levenberg_marquardt" for sums of squares, "ilqr" for a `ControlProblem`, "cem" where
-            gradients mislead, or a method with its options.
+        method: "lbfgs", "adam", "polyak" where the least loss is known, "levenberg_marquardt" for sums of squares,
+            "ilqr" for a `ControlProblem`, "cem" where gradients mislead, or a method with its options.
         start: (n,): where to begin; None: at the problem's start.
         stopping: When to stop; its fields may also be given as options: `iterations=50, target=1e-6`.
         callback: Called with a `Progress` after each iteration; returning True ends the search.

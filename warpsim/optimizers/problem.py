@@ -76,6 +76,15 @@ class Shortens(Protocol):
         ...
 
 
+@runtime_checkable
+class HasMetric(Protocol):
+    """A problem that knows better than by the sum of squares how far apart two x are."""
+
+    def steepest(self, gradient: torch.Tensor) -> torch.Tensor:
+        """M⁻¹g (n,) of a gradient (n,), where M is the metric, a positive matrix: the direction of steepest ascent."""
+        ...
+
+
 class FunctionProblem:
     """A problem made of torch functions of x.
 

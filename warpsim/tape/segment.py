@@ -62,6 +62,10 @@ class Adjoints:
         """Clears all of them."""
         self._all.zero(0, self._all.array.shape[0])
 
+    def vanish(self) -> bool:
+        """Whether all of them are zero; False where they are not in host memory, which is not fetched for that."""
+        return self._all.host is not None and not self._all.host.any()
+
 
 class Segment:
     """The slots of one program and the frames of states, inputs and outputs they work on."""

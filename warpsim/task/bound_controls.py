@@ -12,7 +12,7 @@ from warpsim.core.errors import InputError, TaskError, unknown_name
 from warpsim.objective.success import control_range, control_targets
 from warpsim.sim.simulator import Simulator
 from warpsim.sim.trajectory import Observed
-from warpsim.task.controls import Control, Feedback, OpenLoop, Periodic
+from warpsim.task.controls import Control, Feedback, Knots, OpenLoop, Periodic, inverse_of_rates
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,14 @@ class BoundControl:
         """One name for each number."""
         numbers = range(len(self.start))
         return [f"{self.control.name}[{k}] of {target}" for k in numbers for target in self.targets]
+
+    def steepest(self, gradient: torch.Tensor) -> torch.Tensor:
+        """Where a gradient by the values, (size,) flat, leads in the control's own metric."""
+        if not isinstance(self.control, Knots) or self.control.metric == "values":
+            return gradient
+        held = self.lower == self.upper
+        inverse = torch.as_tensor(np.stack([inverse_of_rates(held[:, j]) for j in range(held.shape[1])]))
+        return torch.einsum("jab,bj->aj", inverse, gradient.reshape(held.shape)).ravel()
 
     def signal(self, values: torch.Tensor) -> torch.Tensor:
         """(steps, W, n) of open-loop values (W, coefficients, n), cut off at the limits where the basis passes them."""

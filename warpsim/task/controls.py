@@ -92,15 +92,19 @@ class Knots(OpenLoop):
     Attributes:
         count: Number of knots.
         interpolation: "hold", "linear" or "cubic" (the natural cubic spline).
+        metric: How far apart two choices are, for methods that ask: by their "values", or by their "rates" of change.
     """
 
     count: int = 10
     interpolation: str = "linear"
+    metric: str = "values"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.interpolation not in ("hold", "linear", "cubic"):
             raise InputError(f"{self.name}: interpolation {self.interpolation!r}; use hold, linear or cubic")
+        if self.metric not in ("values", "rates"):
+            raise InputError(f"{self.name}: metric {self.metric!r}; use values or rates")
         if self.count < (1 if self.interpolation == "hold" else 2):
             raise InputError(f"{self.name}: {self.count} knots; at least 2 are needed, or 1 to hold")
         if self.count > MAXIMUM_KNOTS:
@@ -124,6 +128,26 @@ class Knots(OpenLoop):
             return line
         bend = _second_derivatives(self.count)
         return line + ((1 - share) ** 3 - (1 - share)) / 6 * bend[left] + (share**3 - share) / 6 * bend[left + 1]
+
+
+def inverse_of_rates(held: np.ndarray) -> np.ndarray:
+    """(count, count) what a gradient by values becomes where distance is the sum of squared differences of neighbors.
+
+    With M = DᵀD of the values that are free, a step along M⁻¹g changes a motion smoothly, and what comes later goes
+    along with it, where a step along g would bend it only where g is (CHOMP's metric: Ratliff et al., 2009). Where no
+    value is held, all of them may shift, which costs a little.
+
+    Args:
+        held: (count,) which values stay; their rows and columns are zero.
+    """
+    count, free = len(held), np.flatnonzero(~held)
+    differences = np.diff(np.eye(count), axis=0)
+    metric = (differences.T @ differences)[np.ix_(free, free)]
+    if len(free) == count:
+        metric += np.eye(count) / count**2
+    inverse = np.zeros((count, count))
+    inverse[np.ix_(free, free)] = np.linalg.inv(metric)
+    return inverse
 
 
 def _second_derivatives(count: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from warpsim.core.driving import Steps, drive
-from warpsim.core.errors import MAXIMUM_COUNT, InputError, TaskError, WarpsimError
+from warpsim.core.errors import InputError, TaskError, WarpsimError
 from warpsim.objective import Condition, Cost, Episode, Term, Verdict
 from warpsim.objective.success import control_range
 from warpsim.optimizers.candidates import losses_side_by_side
@@ -23,7 +23,7 @@ from warpsim.sim.trajectory import CONTACT_OUTPUTS, Trajectory
 from warpsim.tape.memory import Memory, MemoryLike
 from warpsim.task.bound_controls import BoundControl, FeedbackPolicy, bind, resting
 from warpsim.task.controls import Feedback
-from warpsim.task.task import Task, VariableSpec
+from warpsim.task.task import Task, VariableSpec, step_count
 from warpsim.task.transmission import Transmission
 
 ALWAYS = ("body_position", "body_rotation", "body_velocity")
@@ -88,7 +88,7 @@ class TaskProblem:
         """
         self.sim, self.task, self._transmission = sim, task, transmission
         self._memory = task.memory if memory is None else memory
-        self.steps = task.steps or _step_count(task, sim.timestep)
+        self.steps = task.steps or step_count(task, sim.timestep)
         self.times = sim.timestep * np.arange(self.steps + 1)
         self._nominal = float(self.times[-1])
         for part in (*task.terms, *task.conditions):
@@ -136,6 +136,13 @@ class TaskProblem:
             lambda x: torch.cat([first.of(x[..., :size]), x[..., size:]], -1),
             lambda plain: torch.cat([first.x(plain[..., :size]), plain[..., size:]], -1),
         )
+
+    def steepest(self, gradient: torch.Tensor) -> torch.Tensor:
+        """As in `HasMetric`."""
+        parts, first = list(torch.split(gradient, self._sizes)), int(self.variables is not None)
+        for k, control in enumerate(self.controls, first):
+            parts[k] = control.steepest(parts[k])
+        return torch.cat(parts)
 
     def loss(self, x: torch.Tensor) -> torch.Tensor:
         """As in `Problem`."""
@@ -384,14 +391,3 @@ def _broadcast(values: Sequence[float] | None) -> Any:
     if values is None:
         return None
     return values[0] if len(values) == 1 else np.asarray(values, dtype=float)
-
-
-def _step_count(task: Task, timestep: float) -> int:
-    """Steps of a task's duration."""
-    count = max(1.0, task.duration / timestep)
-    if count > MAXIMUM_COUNT:
-        raise TaskError(
-            f"{task.name}: duration is {task.duration:g} s, {count:.4g} steps of {timestep:g} s, more than can be "
-            "counted; simulate for less, or with longer steps"
-        )
-    return round(count)

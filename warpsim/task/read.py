@@ -22,6 +22,7 @@ _METHODS = {
     "auto": "auto",
     "lbfgs": "lbfgs",
     "adam": "adam",
+    "polyak": "polyak",
     "levenbergMarquardt": "levenberg_marquardt",
     "ilqr": "ilqr",
 }
@@ -186,7 +187,12 @@ def _common(item: TaskPrim) -> dict[str, Any]:
 
 
 def _knots(item: TaskPrim) -> Control:
-    return Knots(count=int(item.get("count")), interpolation=str(item.get("interpolation")), **_common(item))
+    return Knots(
+        count=int(item.get("count")),
+        interpolation=str(item.get("interpolation")),
+        metric=str(item.get("metric")),
+        **_common(item),
+    )
 
 
 def _periodic(item: TaskPrim) -> Control:

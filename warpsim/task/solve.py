@@ -68,7 +68,7 @@ def optimize(
     Args:
         source: A USD file, or a simulator of one.
         task: Path of the task's prim, or a task made in Python; None: the file's only one.
-        method: Instead of the task's: "lbfgs", "adam", "levenberg_marquardt" or "ilqr".
+        method: Instead of the task's: "lbfgs", "adam", "polyak", "levenberg_marquardt" or "ilqr".
         iterations: Most iterations, instead of the task's.
         seconds: Most wall time, likewise.
         seed: Likewise.
@@ -183,7 +183,8 @@ def _search(
 ) -> Steps[Result]:
     """Runs the optimizer, from one start or several, keeping the best so far; watchers see every iteration."""
     stopping = Stopping(iterations=search.iterations, seconds=search.seconds or math.inf)
-    options: dict[str, Any] = {"rate": search.rate} if search.method == "adam" and search.rate is not None else {}
+    rated = search.method in ("adam", "polyak") and search.rate is not None
+    options: dict[str, Any] = {"rate": search.rate} if rated else {}
 
     watch = _watch(problem, search) if search.stop_at_success else None
 
@@ -214,7 +215,7 @@ def _watch(problem: TaskProblem, search: SearchSpec) -> SuccessWatch:
     if not problem.task.conditions:
         raise TaskError(f"{name}: stopAtSuccess needs a condition of success; give a term a tolerance")
     if search.starts > 1 or search.method == "ilqr":
-        raise TaskError(f"{name}: stopAtSuccess goes with one start of lbfgs, adam or levenbergMarquardt")
+        raise TaskError(f"{name}: stopAtSuccess goes with one start of lbfgs, adam, polyak or levenbergMarquardt")
     return SuccessWatch(problem)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from warpsim.core.errors import MAXIMUM_COUNT, TaskError
 from warpsim.objective import Condition, Term
 from warpsim.task.controls import Control
 
@@ -40,7 +41,7 @@ class SearchSpec:
         method: "auto", or a name that `warpsim.optimizers.minimize` knows.
         iterations: Most of them.
         seconds: Most wall time; None: no bound.
-        rate: Step size of adam; None: its own.
+        rate: Step size of adam, factor on that of polyak; None: its own.
         starts: Number of starting points.
         seed: Of everything random.
         stop_at_success: End at the first iterate that meets all conditions; else give the one nearest to them.
@@ -86,3 +87,14 @@ class Task:
     adjoint_bound: float = 0.0
     start_code: float = 0.0
     name: str = "task"
+
+
+def step_count(task: Task, timestep: float) -> int:
+    """Steps of a task's duration."""
+    count = max(1.0, task.duration / timestep)
+    if count > MAXIMUM_COUNT:
+        raise TaskError(
+            f"{task.name}: duration is {task.duration:g} s, {count:.4g} steps of {timestep:g} s, more than can be "
+            "counted; simulate for less, or with longer steps"
+        )
+    return round(count)

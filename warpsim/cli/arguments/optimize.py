@@ -21,7 +21,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     add_folder(parser)
     parser.add_argument("--task", metavar="PATH", help="the task's prim, where there are several")
     parser.add_argument(
-        "--method", choices=("lbfgs", "adam", "levenberg_marquardt", "ilqr"), help="instead of the task's"
+        "--method", choices=("lbfgs", "adam", "polyak", "levenberg_marquardt", "ilqr"), help="instead of the task's"
     )
     parser.add_argument("--iterations", type=int, help="maximum number of iterations, instead of the task's")
     parser.add_argument("--seconds", type=float, help="maximum wall time of the search, instead of the task's")
