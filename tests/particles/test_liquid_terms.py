@@ -79,6 +79,18 @@ def test_fill_is_read_where_particles_fall_through_the_opening(tipped):
     assert path.grad[1, 0, 0, 0].item() == pytest.approx(0.5 * (2 * 0.5 + 0.5**2) / 1.5**2 * 0.5 / 0.5 / 3)
 
 
+def test_fill_may_be_read_above_the_opening(tipped):
+    sim = ws.Simulator(tipped)
+    box = Container(Fixed((0.0, 0.0, 0.0)), (0.5, 0.25, 0.125))
+    path = torch.zeros(4, 1, 1, 3, dtype=torch.float64)
+    path[:, 0, 0] = torch.tensor([[0.4, 0.0, 0.425], [0.5, 0.0, 0.225], [0.5, 0.0, 0.125], [9.0, 0.0, 0.0]])
+    fill = Fill(matter="coffee", container=box, above=0.2)  # at z = 0.325, half way through the first step
+    assert fill.loss(_episode(sim, path)).item() == pytest.approx(0.5 * 0.4**2 / 1.4)
+    assert fill.measure(_episode(sim, path), slice(2, 4)).flatten().tolist() == [0.0, 1.0]
+    with pytest.raises(ws.WarpsimError, match=r"above=-1.0"):
+        Fill(matter="coffee", container=box, above=-1.0).check(sim)
+
+
 def test_fill_is_differentiated_with_the_time_at_which_particles_fall_through(tipped):
     """A particle that is higher falls through later, and further on."""
     sim = ws.Simulator(tipped)

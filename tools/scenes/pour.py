@@ -137,6 +137,7 @@ def build() -> Usd.Stage:
         world,
         duration=DURATION,
         method="polyak",
+        learningRate=1.6,
         iterations=15,
         stopAtSuccess=True,
         memoryBudget="400MB",
@@ -157,7 +158,7 @@ def build() -> Usd.Stage:
         lower=bounds[0].ravel(),
         upper=bounds[1].ravel(),
     )
-    author.task_part(task, "Fill", "Pour", subject=coffee, target=inside, tolerance=0.05, heldFor=0.5)
+    author.task_part(task, "Fill", "Pour", subject=coffee, target=inside, above=4 * PITCH, tolerance=0.05, heldFor=0.5)
     author.task_part(task, "Smoothness", "Smooth", weight=1e-4)
     author.task_part(task, "KeepJointLimits", "Limits")
     return stage

@@ -78,11 +78,13 @@ class Fill(_OfLiquid):
     Attributes:
         matter: Name of the liquid.
         container: Where it is wanted.
+        above: m above the opening at which errors are read: a stream that hits the rim says little about where to go.
     """
 
     quantity: ClassVar[str] = "share outside"
 
     container: Container
+    above: float = 0.0
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -92,11 +94,14 @@ class Fill(_OfLiquid):
     def check(self, sim: Simulator) -> None:
         """Liquid and container must exist."""
         self._check(sim, self.container)
+        if not 0.0 <= self.above < float("inf"):
+            raise InputError(f"above={self.above}: errors are read at the opening, 0, or above it")
 
     def errors(self, episode: Episode, frames: slice) -> torch.Tensor:
         """(1, W, 3 n)."""
         until = slice(0, frames.stop)
         local = self.container.local(episode.trajectory[self._field][until], episode, until)
+        local = local - local.new_tensor([0.0, 0.0, self.above / self.container.size[2]])
         crossed, frame, share = _crossing(local[..., 2])
         index = frame[None, ..., None].expand(1, *frame.shape, 3)
         before, after = (torch.gather(local, 0, index + k)[0] for k in (0, 1))

@@ -61,8 +61,8 @@ class Polyak:
         square = (gradient @ direction).item()
         if excess <= 0.0 or square == 0.0:
             end = f"the loss {iterate.loss:.6g} is not above the least, {self.least:g}"
-            reached = ("converged", end if excess <= 0.0 else "the gradient vanishes, within the bounds")
-            return replace(iterate, finished=reached)
+            words = end if excess <= 0.0 else "the gradient vanishes, within the bounds"
+            return replace(iterate, finished=("converged", words))
         step = project(problem, iterate.x - self.rate * excess / square * direction) - iterate.x
         latest = iterate.memory["losses"]
         evaluations, dropped, raised = iterate.evaluations, iterate.dropped, 0

@@ -132,7 +132,8 @@ def _container(item: TaskPrim, prim: Usd.Prim) -> Container:
 
 
 def _fill(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:
-    return Fill(matter=_liquid(item), container=_container(item, item.one("target")), **common)
+    above = item.number("above", item.context.units.length)
+    return Fill(matter=_liquid(item), container=_container(item, item.one("target")), above=above, **common)
 
 
 def _spill(item: TaskPrim, common: Common, _: tuple[str, ...]) -> Term:
