@@ -17,6 +17,7 @@ from example_support import load_example as _load
         "policy_hopper",
         "policy_swingup",
         "quadrotor_gates",
+        "quadruped_mpc",
         "residual_force",
         "swing_design",
         "tumble_shot",
