@@ -23,7 +23,16 @@ from warpsim.check.gradcheck.modes import StepModes
 from warpsim.check.gradcheck.probe import Move, Point, Probe
 from warpsim.check.gradcheck.report import Blame, Report, Section
 from warpsim.check.gradcheck.stage_blame import blame
-from warpsim.check.gradcheck.verdicts import EXACT, SMOOTHED, WRONG, Circumstances, Derivative, Finding, judge
+from warpsim.check.gradcheck.verdicts import (
+    EXACT,
+    SMOOTHED,
+    TOLERANCE,
+    WRONG,
+    Circumstances,
+    Derivative,
+    Finding,
+    judge,
+)
 from warpsim.check.gradcheck.windows import Window, find_windows, whole_window
 from warpsim.core.errors import InputError
 from warpsim.core.kernel_lock import KERNELS
@@ -233,14 +242,16 @@ class _Checker:
         modes: Sequence[StepModes],
         largest: float,
     ) -> dict[str, list[Finding]]:
-        """Judges what seems wrong anew, by differences of steps that are solved to rounding.
+        """Judges what seems wrong anew, by steps that are solved to rounding.
 
         A step that stops at the solver's tolerance is off its optimum by an error of its own slope, which differences
-        count and the gradient, which is the optimum's, does not.
+        count and the gradient, which is the optimum's, does not. The gradient itself is known to that tolerance of the
+        largest one.
         """
         options = self._subject.scene.options
+        tolerance = solver_limits(options).tolerance
         doubted = [f.derivative.direction for found in groups.values() for f in found if f.verdict == WRONG]
-        if not doubted or solver_limits(options).tolerance <= _TIGHT or not self._one.model.has_constraints:
+        if not doubted or tolerance <= _TIGHT or not self._one.model.has_constraints:
             return groups
         scene = replace(self._subject.scene, options=replace(options, solver_tolerance=_TIGHT))
         twin = _Checker(replace(self._subject, scene=scene), self._outputs, self._seed)
@@ -251,10 +262,11 @@ class _Checker:
             for i, finding in enumerate(findings):
                 if finding.verdict != WRONG:
                     continue
-                d = replace(finding.derivative, differences=next(found).differences)
+                d, stated = next(found), finding.derivative.gradient
                 again = judge(d, self._circumstances(d.direction, modes, largest))
-                reason = again.reason or f"by differences at a solver tolerance of {_TIGHT:g}"
-                findings[i] = replace(again, reason=reason)
+                if abs(d.gradient - stated) <= max(TOLERANCE * abs(stated), tolerance * largest):
+                    reason = again.reason or f"at a solver tolerance of {_TIGHT:g}"
+                    findings[i] = replace(again, reason=reason)
         return groups
 
     def _second_opinions(self, point: Point, loss: Loss, groups: dict[str, list[Finding]]) -> dict[str, list[Finding]]:
