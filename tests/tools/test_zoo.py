@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from tools.zoo import exact
+from tools.zoo import exact, states
 from tools.zoo.compare import compare, differences
 from tools.zoo.files import model_files
 from tools.zoo.report import to_markdown
@@ -101,3 +101,18 @@ def test_the_zoo_is_mujocos():
     assert len(done) == len(rows)
     assert sum(row.equal + row.explained for row in done) >= 0.95 * sum(row.touching for row in done)
     assert sum(row.accelerations + row.solved for row in done) >= 0.97 * sum(row.states for row in done)
+
+
+def test_a_motion_is_that_of_the_finest_tolerance_that_another_confirms(monkeypatch):
+    """Of MuJoCo's own motions, whatever ours are; where none confirms another, the finest is the reference."""
+
+    def reference(fine: float, coarse: float, confirming: float) -> float:
+        ends = {states.FINE: fine, states.COARSE: coarse, states.CONFIRMING: confirming}
+        monkeypatch.setattr(states, "_motion", lambda model, state, steps: np.full((1, 1), ends[state.tolerance]))
+        empty = np.zeros(0)
+        state = states.State(empty, empty, empty, empty, empty, [], states.FINE)
+        return float(states.motion(mujoco.MjModel.from_xml_string("<mujoco/>"), state, 1)[0, 0])
+
+    assert reference(0.3, 0.3 + 9e-7, 0.9) == 0.3
+    assert reference(0.5, 0.3, 0.3 + 9e-7) == 0.3
+    assert reference(0.5, 0.3, 0.3 + 2e-6) == 0.5

@@ -10,13 +10,10 @@ import mujoco
 import numpy as np
 
 from tools.zoo import exact, ours, states
-from tools.zoo.states import State, Touch
+from tools.zoo.states import NEAR, State, Touch
 from warpsim.core.errors import WarpsimError
 from warpsim.io.mjcf import read_mjcf
 from warpsim.scene import Scene
-
-NEAR = 1e-6
-"""Points and distances (m), normals and relative accelerations that agree this well are equal."""
 
 
 @dataclass
@@ -38,7 +35,7 @@ class Row:
     given: int = 0
     """States with equal contacts whose accelerations are not: not collision's fault."""
     motion: float = float("nan")
-    """Largest relative difference over the motion, from the nearer of MuJoCo's at its two tolerances."""
+    """Largest relative difference over the motion from MuJoCo's, at a tolerance at which it agrees with itself."""
     wrong_gradients: int | None = None
     reasons: Counter = field(default_factory=Counter)
     """Why contact lists differ: pair of kinds and difference → states."""
@@ -140,10 +137,6 @@ def _compare_states(row: Row, scene: Scene, model: mujoco.MjModel, sample: list[
             row.details.append(f"state {number}: {names}, {d.reason}{note}")
 
 
-def _apart_by(mine: np.ndarray, theirs: np.ndarray) -> float:
-    return float(np.abs(mine - theirs).max() / max(1.0, float(np.abs(theirs).max())))
-
-
 def compare(path: Path, *, count: int = 28, seed: int = 0, steps: int = 200, gradients: bool = True) -> Row:
     """All comparisons of one model; what fails is said in the row."""
     row = Row("/".join(path.parts[-2:]))
@@ -154,7 +147,7 @@ def compare(path: Path, *, count: int = 28, seed: int = 0, steps: int = 200, gra
         if steps:
             start = next((s for s in sample if s.contacts), sample[0])
             mine = ours.motion(scene, start, steps)
-            row.motion = min(_apart_by(mine, theirs) for theirs in states.motions(model, start, steps))
+            row.motion = states.apart_by(mine, states.motion(model, start, steps))
         if gradients:
             row.wrong_gradients = ours.wrong_gradients(scene, seed)
     except (WarpsimError, ValueError) as error:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tools.zoo.compare import NEAR, Row
+from tools.zoo.compare import Row
+from tools.zoo.states import NEAR
 
 _HEAD = (
     "| model | contacts equal | MuJoCo off its optimum | qacc equal | MuJoCo off its optimum "
