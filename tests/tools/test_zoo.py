@@ -116,3 +116,21 @@ def test_a_motion_is_that_of_the_finest_tolerance_that_another_confirms(monkeypa
     assert reference(0.3, 0.3 + 9e-7, 0.9) == 0.3
     assert reference(0.5, 0.3, 0.3 + 9e-7) == 0.3
     assert reference(0.5, 0.3, 0.3 + 2e-6) == 0.5
+
+
+def test_robots_with_mocap_bodies_are_compared(tmp_path):
+    """They have a joint of their own here and none in MuJoCo."""
+    text = STONES.replace(
+        "<worldbody>",
+        '<worldbody><body name="hand" mocap="true" pos="0.3 0 0.2"><geom type="sphere" size="0.03"/></body>',
+    )
+    text = text.replace("</mujoco>", '<equality><weld body1="hand" body2="held"/></equality></mujoco>')
+    held = (
+        '<body name="held" pos="0.3 0 0.3"><freejoint/><geom type="sphere" size="0.03" mass="0.1"/></body></worldbody>'
+    )
+    (tmp_path / "held.xml").write_text(text.replace("</worldbody>", held))
+    row = compare(tmp_path / "held.xml", count=4, steps=20, gradients=False)
+    assert not row.failure
+    assert row.equal == row.touching >= 2
+    assert row.accelerations == row.states == 4
+    assert row.motion < 1e-6

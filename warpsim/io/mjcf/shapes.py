@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpsim.io.mjcf.engine import mujoco
+from warpsim.io.mjcf.frames import item_frame
 from warpsim.io.mjcf.heightfields import heightfield_name, heightfield_resolution, read_heightfield
 from warpsim.io.mjcf.hulls import hull_faces, hull_members
 from warpsim.io.mjcf.source import MjSource
@@ -56,6 +57,7 @@ def read_shapes(source: MjSource) -> tuple[list[Shape], dict[str, Mesh]]:
 
 def _read_shape(source: MjSource, index: int, collides: bool) -> Shape:
     model = source.model
+    position, rotation = item_frame(model, "geom", index)
     kind = _SHAPE_KINDS[mujoco.mjtGeom(model.geom_type[index])]
     if kind == "mesh" and collides:
         kind = "hull"  # MuJoCo collides a mesh as its convex hull
@@ -67,8 +69,8 @@ def _read_shape(source: MjSource, index: int, collides: bool) -> Shape:
         name=source.names["geom"][index],
         kind=kind,
         body=source.body_name(model.geom_bodyid[index]),
-        position=model.geom_pos[index].copy(),
-        rotation=model.geom_quat[index] / np.linalg.norm(model.geom_quat[index]),
+        position=position,
+        rotation=rotation,
         size=size,
         mesh=_mesh_name(source, kind, model.geom_dataid[index]) if kind in MESH_KINDS else None,
         mass=0.0,
@@ -135,8 +137,8 @@ def read_sites(source: MjSource) -> list[Site]:
         Site(
             name=source.names["site"][index],
             body=source.body_name(model.site_bodyid[index]),
-            position=model.site_pos[index].copy(),
-            rotation=model.site_quat[index] / np.linalg.norm(model.site_quat[index]),
+            position=item_frame(model, "site", index)[0],
+            rotation=item_frame(model, "site", index)[1],
             form=mujoco.mjtGeom(model.site_type[index]).name.removeprefix("mjGEOM_").lower(),
             size=model.site_size[index].copy(),
         )
