@@ -68,6 +68,7 @@ SHOTS = {
     "policy_swingup": Shot(0.2),
     "pour_angle": Shot(0.75, ""),
     "quadrotor_gates": Shot(0.62, theme="dark"),
+    "quadruped_mpc": Shot(0.5),
     "quadruped_rise": Shot(0.5, page="result.html"),
     "quadruped_trot": Shot(0.6, page="result.html"),
     "quickstart": Shot(0.9),

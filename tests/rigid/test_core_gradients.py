@@ -15,7 +15,7 @@ from rigid_support import INTEGRATORS, ROBOTS, Rollout, initial_state, random_mo
 from warpsim.rigid.compile.compile import compile_model
 from warpsim.rigid.model.fields import control_fields
 from warpsim.rigid.model.model import Model
-from warpsim.scene import Body, Drive, Joint, Medium, Options, Scene, Shape
+from warpsim.scene import Body, Drive, Joint, Medium, Options, Scene, Shape, Tendon, TendonPoint
 from warpsim.tape.memory import Memory
 
 CONTROLS = ("joint_force", "actuator", "drive_target", "drive_velocity", "wrench")
@@ -73,6 +73,11 @@ def test_everything_at_once(integrator, kind):
     """All joints, actuators, drives (one saturated), tendons, shapes that give mass, a kinematic body, a medium."""
     scene = rich_scene(integrator)
     scene.tendons[1].armature = 0.05
+    scene.tendons.append(
+        Tendon(
+            "crank", path=[TendonPoint("site", "ground hook"), TendonPoint("site", "nozzle")], rod=0.9, stiffness=3.0
+        )
+    )
     rollout = full_rollout(scene, 3)
     reached = set(check_rollout(rollout, rollout_inputs(rollout, rich_state(kind))))
     assert {"q", "qd", "activation", *CONTROLS} <= reached

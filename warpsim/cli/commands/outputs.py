@@ -74,7 +74,8 @@ def _is_ours(target: Path) -> bool:
         if target.suffix.lower() in _TRAINED:
             with target.open("rb") as file:
                 head = file.read(_HEAD)
-            return any(mark in head for mark in _TRAINED[target.suffix.lower()])
+            if any(mark in head for mark in _TRAINED[target.suffix.lower()]):
+                return True
         return is_marked(target)
     except OSError:
         return False
