@@ -245,3 +245,18 @@ def test_gradient_by_angles_matches_differences(tmp_path):
     found = float((leaf.grad * direction).sum())
     assert error < 1e-5 * abs(truth)
     assert found == pytest.approx(truth, rel=1e-8)
+
+
+def test_each_sheet_keeps_its_own_angles():
+    points, triangles = grid_sheet(3, 3, 0.2, 0.2)
+    both = np.concatenate([points, points + [0.0, 0.0, 1.0]])
+    parts = [
+        Sheet(triangles + k * len(points), young=1e4, bending=1.0, angle=angle) for k, angle in enumerate((0.1, 0.7))
+    ]
+    alone = build(Matter(points, [Sheet(triangles, young=1e4, bending=1.0, angle=0.1)]))
+    folds = len(alone.topology.folds)
+    model = build(Matter(both, parts))
+    assert len(alone.authored["folds.angle"].numpy()[0]) == folds
+    np.testing.assert_array_equal(model.physical["folds.angle"].numpy()[0], np.repeat([0.1, 0.7], folds))
+    limp = [Sheet(triangles, young=1e4, bending=0.0, angle=0.1), parts[1]]
+    np.testing.assert_array_equal(build(Matter(both, limp)).physical["folds.angle"].numpy()[0], np.full(folds, 0.7))

@@ -152,8 +152,18 @@ def test_controls_that_act_late_are_found(pendulum):
     [
         (ws.Parameter("delay"), "give lower= and upper="),
         (ws.Parameter("delay:q", lower=0.0, upper=0.1, start=0.0), "no such channel is compared"),
+        (ws.Parameter(("delay", "joint.damping:hinge"), lower=0.0, upper=0.1, start=0.0), "cannot share its value"),
+        (ws.Parameter(("delay", "delay"), lower=0.0, upper=0.1, start=0.0), "set by two parameters"),
     ],
 )
 def test_delays_that_cannot_be_are_explained(pendulum, parameter, said):
     with pytest.raises(InputError, match=said):
         predictor_of(pendulum, [ws.Parameter("body.mass:bob"), parameter])
+
+
+def test_keys_that_share_a_delay_are_all_late(pendulum):
+    both = ("delay:joint:hinge", "delay:controls")
+    predictor = predictor_of(pendulum, [ws.Parameter(both, lower=0.0, upper=0.05, start=0.01, scale=0.01)])
+    late = predictor.late(torch.full((2, 1), 0.5, dtype=torch.float64), torch.zeros(2, 0, dtype=torch.float64))
+    assert set(late) == set(predictor.delays) == set(both)
+    assert all(torch.allclose(seconds, torch.full((2,), 0.015, dtype=torch.float64)) for seconds in late.values())

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from warpsim.core.errors import InputError
-from warpsim.optimizers import FunctionProblem, minimize
+from warpsim.optimizers import FunctionProblem, Polyak, minimize
 from warpsim.task import Knots
 from warpsim.task.controls import inverse_of_rates
 
@@ -35,8 +35,8 @@ def test_a_metric_has_a_name():
 class Measured(FunctionProblem):
     """A problem with the metric of five knots, the first of which is held."""
 
-    def steepest(self, gradient):
-        return torch.as_tensor(inverse_of_rates(np.array([True, *[False] * 4]))) @ gradient
+    def steepest(self, gradient, held):
+        return torch.as_tensor(inverse_of_rates(np.array([True, *[False] * 4]) | held.numpy())) @ gradient
 
 
 def test_polyak_steps_along_the_metric():
@@ -46,3 +46,16 @@ def test_polyak_steps_along_the_metric():
     minimize(problem, "polyak", iterations=1, callback=lambda s: seen.append(s.x))
     torch.testing.assert_close(seen[1], torch.tensor([0.0, -0.75, -1.5, -1.5, -1.5], dtype=torch.float64))
     assert problem.loss(seen[1]).item() == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_knot_at_its_bound_leaves_the_metric():
+    """Along the metric of all knots the step leads uphill once one cannot move; the search would end there."""
+
+    def loss(x):
+        return (x[2] - 2.0) ** 2 + (x[4] - 0.2) ** 2
+
+    problem = Measured(np.zeros(5), loss=loss, lower=0.0, upper=0.6)
+    found = minimize(problem, Polyak(least=1.96), iterations=200)
+    np.testing.assert_allclose([found.x[2], found.x[4]], [0.6, 0.2], atol=1e-6)
+    assert found.loss == pytest.approx(1.96, abs=1e-10)
+    assert bool(((found.x >= 0.0) & (found.x <= 0.6)).all()), "bounds are kept to the last bit"

@@ -61,7 +61,7 @@ def make_search_room(worlds: int, lanes: int, pairs: int, device: wp.Device) -> 
     room.lanes = lanes
     if not on_host(device):
         room.lanes = max(1, min(lanes, pairs, _GPU_BYTES // (row * worlds)))
-    rows = min(pairs, 1 if on_host(device) else worlds * room.lanes)
+    rows = 0 if not pairs else 1 if on_host(device) else worlds * room.lanes
     points = int(CLIP_POINTS)
     room.point = wp.empty((rows, _POINT_LISTS, points), dtype=vec3, device=device)
     room.code = wp.empty((rows, _CODE_LISTS, points), dtype=wp.int64, device=device)

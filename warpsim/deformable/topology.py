@@ -114,8 +114,6 @@ def make_topology(matter: Matter) -> Topology:
             where = "hinges"
             if part.angle is not None:
                 where, stencils = "folds", along_first(stencils, vertices[pairs[:, 0]])
-                values.setdefault("folds.angle", []).append(values_of(part, "angle", len(stencils)))
-                shaped.append(values_of(part, "shaped", len(stencils)).astype(np.int32))
         elif isinstance(part, Curve):
             stencils = np.concatenate([vertices[:-1], vertices[1:, 1:]], axis=1)
             pairs = np.stack([np.arange(len(vertices) - 1), np.arange(1, len(vertices))], axis=1)

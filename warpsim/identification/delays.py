@@ -47,6 +47,16 @@ def check_delays(keys: Iterable[str], channels: Iterable[Channel], *, controlled
             )
 
 
+def each_once(given: Iterable[tuple[str, tuple[float, float]]]) -> dict[str, tuple[float, float]]:
+    """Keys of delays with their bounds; raises where two parameters set the same."""
+    found: dict[str, tuple[float, float]] = {}
+    for key, bounds in given:
+        if key in found:
+            raise InputError(f"{key!r} is set by two parameters; give it to one of them")
+        found[key] = bounds
+    return found
+
+
 def of_channel(name: str, given: Mapping[str, torch.Tensor]) -> torch.Tensor | None:
     """(B,) s by which a channel is late: its own delay, else that of all."""
     return given.get(f"{DELAY}:{name}", given.get(DELAY))

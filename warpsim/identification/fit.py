@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from warpsim.core.errors import InputError
+from warpsim.core.errors import InputError, whole_number
 from warpsim.identification.fitting import Fitting, Prepared
 from warpsim.identification.gauss_newton import Setting
 from warpsim.identification.gradient_fit import METHODS
@@ -197,7 +197,7 @@ def _windows(given: Windows | int | None, samples: int, start: str) -> Windows:
     """How recordings of so many samples are cut; one window of all of them where they are not."""
     if given is None:
         return Windows(samples)
-    windows = Windows(given) if isinstance(given, int) else given
+    windows = given if isinstance(given, Windows) else Windows(whole_number("windows", given))
     check_windows(windows, samples, start)
     return windows
 

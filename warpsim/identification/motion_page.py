@@ -34,7 +34,8 @@ def motion_page(fit: Any, places: Sequence[int]) -> Page:
     samples = predictor.grid.samples
     with torch.no_grad():
         motion = predictor.rollout(fit.x.expand(len(which), -1), own, which, samples, fit.contacts, outputs=shown)
-    page = motion.page(title="measured (ghosts) and predicted")
+    late = "; ghosts stand as recorded, late by the fitted delays" if predictor.delays else ""
+    page = motion.page(title=f"measured (ghosts) and predicted{late}")
     takes: list[Take] = []
     for world, (place, take) in enumerate(zip(places, page.takes, strict=True)):
         last = _last(fit, place)

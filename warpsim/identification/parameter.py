@@ -85,6 +85,8 @@ class BoundParameter:
 
     def __init__(self, spec: Parameter, sim: Simulator) -> None:
         self.spec = spec
+        if len({is_delay(key) for key in spec.keys}) > 1:
+            raise InputError(f"{spec.keys}: a delay cannot share its value with something of the scene")
         self.targets = [_target(sim, key, spec.components) for key in spec.keys]
         own = self.targets[0].base[self.targets[0].places]
         if any(len(t.places) != len(own) for t in self.targets):

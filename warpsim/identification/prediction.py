@@ -89,7 +89,8 @@ class Predictor:
         self.grid, self.channels = grid, list(channels)
         self.shared = [p for p in parameters if not p.spec.per_recording]
         self.nuisance = [p for p in parameters if p.spec.per_recording]
-        self.delays = {p.spec.keys[0]: p.interval for p in parameters if p.is_delay}
+        late = [(key, p.interval) for p in parameters if p.is_delay for key in p.spec.keys]
+        self.delays = delays.each_once(late)
         delays.check_delays(self.delays, channels, controlled=grid.controls is not None)
         self.substeps, self._threads = substeps, threads
         self.samples = grid.samples
@@ -232,7 +233,7 @@ class Predictor:
             at = 0
             for parameter in group:
                 if parameter.is_delay:
-                    found[parameter.spec.keys[0]] = parameter.values(numbers[:, at : at + 1])[:, 0]
+                    found |= dict.fromkeys(parameter.spec.keys, parameter.values(numbers[:, at : at + 1])[:, 0])
                 at += parameter.size
         return found
 

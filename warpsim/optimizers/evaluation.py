@@ -99,8 +99,12 @@ def project(problem: Bounded, x: torch.Tensor) -> torch.Tensor:
 
 def free_gradient(problem: Bounded, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     """The gradient without components at a bound that the descent would cross; zero at a constrained optimum."""
-    blocked = ((x <= problem.lower) & (gradient > 0)) | ((x >= problem.upper) & (gradient < 0))
-    return torch.where(blocked, 0.0, gradient)
+    return torch.where(blocked(problem, x, gradient), 0.0, gradient)
+
+
+def blocked(problem: Bounded, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+    """(n,) which components stand at a bound that the descent would cross."""
+    return ((x <= problem.lower) & (gradient > 0)) | ((x >= problem.upper) & (gradient < 0))
 
 
 def norm(gradient: torch.Tensor) -> float:

@@ -122,16 +122,20 @@ class RecedingHorizon:
     def _plan_from(self, measured: Mapping[str, Any]) -> tuple[list[float], str]:
         """Costs of the plan as it was and after each iteration, and what kept it from being improved."""
         costs: list[float] = []
+        begun = False
         try:
             self.problem.begin_at(self._predict(measured))
+            begun = True
             self._improve_plan(costs)
         except SimulationError as error:
-            if self._unconverged == "raise" or isinstance(error, InputError):  # of the caller's, not of the motion
+            if isinstance(error, InputError):  # of the caller's, not of the motion
+                raise
+            if self._unconverged == "raise":
                 error.add_note(f'control {len(self.solves)}; unconverged="keep" goes on with the last plan')
                 raise
             self._regularization, self._factor = self._method.regularization, 1.0
             self._tell(error)
-            return costs or [self._cost()], str(error)
+            return costs or [self._cost() if begun else float("inf")], str(error)
         return costs, ""
 
     def _tell(self, error: SimulationError) -> None:
@@ -139,7 +143,7 @@ class RecedingHorizon:
         kept = next((k for k, solve in enumerate(reversed(self.solves)) if not solve.trouble), len(self.solves))
         if kept == 0:
             text = f"control {len(self.solves)} is taken from the last plan: {error}"
-        elif kept == len(self.plan):
+        elif kept == len(self.plan) - any(not solve.trouble for solve in self.solves):  # a good solve sent its first
             text = (
                 f"control {len(self.solves)}: nothing is left of the last plan; its last control is repeated: {error}"
             )

@@ -14,7 +14,7 @@ import torch
 
 from warpsim.core.driving import Steps
 from warpsim.core.errors import InputError
-from warpsim.optimizers.evaluation import Evaluation, evaluate, free_gradient, norm, project
+from warpsim.optimizers.evaluation import Evaluation, blocked, evaluate, free_gradient, norm, project
 from warpsim.optimizers.iterate import Iterate
 from warpsim.optimizers.problem import HasMetric, Problem
 
@@ -57,17 +57,19 @@ class Polyak:
         """One step against the gradient of this iterate, halved where it does not pay or leads nowhere."""
         gradient = free_gradient(problem, iterate.x, iterate.memory["gradient"])
         excess = iterate.loss - self.least
-        direction = problem.steepest(gradient) if isinstance(problem, HasMetric) else gradient
+        held = blocked(problem, iterate.x, iterate.memory["gradient"])
+        direction = problem.steepest(gradient, held) if isinstance(problem, HasMetric) else gradient
         square = (gradient @ direction).item()
         if excess <= 0.0 or square == 0.0:
             end = f"the loss {iterate.loss:.6g} is not above the least, {self.least:g}"
             words = end if excess <= 0.0 else "the gradient vanishes, within the bounds"
             return replace(iterate, finished=("converged", words))
-        step = project(problem, iterate.x - self.rate * excess / square * direction) - iterate.x
+        target = project(problem, iterate.x - self.rate * excess / square * direction)
         latest = iterate.memory["losses"]
         evaluations, dropped, raised = iterate.evaluations, iterate.dropped, 0
         for shorter in range(_TRIALS):
-            evaluation = yield from evaluate(problem, iterate.x + step / 2.0**shorter)
+            closer = iterate.x + (target - iterate.x) / 2.0**shorter
+            evaluation = yield from evaluate(problem, project(problem, closer) if shorter else target)
             evaluations += 1
             worse = max(latest) < evaluation.loss < torch.inf
             if worse and raised < self.backtracks:

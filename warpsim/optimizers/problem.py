@@ -80,8 +80,13 @@ class Shortens(Protocol):
 class HasMetric(Protocol):
     """A problem that knows better than by the sum of squares how far apart two x are."""
 
-    def steepest(self, gradient: torch.Tensor) -> torch.Tensor:
-        """M⁻¹g (n,) of a gradient (n,), where M is the metric, a positive matrix: the direction of steepest ascent."""
+    def steepest(self, gradient: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
+        """M⁻¹g (n,) of a gradient (n,), where M is the metric, a positive matrix: the direction of steepest ascent.
+
+        Args:
+            gradient: Zero where `held`.
+            held: (n,) which components stay, at a bound; M is that of the others, or M⁻¹g might lead uphill.
+        """
         ...
 
 

@@ -129,7 +129,7 @@ class _Share:
         return [self._ranks.gather_tensors(tensor, counts, what) for tensor in mine or empty]
 
     def _check(self, reports: Sequence[_Report], what: str) -> None:
-        """Raises what the first world's error is, on all ranks."""
+        """Raises, on all ranks, the error of the first rank that has one."""
         failed = [rank for rank, report in enumerate(reports) if report.error is not None]
         if failed:
             report = reports[failed[0]]

@@ -54,11 +54,11 @@ class BoundControl:
         numbers = range(len(self.start))
         return [f"{self.control.name}[{k}] of {target}" for k in numbers for target in self.targets]
 
-    def steepest(self, gradient: torch.Tensor) -> torch.Tensor:
-        """Where a gradient by the values, (size,) flat, leads in the control's own metric."""
+    def steepest(self, gradient: torch.Tensor, stay: torch.Tensor) -> torch.Tensor:
+        """Where a gradient by the values, (size,) flat, leads in the control's own metric, if some of them stay."""
         if not isinstance(self.control, Knots) or self.control.metric == "values":
             return gradient
-        held = self.lower == self.upper
+        held = (self.lower == self.upper) | stay.cpu().numpy().reshape(self.lower.shape)
         inverse = torch.as_tensor(np.stack([inverse_of_rates(held[:, j]) for j in range(held.shape[1])]))
         return torch.einsum("jab,bj->aj", inverse, gradient.reshape(held.shape)).ravel()
 

@@ -137,11 +137,12 @@ class TaskProblem:
             lambda plain: torch.cat([first.x(plain[..., :size]), plain[..., size:]], -1),
         )
 
-    def steepest(self, gradient: torch.Tensor) -> torch.Tensor:
+    def steepest(self, gradient: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
         """As in `HasMetric`."""
         parts, first = list(torch.split(gradient, self._sizes)), int(self.variables is not None)
+        stay = torch.split(held, self._sizes)
         for k, control in enumerate(self.controls, first):
-            parts[k] = control.steepest(parts[k])
+            parts[k] = control.steepest(parts[k], stay[k])
         return torch.cat(parts)
 
     def loss(self, x: torch.Tensor) -> torch.Tensor:

@@ -74,7 +74,8 @@ def _is_ours(target: Path) -> bool:
         if target.suffix.lower() in _TRAINED:
             with target.open("rb") as file:
                 head = file.read(_HEAD)
-            if any(mark in head for mark in _TRAINED[target.suffix.lower()]):
+            whole = target.suffix.lower() == ".pt"  # an archive, whose first bytes are torch's
+            if any(mark in head if whole else head.startswith(mark) for mark in _TRAINED[target.suffix.lower()]):
                 return True
         return is_marked(target)
     except OSError:

@@ -63,6 +63,8 @@ def _add_motor(document: Document, actuator: Actuator, motor: DcMotor) -> None:
         document.lost("actuator", actuator.name, "force_range", "that of a dcmotor is the same on both sides")
     if actuator.activation_range is not None:
         document.lost("actuator", actuator.name, "activation_range", "a dcmotor has none")
+    if actuator.dynamics == "current" and not actuator.activation_early:
+        document.lost("actuator", actuator.name, "activation_early", "the current of a dcmotor acts at the step's end")
     add(
         document.section("actuator"),
         "dcmotor",

@@ -140,7 +140,7 @@ def joint_actuators(*, with_muscles: bool, module: str) -> wp.Kernel:
                     f = f + cogging_of(a.law[i], actuator, length, w, i)
                 force[w, i] = f
                 if with_muscles:
-                    slope[w, i] = slope_of(a.law[i], actuator, length, rate, u, raw, timestep[w], w, i)
+                    slope[w, i] = slope_of(a.law[i], a.early[i], actuator, length, rate, u, raw, timestep[w], w, i)
                 else:
                     slope[w, i] = affine_slope(actuator.gain[w, i], actuator.bias[w, i], u, raw, limits)
                 saturated[w, i] = wp.where(

@@ -76,9 +76,21 @@ def bias_of(law: int, actuator: ActuatorParameters, length: real, rate: real, w:
 
 @wp.func
 def slope_of(
-    law: int, actuator: ActuatorParameters, length: real, rate: real, u: real, raw: real, h: real, w: int, i: int
+    law: int,
+    early: int,
+    actuator: ActuatorParameters,
+    length: real,
+    rate: real,
+    u: real,
+    raw: real,
+    h: real,
+    w: int,
+    i: int,
 ) -> real:
-    """d force / d rate where the gain or the bias is a muscle's or a motor's; h is the time step, s."""
+    """d force / d rate where the gain or the bias is a muscle's or a motor's.
+
+    A current that acts at the step's end (`early`) follows the rate within the step h, s; the one from before does not.
+    """
     limits = actuator.force_range[w, i]
     if raw <= limits[0] or raw >= limits[1]:
         return real(0.0)
@@ -86,7 +98,7 @@ def slope_of(
         k = actuator.motor_constant[w, i]
         share = real(1.0)
         if law == MOTOR_WITH_CURRENT:  # of the current's way to its end that it goes within the step
-            share = real(1.0) - wp.exp(-h / actuator.time_constant[w, i])
+            share = wp.where(early == 0, real(0.0), real(1.0) - wp.exp(-h / actuator.time_constant[w, i]))
         return -share * k * k / actuator.resistance[w, i]
     total = real(0.0)
     if law % 2 == 1:
