@@ -9,7 +9,7 @@ splash. Its gradient by tilt and place goes back through every step of the liqui
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 import numpy as np
 import torch
@@ -179,4 +179,6 @@ def _page(x: np.ndarray, values: np.ndarray) -> Page:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("page", nargs="?", help="an .html file for the motion before and after")
+    main(parser.parse_args().page)

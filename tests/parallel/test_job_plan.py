@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from cloth_scenes import new_world
 from rank_support import job
 from warpsim.cli.main import main
+from warpsim.core.errors import InputError
+from warpsim.io.usd import author
 from warpsim.parallel.block_cost import measure_block
 from warpsim.parallel.blocks import blocks_of
 from warpsim.parallel.job_plan import REPORT_BYTES, BlockCost, JobPlan, Network
@@ -75,3 +78,21 @@ def test_one_to_four_ranks_take_what_was_planned(tmp_path):
         assert took["received"] == pytest.approx(share.received, rel=0.05)
         assert took["memory"] == pytest.approx(share.memory, rel=0.15)
         assert share.computing / 1.5 < took["seconds"] < 1.5 * share.computing
+
+
+def test_a_block_without_bodies_is_measured(tmp_path):
+    stage, world = new_world()
+    author.cloth(world, "Cloth", size=(0.2, 0.2), cells=(2, 2))
+    stage.Export(str(tmp_path / "cloth.usda"))
+    sim = Simulator(tmp_path / "cloth.usda", worlds=2)
+    cost = measure_block(sim, 5)
+    assert cost.gradient > 0.0 and cost.tape > 0
+    sim.rollout(5, outputs=("cloth.center",)).save(
+        tmp_path / "cloth.html"
+    )  # nothing of bodies is needed where there are none
+
+
+def test_saving_says_which_outputs_it_needs(tmp_path):
+    motion = Simulator("scenes/pendulum.usda").rollout(5, outputs=())
+    with pytest.raises(InputError, match="add body_position and body_rotation to outputs="):
+        motion.save(tmp_path / "motion.html")

@@ -228,7 +228,7 @@ class Predictor:
 
     def late(self, x: torch.Tensor, z: torch.Tensor) -> dict[str, torch.Tensor]:
         """(B,) s each: by key, what is late."""
-        found = {}
+        found: dict[str, torch.Tensor] = {}
         for numbers, group in ((x, self.shared), (z, self.nuisance)):
             at = 0
             for parameter in group:

@@ -30,21 +30,23 @@ def measure_block(sim: Simulator, steps: int, *, memory: MemoryLike = None) -> B
     """
     process = process_bytes()
     short = min(steps, _MOST_STEPS)
-    velocity = sim.state["qd"].clone().requires_grad_()
+    state = {name: sim.state[name] for name in sim.state_names}
+    varied = "qd" if "qd" in state else sim.state_names[-1]
+    first = state[varied].clone().requires_grad_()
 
     def losses() -> torch.Tensor:
-        moved = sim.rollout(short, qd=velocity, outputs=(), memory=memory)
-        return moved["q"].square().sum() + moved["qd"].square().sum()
+        moved = sim.rollout(short, start={varied: first}, outputs=(), memory=memory)
+        return torch.stack([moved[name].square().sum() for name in state]).sum()
 
     def forward() -> None:
         with torch.no_grad():
             losses()
 
     stepping = _quickest(forward) / short
-    differentiating = _quickest(lambda: torch.autograd.grad(losses(), velocity)) / short
+    differentiating = _quickest(lambda: torch.autograd.grad(losses(), first)) / short
     plan, timed = sim.plan(steps, memory=memory), sim.plan(short, memory=memory)
     again = plan.forward_evaluations - timed.forward_evaluations
-    trajectory = (steps + 1) * sim.worlds * (sim.nq + sim.nv) * _NUMBER
+    trajectory = (steps + 1) * sum(value.numel() for value in state.values()) * _NUMBER
     inputs = steps * sim.worlds * sim.control_size * _NUMBER
     return BlockCost(
         gradient=steps * (differentiating + again * stepping),

@@ -342,14 +342,18 @@ class Trajectory(Observed):
         scene, layout = self._source.scene, self._contents.layout
         joints = [find_joint(layout, joint.name) for joint in scene.joints]
         bodies = [layout.body(body.name) for body in scene.bodies]
+        if scene.bodies and not ("body_position" in self and "body_rotation" in self):
+            raise InputError(
+                "a motion is saved and drawn by its bodies' poses: add body_position and body_rotation to outputs=(…)"
+            )
         none = np.zeros((len(self.times), 0))
         q, qd = (self.numpy(name)[:, world] if name in self else none for name in ("q", "qd"))
         motion = Motion(
             times=self.times,
             q=q[:, [i for joint in joints for i in range(joint.q.start, joint.q.stop)]],
             qd=qd[:, [i for joint in joints for i in range(joint.dofs.start, joint.dofs.stop)]],
-            positions=self.numpy("body_position")[:, world, bodies],
-            rotations=self.numpy("body_rotation")[:, world, bodies],
+            positions=self.numpy("body_position")[:, world, bodies] if bodies else np.zeros((len(self.times), 0, 3)),
+            rotations=self.numpy("body_rotation")[:, world, bodies] if bodies else np.zeros((len(self.times), 0, 4)),
         )
         if "body_velocity" in self:
             velocity = self.numpy("body_velocity")[:, world, bodies]

@@ -24,8 +24,9 @@ def run(arguments: argparse.Namespace) -> int:
         lines = [] if ranks is None else ranks.summary()
         if ranks is None or ranks.first:
             with alone():
+                written = fit.save(folder)  # before anything is printed, where a closed pipe may end it
                 print(fit)
-                for path in fit.save(folder):
+                for path in written:
                     print(f"wrote {path}")
                 print("\n".join(lines), end="\n" if lines else "")
     return 0
